@@ -101,6 +101,6 @@ class _Counted(Collector):
         families: dict[str, Metric] = {}
         for text in self.texts:
             for family in text_string_to_metric_families(text):
-                kept = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-                kept.samples += family.samples
+                metric = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                metric.samples += family.samples
         yield from (family for name, family in sorted(families.items()) if not name.endswith("_created"))

@@ -26,8 +26,8 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        said = request.headers.get(HEADER, "")
-        request_id = said if FORM.fullmatch(said) else secrets.token_hex(16)
+        header = request.headers.get(HEADER, "")
+        request_id = header if FORM.fullmatch(header) else secrets.token_hex(16)
         with bound_contextvars(**{IN_LOG: request_id}):
             response = self.get_response(request)
         response.headers[HEADER] = request_id

@@ -201,7 +201,7 @@ def statements(role: str) -> list[str]:
     """SQL for the owner of the tables, which may be repeated. PostgreSQL leaves out what is not the owner's to give."""
     quote = connection.ops.quote_name
     name, place, database = quote(role), quote(schema()), quote(connection.settings_dict["NAME"])
-    given = [
+    grants = [
         f"REVOKE CREATE, TEMPORARY ON DATABASE {database} FROM PUBLIC, {name}",
         f"REVOKE CREATE ON SCHEMA {place} FROM PUBLIC, {name}",
         f"GRANT USAGE ON SCHEMA {place} TO {name}",
@@ -211,9 +211,9 @@ def statements(role: str) -> list[str]:
         for thing, rights in listed.items():
             if thing in there:
                 possible = ", ".join(_of_columns(right, there[thing]) for right in rights)
-                given.append(f"REVOKE ALL ON {kind} {place}.{thing} FROM PUBLIC, {name}")
-                given.append(f"GRANT {possible} ON {kind} {place}.{thing} TO {name}")
-    return given
+                grants.append(f"REVOKE ALL ON {kind} {place}.{thing} FROM PUBLIC, {name}")
+                grants.append(f"GRANT {possible} ON {kind} {place}.{thing} TO {name}")
+    return grants
 
 
 def schema() -> str:

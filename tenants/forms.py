@@ -177,13 +177,13 @@ class HistoryForm(forms.Form):
         return {name: text for name, text in self.cleaned_data.items() if text}
 
     def filtered(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        asked = self.asked
-        if "action" in asked:  # the code of what was done, as a reader would say it
-            entries = entries.filter(action__icontains="_".join(asked["action"].split()))
-        if "subject" in asked:
-            entries = entries.filter(subject__icontains=asked["subject"])
-        if "person" in asked:
-            entries = entries.filter(actor_name__icontains=asked["person"])
+        fields = self.asked
+        if "action" in fields:  # the code of what was done, as a reader would say it
+            entries = entries.filter(action__icontains="_".join(fields["action"].split()))
+        if "subject" in fields:
+            entries = entries.filter(subject__icontains=fields["subject"])
+        if "person" in fields:
+            entries = entries.filter(actor_name__icontains=fields["person"])
         return entries
 
 

@@ -54,8 +54,8 @@ def process_is(kind: str) -> None:
     Options of the operator's own, in DATABASE_URL, stand behind ours, where PostgreSQL lets them go before.
     """
     patience: Patience = settings.PATIENCE[kind]
-    if said := f"{patience.options} {settings.DATABASE_OPTIONS}".strip():
-        connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"]["options"] = said
+    if options := f"{patience.options} {settings.DATABASE_OPTIONS}".strip():
+        connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"]["options"] = options
 
 
 @dataclass(frozen=True)

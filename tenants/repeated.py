@@ -37,10 +37,10 @@ class RepeatedRead(Generic[Row]):
         if self._said is None:
             self._said = Context().run(self._say)
         compiler, sql, parts = self._said
-        given = values | {"": tenant_id}
+        arguments = values | {"": tenant_id}
         ours = copy(compiler)
         ours.connection = connections[DEFAULT_DB_ALIAS]  # each thread has its own
-        ours.as_sql = lambda *_, **__: (sql, tuple(part(given) for part in parts))
+        ours.as_sql = lambda *_, **__: (sql, tuple(part(arguments) for part in parts))
         query = SimpleNamespace(get_compiler=lambda *_, **__: ours)
         queryset: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
         return list(ModelIterable(queryset))

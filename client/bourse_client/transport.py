@@ -115,8 +115,8 @@ class Transport:
         return headers_sent | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
     def target(self, path: str, query: Mapping[str, Any] | None = None) -> str:
-        given = {name: value for name, value in (query or {}).items() if value not in (None, "", [], ())}
-        return self._base + ROOT + path + (f"?{urlencode(given, doseq=True)}" if given else "")
+        fields = {name: value for name, value in (query or {}).items() if value not in (None, "", [], ())}
+        return self._base + ROOT + path + (f"?{urlencode(fields, doseq=True)}" if fields else "")
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
         if not self._secure:

@@ -97,9 +97,9 @@ def audit_cancel(*, run_id: int, by: Access, at: datetime) -> AuditRun | Refused
     """Call off what waits, or a verification of everything. Whoever works at that keeps nothing more."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
-    said = f"{by.actor_name} has called it off."
+    sentence = f"{by.actor_name} has called it off."
     rows = AuditRun.objects.filter(CAN_CANCEL, pk=run_id)
-    is_ours = rows.update(state=AuditState.CANCELLED, ended_at=at, sentence=said, result={})
+    is_ours = rows.update(state=AuditState.CANCELLED, ended_at=at, sentence=sentence, result={})
     run = AuditRun.objects.get(pk=run_id)
     if not is_ours:
         return NOT_NOW if run.state == AuditState.RUNNING else AUDIT_OVER
@@ -120,8 +120,8 @@ def audit_progress(run: AuditRun) -> AuditProgress | None:
     if run.kind == AuditKind.EVERYTHING:
         sums = run.verifications.aggregate(done=Sum("done", default=0), total=Sum("total", default=0))
         return AuditProgress(sums["done"], sums["total"], "steps")
-    kept = cache.get(progress_key(run.pk))
-    return AuditProgress(*kept) if kept else None
+    progress = cache.get(progress_key(run.pk))
+    return AuditProgress(*progress) if progress else None
 
 
 def progress_key(run_id: int) -> str:

@@ -62,8 +62,8 @@ def _cancel(rows: Sequence[Seen]) -> str:
     movement = rows[0][0]
     if not movement.held:
         return "Kept for you of a rent that was cancelled before its start."
-    kept = " Part of it stays with the owners." if movement.held + movement.available else ""
-    return f"Cancelled {{job}} before its start: what was set aside came back.{kept}"
+    owners_part = " Part of it stays with the owners." if movement.held + movement.available else ""
+    return f"Cancelled {{job}} before its start: what was set aside came back.{owners_part}"
 
 
 def _refund(rows: Sequence[Seen]) -> str:

@@ -201,8 +201,8 @@ def _programs() -> QuerySet[CatalogueProgram]:
 def _lines(programs: QuerySet[Any], deeds: Mapping[tuple[str, str], Deeds]) -> list[ProgramLine]:
     rows = {row.pk: row for row in programs}
     versions = ProgramVersion.objects.filter(pk__in=[row.newest for row in rows.values()])
-    said = {name: KT(f"document__{name}") for name in ("title", "description", "shape")}  # a script may be long
-    newest: QuerySet[Any] = versions.defer("document").annotate(**said)
+    texts = {name: KT(f"document__{name}") for name in ("title", "description", "shape")}  # a script may be long
+    newest: QuerySet[Any] = versions.defer("document").annotate(**texts)
     lines = []
     for version in newest:
         program = rows[version.program_id]

@@ -87,11 +87,11 @@ def program_register(
     flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, by.tenant)]
     if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
         return invalid_program(flaws)
-    kept = ProgramVersion.objects.filter(program__tenant=by.tenant).exclude(archive=None)
-    if program.archive and not kept.filter(archive=program.archive).exists():
+    versions = ProgramVersion.objects.filter(program__tenant=by.tenant).exclude(archive=None)
+    if program.archive and not versions.filter(archive=program.archive).exists():
         if archive is None:  # somebody else's would be read by naming its digest
             return invalid_program([FieldRefusal("archive", "is none of yours: send it along")])
-        size = ProgramArchive.objects.filter(pk__in=kept.values("archive")).aggregate(total=Sum("size"))["total"]
+        size = ProgramArchive.objects.filter(pk__in=versions.values("archive")).aggregate(total=Sum("size"))["total"]
         if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT:
             return TOO_MANY
     # 2. Its row, locked: versions of one program are made one after the other.

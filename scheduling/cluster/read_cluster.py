@@ -104,7 +104,7 @@ Kind = tuple[int, str, str]  # id, name, label
 
 @lru_cache(maxsize=KEPT)
 def _cluster_of(text: str, kinds: tuple[Kind, ...]) -> tuple[tuple[ResourceTotal, ...], tuple[ServerView, ...]]:
-    rows = {name: found or () for name, found in json.loads(text).items()}
+    rows = {name: values or () for name, values in json.loads(text).items()}
     units = {(server, resource): number for server, resource, number in rows["units"]}
     owners = {tenant_id: (name, slug) for tenant_id, slug, name in rows["owners"]}
     cells: defaultdict[tuple[int, int], list[OwnedUnits]] = defaultdict(list)

@@ -184,8 +184,8 @@ def _sharing(pool: Pool, at: datetime) -> None:
     for wanted in content.TENANTS:
         if wanted.keeps and pool.usual_plan != AlonePlan.KEEP:
             owner, tenant = User.objects.get(email=owners[wanted.slug]), Tenant.objects.get(slug=wanted.slug)
-            kept = Sharing(plan=AlonePlan.KEEP.value)
-            _done(sharing_change(pool=pool, sharing=kept, by=access_of(owner, tenant), reason=_REASON, at=at))
+            keeping = Sharing(plan=AlonePlan.KEEP.value)
+            _done(sharing_change(pool=pool, sharing=keeping, by=access_of(owner, tenant), reason=_REASON, at=at))
 
 
 def _server(pool: Pool, wanted: content.DemoServer, by: Access, at: datetime) -> None:

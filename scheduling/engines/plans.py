@@ -29,19 +29,19 @@ def continued(
     who stay keep their ranks; told again, it is the same. `anew`: each generation is started anew, so that its ranks
     begin at 0."""
     first = generations[0].number
-    kept = [phase for phase in phases if phase["number"] < first]
-    kept = [phase for phase, later in pairwise([*kept, None]) if phase and (later is None or later["at"] > now)]
-    if kept:
-        kept[-1] = kept[-1] | {"end": min(kept[-1]["end"], generations[0].at)}
-    before = [Member(*each) for each in kept[-1]["members"]] if kept else []
+    earlier = [phase for phase in phases if phase["number"] < first]
+    earlier = [phase for phase, later in pairwise([*earlier, None]) if phase and (later is None or later["at"] > now)]
+    if earlier:
+        earlier[-1] = earlier[-1] | {"end": min(earlier[-1]["end"], generations[0].at)}
+    before = [Member(*each) for each in earlier[-1]["members"]] if earlier else []
     placed = [(each, members(each.servers)) for each in generations] if anew else ranked(generations, before)
     for generation, gang in placed:
         listed = [[member.role, member.rank, member.server] for member in gang]
-        if kept and kept[-1]["members"] == listed and kept[-1]["end"] == generation.at:
-            kept[-1] = kept[-1] | {"end": generation.end}
+        if earlier and earlier[-1]["members"] == listed and earlier[-1]["end"] == generation.at:
+            earlier[-1] = earlier[-1] | {"end": generation.end}
         else:
-            kept.append({"number": generation.number, "at": generation.at, "end": generation.end, "members": listed})
-    return kept
+            earlier.append({"number": generation.number, "at": generation.at, "end": generation.end, "members": listed})
+    return earlier
 
 
 def status_of(record: Mapping[str, Any]) -> Status:
@@ -97,11 +97,11 @@ def write_program(folder: Folder, own: OwnProgram) -> None:
 def limits_of(limits: ProcessLimits, gang: Gang) -> ProcessLimits:
     """The engine's, with what the program says of a unit in their place: memory for all units together, the rest for
     each process."""
-    said = gang.own.limits if gang.own else {}
-    if (memory := said.get("memory_mebibytes")) is not None:
+    own = gang.own.limits if gang.own else {}
+    if (memory := own.get("memory_mebibytes")) is not None:
         together, room = memory * most_members(gang), ADDRESSES_FOR_MEMORY * memory
         limits = replace(limits, memory_mb=together, address_space_mb=max(limits.address_space_mb, room))
-    if (files := said.get("open_files")) is not None:
+    if (files := own.get("open_files")) is not None:
         limits = replace(limits, open_files=files)
     return limits
 

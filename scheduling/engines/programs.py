@@ -89,9 +89,9 @@ class RegisteredProgram:
         ]
         accepted: dict[str, Any] = {}
         for parameter in self.parameters:
-            given = values.get(parameter.name)
+            value = values.get(parameter.name)
             try:
-                accepted[parameter.name] = parameter.parse(parameter.default if given in (None, "") else given)
+                accepted[parameter.name] = parameter.parse(parameter.default if value in (None, "") else value)
             except ValueError as error:
                 problems.append(ParameterProblem(parameter.name, str(error)))
         together = "" if problems else self.check(accepted)

@@ -153,5 +153,5 @@ def _refusal(thresholds: Mapping[str, float | None], by: Access, reason: str) ->
         return refusal
     if not thresholds.keys() <= MEASURES.keys():
         return UNKNOWN_MEASURE
-    given = [limit for limit in thresholds.values() if limit is not None]
-    return NO_NUMBER if any(not math.isfinite(limit) or limit < 0 for limit in given) else None
+    limits = [limit for limit in thresholds.values() if limit is not None]
+    return NO_NUMBER if any(not math.isfinite(limit) or limit < 0 for limit in limits) else None

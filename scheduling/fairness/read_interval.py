@@ -185,5 +185,5 @@ def _of_tenant(account: IntervalAccount, tenant: Tenant) -> IntervalAccount:
 
 def _anonymous(parts: Sequence[tuple[str, float]], own: str) -> tuple[tuple[str, float], ...]:
     others = sum(amount for name, amount in parts if name not in (own, OPERATOR))
-    kept = [(name, amount) for name, amount in parts if name in (own, OPERATOR)]
-    return (*([("Other owners", others)] if others else []), *kept)
+    named = [(name, amount) for name, amount in parts if name in (own, OPERATOR)]
+    return (*([("Other owners", others)] if others else []), *named)

@@ -64,8 +64,12 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await super().dispatch(message)
 
     def _asked_lately(self) -> bool:
-        asked = self._checked_at
-        return self.access.user is not None and asked is not None and time.monotonic() - asked < self.recheck_seconds
+        checked_at = self._checked_at
+        return (
+            self.access.user is not None
+            and checked_at is not None
+            and time.monotonic() - checked_at < self.recheck_seconds
+        )
 
     async def connect(self) -> None:
         """Groups first, then the past: what happens between the two is told twice rather than not at all."""
@@ -141,8 +145,8 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         return (set(), False, cursor) if after is None else (*self._topics_after(after, cursor), cursor)
 
     def _after(self) -> int | None:
-        given = parse_qs(self.scope["query_string"].decode("ascii", "replace")).get("after", [""])[0]
-        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
+        cursor = parse_qs(self.scope["query_string"].decode("ascii", "replace")).get("after", [""])[0]
+        return int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 19 else None
 
 
 class MarketConsumer(TenantConsumer, PageConsumer):

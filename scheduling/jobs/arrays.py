@@ -215,13 +215,13 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
 
 def _specs(spec: Mapping[str, Any], listed: Sequence[ArrayMember], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:
     """Each member's: with its index, where its program has a parameter of that name."""
-    kept = program_kept(spec, tenant_id=tenant_id)
-    if kept is None or INDEX not in {parameter.name for parameter in kept[0].program.parameters}:
+    program = program_kept(spec, tenant_id=tenant_id)
+    if program is None or INDEX not in {parameter.name for parameter in program[0].program.parameters}:
         return [dict(spec) for _ in listed]
     specs = []
     for member in listed:
         parameters = {**spec[PROGRAM]["parameters"], INDEX: member.index}
-        values = values_of(kept[0].program, parameters)
+        values = values_of(program[0].program, parameters)
         if isinstance(values, tuple):
             return InvalidJob("invalid_job", as_sentence(f"{PROGRAM}.{values[0].field}: {values[0].sentence}"), PROGRAM)
         specs.append({**spec, PROGRAM: {**spec[PROGRAM], "parameters": parameters}})

@@ -46,14 +46,14 @@ class Fitting:
             return None
         wanted = {name: value for name, value in for_the_core(row.spec).items() if name not in WORTH}
         slot = max(int(-(-row.arrival // 1)), frontier)
-        asked = json.dumps([wanted, row.arrival, slot], sort_keys=True)
-        if self._fits.get(asked):
+        question = json.dumps([wanted, row.arrival, slot], sort_keys=True)
+        if self._fits.get(question):
             return None
         job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
-        if asked not in self._fits:
+        if question not in self._fits:
             # What can be served though it is worth nothing can be served whatever it is worth.
-            self._fits[asked] = self._never(replace(job, value=NOTHING), slot) is None
-        reason = None if self._fits[asked] else self._never(job, slot)
+            self._fits[question] = self._never(replace(job, value=NOTHING), slot) is None
+        reason = None if self._fits[question] else self._never(job, slot)
         return None if reason is None else _refused(self._pool, reason)
 
     def _never(self, job: Job, slot: int) -> Reason | None:

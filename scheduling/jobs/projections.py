@@ -59,12 +59,12 @@ class PastProjections:
     @property
     def sentence(self) -> str:
         jobs = f"{self.projections} job{'' if self.projections == 1 else 's'} with a projected start"
-        said = [f"{self.by_then} started by then"]
+        parts = [f"{self.by_then} started by then"]
         if self.later_by is not None:
             slots = f"{self.later_by:g} slot{'' if self.later_by == 1 else 's'}"
-            said += [f"{self.later} later, {'by' if self.later == 1 else 'half of them by at most'} {slots}"]
-        said += [f"{self.not_started} not at all, or not yet"] if self.not_started else []
-        return f"of {jobs}, {'; '.join(said)}."
+            parts += [f"{self.later} later, {'by' if self.later == 1 else 'half of them by at most'} {slots}"]
+        parts += [f"{self.not_started} not at all, or not yet"] if self.not_started else []
+        return f"of {jobs}, {'; '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
     if not floors or not floors[0].draft or not floors[0].allocation:
         return None
     pool, slot = job.pool, job.pool.slot_at(at)
-    said = _said(pool, slot)
+    estimates = _said(pool, slot)
     return Projection(
         start=floors[0].start,
         start_at=pool.slot_start(floors[0].start),
         moved=_moved(job, floors),
-        mine=held([each for each in said if each.tenant_id == job.tenant_id], slot),
-        pool=held(said, slot),
+        mine=held([each for each in estimates if each.tenant_id == job.tenant_id], slot),
+        pool=held(estimates, slot),
     )
 
 

@@ -50,13 +50,13 @@ class CourseRecord:
 
     @property
     def sentence(self) -> str:
-        said = [f"{self.by_then} ended by the guessed end"]
+        parts = [f"{self.by_then} ended by the guessed end"]
         if self.later_by is not None:
             slots = f"{self.later_by:g} slot{'' if self.later_by == 1 else 's'}"
-            said += [f"{self.later} later, {'by' if self.later == 1 else 'half of them by at most'} {slots}"]
-        said += [f"{self.unfinished} did not finish"] if self.unfinished else []
-        said += [f"{self.no_dearer} cost no more than guessed"]
-        return f"of {self.jobs} job{'' if self.jobs == 1 else 's'}, {'; '.join(said)}."
+            parts += [f"{self.later} later, {'by' if self.later == 1 else 'half of them by at most'} {slots}"]
+        parts += [f"{self.unfinished} did not finish"] if self.unfinished else []
+        parts += [f"{self.no_dearer} cost no more than guessed"]
+        return f"of {self.jobs} job{'' if self.jobs == 1 else 's'}, {'; '.join(parts)}."
 
 
 def guess(*, start: int, end: int, done: int, work: int, price: int, window: int | None) -> Guess:

@@ -89,8 +89,8 @@ def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:
     """Of a row of `with_awards`; asks the database nothing, and is made once for a row. `at`: see `job_view`."""
     made: JobView | None = row.__dict__.get("view")
     if made is None:
-        given = getattr(row, "given", None)
-        made = row.__dict__["view"] = job_view(row.pool, row, Award(**given) if given else None, at)
+        payload = getattr(row, "given", None)
+        made = row.__dict__["view"] = job_view(row.pool, row, Award(**payload) if payload else None, at)
     return made
 
 

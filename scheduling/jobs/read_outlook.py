@@ -138,5 +138,5 @@ def _estimated(curve: Sequence[float], until: int) -> tuple[tuple[int, float], .
 
 def _thinned(points: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
     step = max(-(-len(points) // MOST_POINTS), 1)
-    kept = list(points[::step])
-    return tuple(kept if not points or kept[-1] == points[-1] else [*kept, points[-1]])
+    thin = list(points[::step])
+    return tuple(thin if not points or thin[-1] == points[-1] else [*thin, points[-1]])

@@ -222,8 +222,8 @@ def _awards(job: TrainingJob) -> list[Award]:
 
 
 def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:
-    given = award.interval if award else floor.interval if floor else None
-    return None if given is None else given.number
+    interval = award.interval if award else floor.interval if floor else None
+    return None if interval is None else interval.number
 
 
 def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> JobWorld | None:

@@ -139,8 +139,8 @@ def predicted_end(run: Run, points: Sequence[EpochPoint], epochs: int) -> dateti
 def thinned(points: Sequence[P], most: int = MOST_POINTS) -> tuple[P, ...]:
     """The first, the last and evenly spaced ones between."""
     step = -(-len(points) // most) if points else 1
-    kept = list(points[::step])
-    return tuple(kept if not points or kept[-1] is points[-1] else [*kept, points[-1]])
+    thin = list(points[::step])
+    return tuple(thin if not points or thin[-1] is points[-1] else [*thin, points[-1]])
 
 
 def speaker(line: LogLine) -> str:

@@ -424,8 +424,8 @@ def waiting_tell(
     steps.done("estimate")
     events = []
     for each in submitted:
-        said: dict[str, Any] = {"estimate": estimates.get(each.job.pk), "begin": each.begin}
-        events.append(submission_event(each.job, at=at, instead_of=instead_of, **said))
+        data: dict[str, Any] = {"estimate": estimates.get(each.job.pk), "begin": each.begin}
+        events.append(submission_event(each.job, at=at, instead_of=instead_of, **data))
     events_append(events)
     steps.done("tell", last=True)
 

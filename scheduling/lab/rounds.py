@@ -210,8 +210,8 @@ def _tasks(study: Study) -> list[tuple[StudyRule, str]]:
 
 
 def _missing(row: LabStudy, study: Study, tasks: list[tuple[StudyRule, str]]) -> list[tuple[StudyRule, str]]:
-    kept = set(LabFile.objects.filter(study=row, name__endswith=".npz").values_list("name", flat=True))
-    return [task for task in tasks if _name(study, task) not in kept]
+    names = set(LabFile.objects.filter(study=row, name__endswith=".npz").values_list("name", flat=True))
+    return [task for task in tasks if _name(study, task) not in names]
 
 
 def _name(study: Study, task: tuple[StudyRule, str]) -> str:

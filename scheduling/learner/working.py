@@ -80,8 +80,8 @@ def _step(work: Work, clock: Clock) -> None:
     if isinstance(practised, str):
         sentence_keep(work, practised, clock())
         return
-    kept = practice_keep(work, practised, clock())
-    steps.done("practise", last=True, kept=kept, candidate=practised.candidate is not None)
+    outcome = practice_keep(work, practised, clock())
+    steps.done("practise", last=True, kept=outcome, candidate=practised.candidate is not None)
 
 
 def _shadowed(work: Work) -> int:

@@ -81,8 +81,8 @@ def _reason(code: ReasonCode) -> tuple[str, ...]:
 
 def _refusal(code: RefusalCode, *, served: bool) -> tuple[str, ...]:
     """`served`: a service refuses, and the interface answers with the status of the code."""
-    said = f"{code.when[:1].upper()}{code.when[1:]}."
-    rest = (said, "no" if code.final else "later", code.help, _names(code.numbers))
+    sentence = f"{code.when[:1].upper()}{code.when[1:]}."
+    rest = (sentence, "no" if code.final else "later", code.help, _names(code.numbers))
     return (f"`{code}`", str(status_of(code)), *rest) if served else (f"`{code}`", *rest)
 
 

@@ -83,8 +83,8 @@ class EngineCluster:
     def digest(self) -> str:
         """Of what would be shown: another one means that it has changed since."""
         amounts = [(node.name, node.partitions, node.cpus, node.memory_mb, node.gres) for node in self.nodes]
-        said = (amounts, sorted(self.accounts.items()), sorted(self.settings.resources.items()))
-        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+        words = (amounts, sorted(self.accounts.items()), sorted(self.settings.resources.items()))
+        return hashlib.sha256(repr(words).encode()).hexdigest()[:16]
 
 
 def cluster_of(engine: str) -> EngineCluster | Refused:
@@ -117,8 +117,8 @@ def cluster_changes(*, pool: Pool, cluster: EngineCluster, owners: Owners) -> li
     partitions = {partition for node in nodes for partition in node.partitions}
     if strangers := sorted(set(owners.partitions) - partitions):
         return Refused("unknown_server", f"No server of the cluster is in a partition {strangers[0]}.")
-    kept = {account for partition in partitions for account in cluster.accounts.get(partition, ())}
-    if strangers := sorted(set(owners.accounts) - kept):
+    accounts = {account for partition in partitions for account in cluster.accounts.get(partition, ())}
+    if strangers := sorted(set(owners.accounts) - accounts):
         return Refused("unknown_server", f"No server of the cluster is kept to an account {strangers[0]}.")
     named = (owners.servers, owners.partitions, owners.accounts)
     tenants = {owners.others, *(tenant for each in named for tenant in each.values())} - {""}

@@ -76,7 +76,9 @@ def _state(name: str, row: EnginePulse | None, at: datetime) -> EngineState:
     if row is None:
         return EngineState(name, None, True, {}, ())
     words = {
-        server: ServerWord(said["state"], datetime.fromtimestamp(said["since"], UTC), said["reason"])
-        for server, said in row.servers.items()
+        server: ServerWord(
+            state_words["state"], datetime.fromtimestamp(state_words["since"], UTC), state_words["reason"]
+        )
+        for server, state_words in row.servers.items()
     }
     return EngineState(name, row.alive_at, at - row.alive_at > SILENT, words, tuple(row.alerts))

@@ -105,10 +105,10 @@ class InstantDesk:
             other = supposed(self.job, None, fields)
             other.arrival = arrival
             answer = answer_again(self.answer, other, self.purse)
-        given = answer.given
-        if isinstance(given, Reason):
-            return QuotedTerms(False, given)
-        return terms_of(answer.snapshot.frame, given, payer_id=self.job.tenant_id)
+        terms_given = answer.given
+        if isinstance(terms_given, Reason):
+            return QuotedTerms(False, terms_given)
+        return terms_of(answer.snapshot.frame, terms_given, payer_id=self.job.tenant_id)
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ def job_quote(
     job = checked.job
     quote = _quote_of(pool, job, checked, lane, at)
     with scope(by.tenant):
-        kept = program_kept(job.spec, tenant_id=job.tenant_id) if quote.terms.resizes else None
-    restarts = restarts_of(quote.terms.resizes, kept[0].program if kept else None, pool.slot_seconds)
+        program = program_kept(job.spec, tenant_id=job.tenant_id) if quote.terms.resizes else None
+    restarts = restarts_of(quote.terms.resizes, program[0].program if program else None, pool.slot_seconds)
     return replace(quote, restarts=restarts)
 
 
@@ -155,9 +155,9 @@ def _dearer(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:
         raised = None if terms.reason is None else _raise({**job.spec, **fields}, terms.reason)
         if raised is None:
             break
-        what, before, after, said = raised
+        what, before, after, words = raised
         first = first or (what, before)
-        fields |= said
+        fields |= words
         terms = desk.ask(fields)
     if first is None:
         return None

@@ -60,11 +60,11 @@ def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
     more, ordered = int(0 in losses), sorted(losses)
     epochs = []
     for place, number in enumerate(ordered[:-1]):
-        kept = [loss for loss in losses[number] if abs(loss) <= LARGEST]
+        believable = [loss for loss in losses[number] if abs(loss) <= LARGEST]
         before = last.get(ordered[place - 1], -math.inf) if place and ordered[place - 1] == number - 1 else -math.inf
         known = during.begin <= before < last[number] <= during.end
         about = (last[number] - before, during.workers, during.ps) if known else ()
-        epochs.append(Epoch(number + more, math.fsum(kept) / len(kept) if kept else math.nan, *about))
+        epochs.append(Epoch(number + more, math.fsum(believable) / len(believable) if believable else math.nan, *about))
     return epochs
 
 
@@ -81,10 +81,10 @@ def _said(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:
 
 def losses_after(before: Sequence[float | None], epochs: Sequence[Epoch], most: int) -> list[float | None]:
     """The losses of epochs 1, 2, ... with what was heard now; where one was trained again, the later loss counts."""
-    said = {epoch.number: epoch.loss for epoch in epochs if epoch.number <= most}
-    far = max([len(before), *said])
+    by_epoch = {epoch.number: epoch.loss for epoch in epochs if epoch.number <= most}
+    far = max([len(before), *by_epoch])
     old = dict(enumerate(before, 1))
-    both = {number: said.get(number, old.get(number)) for number in range(1, far + 1)}
+    both = {number: by_epoch.get(number, old.get(number)) for number in range(1, far + 1)}
     return [_possible(loss) for loss in both.values()]
 
 

@@ -212,8 +212,8 @@ def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
     """What the engine is told; raises `BadScenario` where the program is not what it was at the submission. A fault: an
     award from before the rule would start more than it has units for."""
     spec, own, values = award.job.spec, None, {}
-    if (kept := program_kept(spec, tenant_id=award.tenant_id)) is not None:
-        stored, chosen = kept
+    if (program := program_kept(spec, tenant_id=award.tenant_id)) is not None:
+        stored, chosen = program
         seconds = float(award.pool.slot_seconds)
         opened = secrets_opened(stored.program, award.tenant.slug)
         if isinstance(opened, str):

@@ -152,8 +152,8 @@ def _begin(row: ChatAddress, at: datetime) -> ChatLetter | None:
 
 def message_of(lines: Sequence[NoticeLine], rest: int) -> list[str]:
     """`rest`: how many more are on the page."""
-    said = [paragraph(line, settings.PUBLIC_URL) for line in lines]
-    return [*said, f"And {rest} more: {settings.PUBLIC_URL}{reverse('notices')}"] if rest > 0 else said
+    paragraphs = [paragraph(line, settings.PUBLIC_URL) for line in lines]
+    return [*paragraphs, f"And {rest} more: {settings.PUBLIC_URL}{reverse('notices')}"] if rest > 0 else paragraphs
 
 
 def _choose() -> str:

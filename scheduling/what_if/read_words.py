@@ -95,8 +95,8 @@ def outcome_words(outcome: Outcome) -> str:
     if outcome["state"] == AWARDED:
         where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
         return f"slots {outcome['start']} to {outcome['end']}, {_gang(outcome)}{where}"
-    said = {WAITING: "waits on", REJECTED: "refused", EXPIRED: "expired"}.get(outcome["state"], "not there yet")
-    return f"{said}: {reason_few(outcome['reason'])}" if outcome.get("reason") else said
+    words = {WAITING: "waits on", REJECTED: "refused", EXPIRED: "expired"}.get(outcome["state"], "not there yet")
+    return f"{words}: {reason_few(outcome['reason'])}" if outcome.get("reason") else words
 
 
 def _gang(outcome: Outcome) -> str:
@@ -137,16 +137,16 @@ def gains_sentence(own: float, others: float, operator: float) -> str:
 def _run(before: Outcome, after: Outcome) -> str:
     was, now = ((outcome["start"], outcome["end"]) for outcome in (before, after))
     if was == now:
-        said = f"run in slots {now[0]} to {now[1]} as it did"
+        words = f"run in slots {now[0]} to {now[1]} as it did"
     else:
-        said = f"run in slots {now[0]} to {now[1]} in place of {was[0]} to {was[1]}"
+        words = f"run in slots {now[0]} to {now[1]} in place of {was[0]} to {was[1]}"
     if before["ps"] != after["ps"]:
-        said += f", on {_gang(after)} in place of {_gang(before)}"
+        words += f", on {_gang(after)} in place of {_gang(before)}"
     elif before["workers"] != after["workers"]:
-        said += f", on {_count(after['workers'], 'worker')} in place of {before['workers']}"
+        words += f", on {_count(after['workers'], 'worker')} in place of {before['workers']}"
     if before["phase"] != after["phase"]:
-        said += {"own": ", at home and not rented", "shared": ", rented and not at home"}.get(after["phase"], "")
-    return said
+        words += {"own": ", at home and not rented", "shared": ", rented and not at home"}.get(after["phase"], "")
+    return words
 
 
 def _changed(verb: str, before: float, after: float) -> str:

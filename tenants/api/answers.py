@@ -35,8 +35,8 @@ def fresh_or_unchanged(request: HttpRequest | Request, response: HttpResponseBas
 
 def _names(header: str, etag: str) -> bool:
     """A proxy may have weakened the tag on its way; for reading that is the same."""
-    given = [tag.strip().removeprefix("W/") for tag in header.split(",")]
-    return "*" in given or etag in given
+    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in tags or etag in tags
 
 
 def csv_response(request: Request, lines: Iterator[bytes], *, name: str, tenant: Tenant | None) -> HttpResponseBase:

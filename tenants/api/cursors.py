@@ -45,12 +45,12 @@ def cursor_read(text: str, ordering: str, rows: QuerySet[Any]) -> Cursor:
     """Only one that this list gave out, for this order, is a cursor."""
     try:
         padded = text + "=" * (-len(text) % 4)
-        given, back, value, pk = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        ordering_read, back, value, pk = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         field = rows.model._meta.get_field(ordering.lstrip("-"))
-        good = given == ordering and type(back) is bool and type(pk) is int and abs(pk) < 2**63
+        good = ordering_read == ordering and type(back) is bool and type(pk) is int and abs(pk) < 2**63
         if not good or len(text) > LONGEST or value is None or "\0" in str(value):
             raise ValueError
-        cursor = Cursor(given, back, field.to_python(value), pk)
+        cursor = Cursor(ordering_read, back, field.to_python(value), pk)
         if isinstance(cursor.value, int) and abs(cursor.value) >= 2**63:
             raise ValueError
         return cursor

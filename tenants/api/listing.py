@@ -150,8 +150,8 @@ def page_document(
     request: Request, rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show
 ) -> dict[str, Any]:
     rows, ordering = rows_chosen(rows, listing, parameters)
-    given = parameters.get("cursor")
-    cursor = cursor_read(given, ordering, rows) if given is not None else None
+    cursor_text = parameters.get("cursor")
+    cursor = cursor_read(cursor_text, ordering, rows) if cursor_text is not None else None
     limit = parameters.get("limit", USUAL_LIMIT)
     page = page_of(rows, ordering=ordering, limit=limit, cursor=cursor)
     return {

@@ -163,8 +163,8 @@ def _responses(
     for number in sorted(statuses):
         codes = [*codes_by_status[number], *_COMMON.get(number, ())]
         title = _TITLES[number].format(most_values=found.most_values)
-        said = f"{title} Codes: {', '.join(f'`{code}`' for code in codes)}."
-        responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, said)
+        description = f"{title} Codes: {', '.join(f'`{code}`' for code in codes)}."
+        responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, description)
     return responses
 
 

@@ -38,10 +38,10 @@ def answer_reserve(*, user: User, key: str, request_digest: str) -> KeptAnswer |
         (ours,) = cursor.fetchone()
     if not ours:
         return IN_PROGRESS
-    kept = next(iter(_of_key(user_id=user.pk, key=key)), None)
-    if kept is None:
+    answer = next(iter(_of_key(user_id=user.pk, key=key)), None)
+    if answer is None:
         return Reserved()
-    return kept if kept.request_digest == request_digest else MISMATCH
+    return answer if answer.request_digest == request_digest else MISMATCH
 
 
 _of_key = RepeatedRead(
@@ -56,7 +56,7 @@ def answer_keep(
     *, user: User, key: str, request_digest: str, status: int, body: str, location: str, at: datetime
 ) -> None:
     """Of two that were made at once, which only what may be done twice allows, the first is kept."""
-    kept = KeptAnswer(
+    answer = KeptAnswer(
         user=user,
         key=key,
         request_digest=request_digest,
@@ -65,7 +65,7 @@ def answer_keep(
         location=location,
         created_at=at,
     )
-    KeptAnswer.objects.bulk_create([kept], ignore_conflicts=True)
+    KeptAnswer.objects.bulk_create([answer], ignore_conflicts=True)
 
 
 def answers_expire(*, at: datetime) -> int:

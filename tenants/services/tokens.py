@@ -95,8 +95,8 @@ def _creation_refusal(
     if is_blank(name):
         return Refused("invalid_token_name", UNSEEN_NAME)
     if not scopes or (unknown := sorted(set(scopes) - SCOPES.keys())):
-        said = f" There is no scope {unknown[0]}." if scopes else ""
-        return Refused("unknown_scope", f"Name at least one scope of {', '.join(SCOPES)}.{said}")
+        sentence = f" There is no scope {unknown[0]}." if scopes else ""
+        return Refused("unknown_scope", f"Name at least one scope of {', '.join(SCOPES)}.{sentence}")
     if not at < expires_at <= at + LONGEST_LIFE:
         return Refused("invalid_expiry", f"A token expires in the next {LONGEST_LIFE.days} days.")
     if by.token is not None and (not set(scopes) <= set(by.token.scopes) or expires_at > by.token.expires_at):

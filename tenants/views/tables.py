@@ -201,15 +201,15 @@ def sorting_of(table: Table, sort: str, keep: Any) -> Sorting:
     ]
     if choices and table.sort not in dict(choices):
         choices.insert(0, ("", "as they stand"))
-    kept = tuple((name, value) for name, values in keep.lists() for value in values)
-    return Sorting(tuple(choices), sort if sort in dict(choices) else "", kept)
+    pairs = tuple((name, value) for name, values in keep.lists() for value in values)
+    return Sorting(tuple(choices), sort if sort in dict(choices) else "", pairs)
 
 
 def kept_of(query: QueryDict) -> Any:
-    kept = query.copy()
+    parameters = query.copy()
     for name in OWN:
-        kept.pop(name, None)
-    return kept
+        parameters.pop(name, None)
+    return parameters
 
 
 def link_to(kept: Any, **values: str) -> str:

@@ -36,10 +36,10 @@ def token_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     form = _form(request)
     if not form.is_valid():
         return _page(request, form)
-    at, given = timezone.now(), form.cleaned_data
-    expires_at = at + timedelta(days=int(given["days"]))
+    at, fields = timezone.now(), form.cleaned_data
+    expires_at = at + timedelta(days=int(fields["days"]))
     outcome = services.token_create(
-        name=given["name"], scopes=given["scopes"], by=request.access, at=at, expires_at=expires_at
+        name=fields["name"], scopes=fields["scopes"], by=request.access, at=at, expires_at=expires_at
     )
     if isinstance(outcome, Refused):
         form.add_error("name" if outcome.code == "invalid_token_name" else None, outcome.sentence)

@@ -107,8 +107,8 @@ def _by_line(refused: Refused, part: Sequence[BulkLine]) -> Refused:
     for error in refused.errors:
         field, detail = str(error.get("field", "")), str(error.get("detail", ""))
         if place := re.fullmatch(r"jobs\[(\d+)\](?:\.(.+))?", field):
-            said = place[2] is None or detail.startswith(f"{place[2]}:")
-            field, detail = line(place[1]), detail if said else f"{place[2]}: {detail}"
+            names_field = place[2] is None or detail.startswith(f"{place[2]}:")
+            field, detail = line(place[1]), detail if names_field else f"{place[2]}: {detail}"
         errors.append({**error, "field": field, "detail": detail})
     numbers = {name: value for name, value in refused.numbers.items() if name != "figures"}
     sentence = re.sub(r"\bjobs\[(\d+)\](?:: |\.)", lambda place: f"{line(place[1])}: ", refused.detail)

@@ -53,9 +53,9 @@ def submit(session: Session) -> int:
         how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
         return _array(session, session.client.array_submit(spec, pool=words_of_job.pool, name=words_of_job.name, **how))
     _no_array(words)
-    said = {"pool": words_of_job.pool, "name": words_of_job.name, "otherwise": otherwise, "key": words.key}
-    said |= after_said(words)
-    return _end(session, session.client.job_submit(asked_spec, lane=words_of_job.lane, **said))
+    options = {"pool": words_of_job.pool, "name": words_of_job.name, "otherwise": otherwise, "key": words.key}
+    options |= after_said(words)
+    return _end(session, session.client.job_submit(asked_spec, lane=words_of_job.lane, **options))
 
 
 def run(session: Session) -> int:
@@ -67,8 +67,8 @@ def describe(session: Session, script: str) -> int:
     """A batch script: what comes of each line is told before anything is submitted."""
     words, screen = session.words, session.screen
     pool = session.pool
-    said = described(words, script)
-    parsed = session.client.job_parse(said, pool=pool)
+    description = described(words, script)
+    parsed = session.client.job_parse(description, pool=pool)
     if words.dry_run and screen.as_json:
         screen.document(parsed)
     else:
@@ -79,9 +79,9 @@ def describe(session: Session, script: str) -> int:
     if parsed["indexes"]:
         _one_alone(words)
         together = getattr(words, "together", False)
-        return _array(session, session.client.array_submit(said, pool=pool, together=together, key=words.key))
+        return _array(session, session.client.array_submit(description, pool=pool, together=together, key=words.key))
     _no_array(words)
-    return _end(session, session.client.job_describe(said, key=words.key, **where))
+    return _end(session, session.client.job_describe(description, key=words.key, **where))
 
 
 def _array(session: Session, array: JobArray) -> int:
@@ -166,14 +166,14 @@ def listed(session: Session) -> int:
     # Whoever asks for a state or a name means jobs; else each array is one line.
     folded = None if words.array or words.state or words.name else "folded"
     query = {"state": words.state, "lane": words.lane, "pool": words.pool, "name": words.name, "array": words.array}
-    found = list(session.client.jobs(most=most, arrays=folded, **query))
+    jobs = list(session.client.jobs(most=most, arrays=folded, **query))
     if screen.as_json:
-        screen.document(found)
-    elif found:
+        screen.document(jobs)
+    elif jobs:
         heads = ("id", "name", "lane", "state", "price", "workers", f"starts ({zone()})", "ends", "why")
-        rows = [_folded(job, job["array"]) if folded and job["array"] else _row(job) for job in found]
+        rows = [_folded(job, job["array"]) if folded and job["array"] else _row(job) for job in jobs]
         screen.table(heads, rows, right=("id", "price", "workers"))
-        if most is not None and len(found) == most:
+        if most is not None and len(jobs) == most:
             screen.note(f"The newest {most}; more with --limit or --all.")
     else:
         screen.note("There are no such jobs.")

@@ -30,8 +30,8 @@ def login(session: Session) -> int:
     with Client(url, token, pace=session.pace) as client:
         me = client.me()
     tenant = _tenant(me, words.tenant or session.environment.get("BOURSE_TENANT", ""))
-    kept = settings_read(file, warn=screen.note)
-    pool = kept.pool if kept.url == url.rstrip("/") else ""
+    settings = settings_read(file, warn=screen.note)
+    pool = settings.pool if settings.url == url.rstrip("/") else ""
     settings_write(file, Settings(url.rstrip("/"), token, tenant, pool))
     if screen.as_json:
         screen.document({"url": url.rstrip("/"), "tenant": tenant, "email": me["email"], "file": str(file)})
@@ -43,11 +43,11 @@ def login(session: Session) -> int:
 
 def _address(session: Session) -> str:
     """Asked of whoever sits there; the address of last time is offered again."""
-    kept = settings_read(settings_file(session.environment), warn=session.screen.note).url or USUAL
+    url = settings_read(settings_file(session.environment), warn=session.screen.note).url or USUAL
     if not session.stdin.isatty():
         raise exits.UsageError("Say where: --url https://bourse.example, or BOURSE_URL.")
-    print(f"Address [{kept}]: ", end="", file=session.screen.err, flush=True)
-    return session.stdin.readline().strip() or kept
+    print(f"Address [{url}]: ", end="", file=session.screen.err, flush=True)
+    return session.stdin.readline().strip() or url
 
 
 def _token(session: Session) -> str:
@@ -66,8 +66,8 @@ def _tenant(me: Me, wanted: str) -> str:
 
 
 def config_show(session: Session) -> int:
-    kept = settings_read(settings_file(session.environment), warn=session.screen.note)
-    shown = {"url": kept.url, "tenant": kept.tenant, "pool": kept.pool}
+    settings = settings_read(settings_file(session.environment), warn=session.screen.note)
+    shown = {"url": settings.url, "tenant": settings.tenant, "pool": settings.pool}
     if session.screen.as_json:
         session.screen.document(shown)
     else:
@@ -93,10 +93,10 @@ def config_unset(session: Session) -> int:
 
 def _config_change(session: Session, name: str, value: str) -> int:
     file = settings_file(session.environment)
-    kept = settings_read(file, warn=session.screen.note)
-    if not kept.url:
+    settings = settings_read(file, warn=session.screen.note)
+    if not settings.url:
         raise exits.UsageError("Nothing is kept yet: run `bourse login` first, or set BOURSE_POOL and BOURSE_TENANT.")
-    settings_write(file, replace(kept, **{name: value}))
+    settings_write(file, replace(settings, **{name: value}))
     session.screen.note(f"{name} is {value}." if value else f"{name} is not set any more.")
     return exits.DONE
 

@@ -29,10 +29,10 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
     worth = {"credits": words.worth, "later": words.later or "nothing"}
     worth |= {"by": words.by} if words.by else {}
     offset = datetime.now().astimezone().strftime("%z")  # as +0200
-    said: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
-    said |= after_said(words)
-    said |= pieces_said(words)
-    return said | ({"name": words.name} if words.name else {})
+    description: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
+    description |= after_said(words)
+    description |= pieces_said(words)
+    return description | ({"name": words.name} if words.name else {})
 
 
 def pieces_said(words: Namespace) -> dict[str, bool]:

@@ -34,22 +34,24 @@ def settings_file(environment: Mapping[str, str]) -> Path:
 def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, warn: Callable[[str], None]) -> Settings:
     """A word on the command line goes before the environment, and that before the file. Token, tenant and pool of the
     file are for the server of the file: they never go to another one."""
-    kept = settings_read(settings_file(environment), warn=warn)
-    address = (url or environment.get("BOURSE_URL", "") or kept.url).rstrip("/")
+    settings = settings_read(settings_file(environment), warn=warn)
+    address = (url or environment.get("BOURSE_URL", "") or settings.url).rstrip("/")
     token = environment.get("BOURSE_TOKEN", "").strip()
-    same = address == kept.url
+    same = address == settings.url
     if not address:
         raise UsageError(NOTHING)
-    if not token and not same and kept.token:
-        raise UsageError(f"The token that is kept is for {kept.url}. For {address} log in again, or set BOURSE_TOKEN.")
-    token = token or (kept.token if same else "")
+    if not token and not same and settings.token:
+        raise UsageError(
+            f"The token that is kept is for {settings.url}. For {address} log in again, or set BOURSE_TOKEN."
+        )
+    token = token or (settings.token if same else "")
     if not token:
         raise UsageError(NOTHING)
     return Settings(
         address,
         token,
-        tenant or environment.get("BOURSE_TENANT", "") or (kept.tenant if same else ""),
-        environment.get("BOURSE_POOL", "") or (kept.pool if same else ""),
+        tenant or environment.get("BOURSE_TENANT", "") or (settings.tenant if same else ""),
+        environment.get("BOURSE_POOL", "") or (settings.pool if same else ""),
     )
 
 

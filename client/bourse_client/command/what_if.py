@@ -18,8 +18,8 @@ def what_if(session: Session) -> int:
     """Asked, waited for and shown. Interrupted, the question goes on and is kept for seven days."""
     words, screen, client = session.words, session.screen, session.client
     pool = words.pool or client.job(words.job)["pool"]  # an interval that decided about the job is its pool's
-    said = {"interval": words.interval, "pool": pool, "key": words.key}
-    answer = client.what_if(words.job, words.field, _value(words.value), **said)
+    body = {"interval": words.interval, "pool": pool, "key": words.key}
+    answer = client.what_if(words.job, words.field, _value(words.value), **body)
     while answer["state"] in OPEN:
         session.pace.sleep(words.every)
         answer = client.what_if_read(answer["id"])

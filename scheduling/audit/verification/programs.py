@@ -64,12 +64,14 @@ def programs_verify() -> Iterator[Finding]:
     yield from _versions_verify({row.pk: (owners[row.pk], row.name) for row in rows}, programs)
     yield from _archives_verify()
     yield from _secrets_verify()
-    said = {
+    documents = {
         slugs.get(pk, f"tenant {pk}"): may for pk, may in ProgramSwitch.objects.values_list("tenant_id", "may_bring")
     }
-    for slug in sorted(said.keys() | switches.keys()):
-        yield from differences(f"programs of {slug}", {"may bring": (said.get(slug, False), switches.get(slug, False))})
-        if slug in said and slug not in switches:
+    for slug in sorted(documents.keys() | switches.keys()):
+        yield from differences(
+            f"programs of {slug}", {"may bring": (documents.get(slug, False), switches.get(slug, False))}
+        )
+        if slug in documents and slug not in switches:
             yield Finding(f"programs of {slug}", "no entry of the history tells of the switch")
 
 
@@ -124,9 +126,9 @@ def _versions_verify(
 
 def _archives_verify() -> Iterator[Finding]:
     named = set(ProgramVersion.objects.exclude(archive=None).values_list("archive_id", flat=True))
-    kept = set[str]()
+    digests = set[str]()
     for row in ProgramArchive.objects.order_by("pk"):
-        kept.add(row.digest)
+        digests.add(row.digest)
         content, size = hashlib.sha256(), 0
         numbers = list(ProgramArchivePiece.objects.filter(archive=row.digest).values_list("number", flat=True))
         for piece in archive_pieces(row.digest):
@@ -138,7 +140,7 @@ def _archives_verify() -> Iterator[Finding]:
         yield from differences(where, pairs)
         if row.digest not in named:
             yield Finding(where, "no version has it")
-    for digest in sorted(named - kept):
+    for digest in sorted(named - digests):
         yield Finding(f"archive {digest[:12]}", "it is gone")
 
 

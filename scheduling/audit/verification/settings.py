@@ -322,8 +322,8 @@ def _sharing_verify(pool: Pool, right: PoolSet) -> Iterator[Finding]:
     """A tenant without a row, or without an entry, has said nothing."""
     unsaid = TenantPolicy(plan=pool.usual_plan)
     tenants = dict(Tenant.objects.values_list("pk", "slug"))
-    said = TenantPolicy.objects.filter(pool=pool).order_by("pk")
-    rows = {tenants.get(row.tenant_id, f"tenant {row.tenant_id}"): row for row in said}
+    policies = TenantPolicy.objects.filter(pool=pool).order_by("pk")
+    rows = {tenants.get(row.tenant_id, f"tenant {row.tenant_id}"): row for row in policies}
     for tenant in sorted(rows.keys() | right.sharing.keys()):
         where, row = f"sharing of {tenant} in pool {pool.slug}", rows.get(tenant, unsaid)
         values = right.sharing.get(tenant) or {name: history.exact(getattr(unsaid, name)) for name in SHARING}
@@ -391,11 +391,11 @@ def _budgets_verify(tenant: Tenant) -> Iterator[Finding]:
     rows = {(row.member_id, row.period): row for row in Budget.objects.filter(tenant=tenant)}
     for member, period in sorted(rows.keys() | right.keys(), key=str):
         where = f"budget of {tenant.slug}, member {member}, per {period}"
-        row, said = rows.get((member, period)), right.get((member, period))
-        if row is None or said is None:
+        row, entry = rows.get((member, period)), right.get((member, period))
+        if row is None or entry is None:
             yield Finding(where, "it is gone" if row is None else "nothing tells that it was set")
             continue
-        limits = {name: (getattr(row, name), said.get(name)) for name in ("soft_limit", "hard_limit")}
+        limits = {name: (getattr(row, name), entry.get(name)) for name in ("soft_limit", "hard_limit")}
         yield from differences(where, limits)
 
 

@@ -127,10 +127,10 @@ def _filters(query: QueryDict, days: Days) -> dict[str, object]:
 
 def _query(query: QueryDict) -> str:
     """What was asked, without the place in it: for the links to other pages and to the CSV."""
-    kept = query.copy()
+    parameters = query.copy()
     for name in ("below", "part", "format"):
-        kept.pop(name, None)
-    return kept.urlencode()
+        parameters.pop(name, None)
+    return parameters.urlencode()
 
 
 def _signed(position: Position | None) -> str:

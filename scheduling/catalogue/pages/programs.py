@@ -181,8 +181,8 @@ def program_new(request: AccessRequest, tenant_slug: str = "") -> HttpResponseBa
         form.add_error(fields.get(outcome.code, "text"), outcome.sentence)
         return _form(request, form, name)
     row = outcome.row
-    said = "says this already" if outcome.repeated else "is registered"
-    tell(request, row, f"Version {row.version} of {row.program.name} {said}.")
+    predicate = "says this already" if outcome.repeated else "is registered"
+    tell(request, row, f"Version {row.version} of {row.program.name} {predicate}.")
     owner = request.access.tenant.slug if request.access.tenant else OPERATOR
     return redirect(_url(request, "program", owner=owner, name=row.program.name))
 
@@ -254,7 +254,7 @@ def _form(request: AccessRequest, form: ProgramForm, name: str, faults: Sequence
         "name": name,
         "faults": faults,
         "action": f"{here}?{urlencode(sent_to)}",
-        "templates": [(copied, said["title"], f"{here}?copy={copied}") for copied, said in TEMPLATES.items()],
+        "templates": [(copied, template["title"], f"{here}?copy={copied}") for copied, template in TEMPLATES.items()],
     }
     return render(request, "catalogue/program_form.html", context | _usual(request))
 
@@ -288,7 +288,9 @@ def _usual(request: AccessRequest) -> dict[str, Any]:
         "days": DAYS,
         "new": _url(request, "program_new"),
         "programs": _url(request, "programs"),
-        "templates_listed": [(name, said["title"], said["description"]) for name, said in TEMPLATES.items()],
+        "templates_listed": [
+            (name, template["title"], template["description"]) for name, template in TEMPLATES.items()
+        ],
     }
 
 

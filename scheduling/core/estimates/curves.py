@@ -64,8 +64,8 @@ def fit(points: LossPoints) -> Curves:
 
 def _fit_block(losses: FloatArray) -> FloatArray:
     """(3, jobs) coefficients of curves that all have points enough."""
-    given = np.isfinite(losses)
-    system = _System(np.where(given, losses, 0.0), given)
+    finite = np.isfinite(losses)
+    system = _System(np.where(finite, losses, 0.0), finite)
     highest = _late_median(losses)
     tried = highest * np.linspace(0.0, 1.0, GRID)[:, None]
     solved = [system.solved(b2, system.start(b2), GRID_REWEIGHTINGS) for b2 in tried]
@@ -80,9 +80,9 @@ def _fit_block(losses: FloatArray) -> FloatArray:
 
 def _late_median(losses: FloatArray) -> FloatArray:
     """(jobs,) the median of the last fifth of each job's points, the largest b2 that is tried; never below 0."""
-    given = np.isfinite(losses)
-    behind = np.flip(np.cumsum(np.flip(given, axis=1), axis=1), axis=1)  # points from here on
-    late = given & (behind <= np.ceil(given.sum(axis=1, keepdims=True) / 5.0))
+    finite = np.isfinite(losses)
+    behind = np.flip(np.cumsum(np.flip(finite, axis=1), axis=1), axis=1)  # points from here on
+    late = finite & (behind <= np.ceil(finite.sum(axis=1, keepdims=True) / 5.0))
     median: FloatArray = np.nanmedian(np.where(late, losses, np.nan), axis=1)
     return np.maximum(median, 0.0)
 

@@ -254,14 +254,14 @@ def informed(view: View, running: Mapping[int, Running]) -> View:
     over = {
         number for number, each in outlook_by_job.items() if each is not None and each.source in (CONVERGED, EXHAUSTED)
     }
-    kept = [index for index, job in enumerate(view.waiting) if job.number not in over]
-    waiting = tuple(view.waiting[index] for index in kept)
+    places = [index for index, job in enumerate(view.waiting) if job.number not in over]
+    waiting = tuple(view.waiting[index] for index in places)
     beliefs = {
         job.number: belief_of(job, running[job.number], outlook_by_job[job.number])
         for job in waiting
         if job.number in running
     }
-    return believed(replace(view, waiting=waiting, remaining=view.remaining[kept]), beliefs, _as_told)
+    return believed(replace(view, waiting=waiting, remaining=view.remaining[places]), beliefs, _as_told)
 
 
 def _as_told(job: Job, left: float, told: float) -> float:

@@ -29,9 +29,9 @@ def seconds_left(job: Job, remaining: float, workers: int, ps: int, types: tuple
 def check_speeds(jobs: Iterable[Job]) -> None:
     """Owners' speed functions have as many coefficients as their mode needs, none of them negative."""
     for job in jobs:
-        given, needed = job.samples.speed, COEFFICIENTS[job.samples.mode]
-        if len(given) not in (0, needed):
-            message = f"a speed function of mode {job.samples.mode} has {needed} coefficients, not {len(given)}"
+        speeds, needed = job.samples.speed, COEFFICIENTS[job.samples.mode]
+        if len(speeds) not in (0, needed):
+            message = f"a speed function of mode {job.samples.mode} has {needed} coefficients, not {len(speeds)}"
             raise BadScenario(f"jobs[{job.number}].speed", message)
-        if any(coefficient < 0 for coefficient in given):
+        if any(coefficient < 0 for coefficient in speeds):
             raise BadScenario(f"jobs[{job.number}].speed", "must not have negative coefficients")

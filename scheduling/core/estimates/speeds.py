@@ -51,12 +51,12 @@ def fit(ps: FloatArray, workers: FloatArray, speed: FloatArray, mode: str, batch
 
     `speed` is in steps a second; `batch` is M of each job, (jobs,) or one number for all.
     """
-    given = np.isfinite(speed) & (speed > 0)
-    measured = np.where(given, speed, 1.0)
-    p, w = np.where(given, ps, 1.0), np.where(given, workers, 1.0)
+    usable = np.isfinite(speed) & (speed > 0)
+    measured = np.where(usable, speed, 1.0)
+    p, w = np.where(usable, ps, 1.0), np.where(usable, workers, 1.0)
     left = w / measured if mode == ASYNC else 1.0 / measured
     rows = terms(p, w, mode, np.broadcast_to(batch, len(speed))[:, None]) / left[:, :, None]
-    return solve(np.where(given[:, :, None], rows, 0.0), given.astype(np.float64))
+    return solve(np.where(usable[:, :, None], rows, 0.0), usable.astype(np.float64))
 
 
 def steps_per_second(

@@ -39,16 +39,16 @@ def alone_scenario(scenario: Scenario, tenant: int) -> Scenario:
     cluster = scenario.cluster
     cells = deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
     servers = np.flatnonzero(cells[:, tenant].any(axis=0))
-    kept = np.zeros_like(cells[:, :, servers])
-    kept[:, tenant] = cells[:, tenant][:, servers]
+    cells_left = np.zeros_like(cells[:, :, servers])
+    cells_left[:, tenant] = cells[:, tenant][:, servers]
     home = replace(
         cluster,
         servers=tuple(cluster.servers[server] for server in servers),
-        capacity=kept[:, tenant],
-        quota=kept.sum(axis=2),
+        capacity=cells_left[:, tenant],
+        quota=cells_left.sum(axis=2),
         hosts_workers=cluster.hosts_workers[servers],
         hosts_ps=cluster.hosts_ps[servers],
-        cells=None if cluster.cells is None else kept,
+        cells=None if cluster.cells is None else cells_left,
     )
     own = tuple(job for job in scenario.jobs if job.tenant == tenant and len(servers))
     return replace(scenario, cluster=home, jobs=own, preload=())

@@ -98,8 +98,8 @@ def _machines(machines: Iterable[str], scale: float) -> FloatArray:
     gpus = [count for count in gpus if count]
     if not gpus:
         raise BadScenario("alibaba machines", "no machine has a GPU")
-    kept = np.linspace(0, len(gpus) - 1, max(1, min(len(gpus), round(len(gpus) * scale)))).round()
-    return np.array(gpus, np.float64)[kept.astype(np.intp)]
+    places = np.linspace(0, len(gpus) - 1, max(1, min(len(gpus), round(len(gpus) * scale)))).round()
+    return np.array(gpus, np.float64)[places.astype(np.intp)]
 
 
 def _split(dice: np.random.Generator, tenants: int) -> tuple[list[str], FloatArray]:

@@ -152,8 +152,8 @@ def never_kill() -> bool:
         return False
     machine, calls = _SENDERS[os.uname().machine]
     code = b"".join(_steps(machine, calls))
-    kept = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(kept))
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     system = ctypes.CDLL(None, use_errno=True)
     if system.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.create_string_buffer(program, len(program)), 0, 0):

@@ -124,9 +124,9 @@ class ProgramCrew(Members):
         descriptor = self._faults.pop(pid, -1)
         if descriptor < 0:
             return 0
-        said = os.read(descriptor, 16)
+        words = os.read(descriptor, 16)
         os.close(descriptor)
-        return int(said or 0)
+        return int(words or 0)
 
     def last_lines(self, role: str, rank: int) -> str:
         """Of its output, as one line."""

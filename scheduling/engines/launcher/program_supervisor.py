@@ -127,8 +127,8 @@ class ProgramSupervisor(Supervisor):
             return FAILED, f"{what}: {excess}"
         if -ended.code == signal.SIGKILL and processes.out_of_memory_kills() > self.memory_kills:
             return LOST, f"{what}; this machine has run out of memory"
-        said = self.crew.last_lines(process.role, process.speaker)
-        return FAILED, f"{what}: {said}" if said else what
+        lines = self.crew.last_lines(process.role, process.speaker)
+        return FAILED, f"{what}: {lines}" if lines else what
 
     # What is to be done.
 

@@ -215,8 +215,8 @@ class Supervisor(ABC):
     def look(self, now: float) -> None:
         """Orders, signs of life, limits."""
         if (changed := self.folder.plan.stat().st_mtime_ns) != self.read_at:
-            kept = {name: self.plan[name] for name in ("ports", "devices") if self.part}
-            self.read_at, self.plan = changed, {**(self._read_plan() or self.plan), **kept}
+            settings = {name: self.plan[name] for name in ("ports", "devices") if self.part}
+            self.read_at, self.plan = changed, {**(self._read_plan() or self.plan), **settings}
             self.crew.plan = self.plan
         if self.stopping is None:
             if self.plan["stop"]:

@@ -108,8 +108,8 @@ class LocalEngine:
         """Where its supervisor has not told an end and is not there, it is lost."""
         folder = Folder(self.root, handle.home, handle.key)
         there = self._alive(handle)
-        said = files.read(folder.state) or {"state": WAITING}
-        status = status_of(said)
+        record = files.read(folder.state) or {"state": WAITING}
+        status = status_of(record)
         if status.state == ENDED:
             self._forget(handle.key)
             return status
@@ -238,8 +238,8 @@ class LocalEngine:
         """The gang that has this plan already: it lives, or has said how it ended. None: it never began."""
         if reference := self.find(folder.home, folder.key):
             return reference
-        said = files.read(folder.state)
-        return Handle(folder.key, folder.home, {"pid": 0, "began": 0}) if said and said["state"] == ENDED else None
+        record = files.read(folder.state)
+        return Handle(folder.key, folder.home, {"pid": 0, "began": 0}) if record and record["state"] == ENDED else None
 
     def _supervise(self, folder: Folder) -> Handle:
         command = [sys.executable, "-m", WATCH]
@@ -297,9 +297,9 @@ def _supervisors(root: Path) -> Iterator[tuple[str, str, int]]:
         if not entry.isdecimal():
             continue
         try:
-            said = Path("/proc", entry, "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+            words = Path("/proc", entry, "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         except OSError:
             continue
-        if WATCHERS.intersection(said) and str(root) in said:
-            place = said.index(str(root))
-            yield said[place + 1], said[place + 2], int(entry)
+        if WATCHERS.intersection(words) and str(root) in words:
+            place = words.index(str(root))
+            yield words[place + 1], words[place + 2], int(entry)

@@ -66,8 +66,8 @@ class Commands:
             self._spent.append((words[0], time.monotonic() - begin))
         if done.returncode == 0:
             return CommandAnswer(True, done.stdout)
-        said = [line.partition("error: ")[2] or line for line in done.stderr.strip().splitlines()]
-        sentence = (said[-1] if said else f"{words[0]} ended with code {done.returncode}").strip().rstrip(".")[:200]
+        errors = [line.partition("error: ")[2] or line for line in done.stderr.strip().splitlines()]
+        sentence = (errors[-1] if errors else f"{words[0]} ended with code {done.returncode}").strip().rstrip(".")[:200]
         came = not any(word in done.stderr.lower() for word in NO_ANSWER)
         return CommandAnswer(came, done.stdout, sentence)
 

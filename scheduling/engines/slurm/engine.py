@@ -537,8 +537,8 @@ class SlurmEngine:
         if handle.key in self._over:
             return self._over[handle.key]
         own = Folder(self.root, handle.home, handle.key)
-        if (kept := files.read(own.state)) and kept["state"] == ENDED:
-            return self._note_end(handle.key, status_of(kept))
+        if (state := files.read(own.state)) and state["state"] == ENDED:
+            return self._note_end(handle.key, status_of(state))
         plan = self._plan(handle)
         if plan is None:
             return self._end_without_plan(handle)
@@ -673,8 +673,8 @@ class SlurmEngine:
         return any(name in self.listing.jobs and not self.listing.jobs[name].is_over for name in names)
 
     def _has_ended(self, handle: Handle) -> bool:
-        kept = files.read(Folder(self.root, handle.home, handle.key).state)
-        return bool(kept and kept["state"] == ENDED)
+        state = files.read(Folder(self.root, handle.home, handle.key).state)
+        return bool(state and state["state"] == ENDED)
 
     # Fences.
 
@@ -803,13 +803,13 @@ def _by_slurm(job: SlurmJob, server: str) -> str:
 def _server_state(state: str, reason: str, now: float) -> ServerHealth:
     """Slurm's words for a server, of which there are many, in ours."""
     word = state.rstrip("*~#!%$@^-+").lower()
-    said = "" if reason == "none" else reason
+    words = "" if reason == "none" else reason
     if state.endswith("*"):
-        return ServerHealth(DOWN, now, said or "it does not answer")
+        return ServerHealth(DOWN, now, words or "it does not answer")
     if word in ("idle", "mixed", "allocated", "completing", "reserved", "planned"):
-        return ServerHealth(UP, now, said)
+        return ServerHealth(UP, now, words)
     if word in ("draining", "drained", "drain", "maint"):
-        return ServerHealth(DRAINING, now, said or word)
+        return ServerHealth(DRAINING, now, words or word)
     if word == "unknown":
-        return ServerHealth(UNKNOWN, now, said)
-    return ServerHealth(DOWN, now, said or word)
+        return ServerHealth(UNKNOWN, now, words)
+    return ServerHealth(DOWN, now, words or word)

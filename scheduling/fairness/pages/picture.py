@@ -160,8 +160,8 @@ def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> ShareBa
         for place, one in enumerate(shown)
     )
     mean = sum(one.reward or 0.0 for one in rows) / len(rows)
-    said = f"{rows[0].name} has the highest reward, {rows[-1].name} the lowest; {len(rows)} owners."
-    return ShareBars(bars, HEAD + ROW * len(shown), 100 * mean / most, len(rows) - len(shown), said)
+    sentence = f"{rows[0].name} has the highest reward, {rows[-1].name} the lowest; {len(rows)} owners."
+    return ShareBars(bars, HEAD + ROW * len(shown), 100 * mean / most, len(rows) - len(shown), sentence)
 
 
 def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
@@ -179,11 +179,11 @@ def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
         sold_part = one.sold_part
         text = "nothing offered" if sold_part is None else f"{100 * sold_part:.0f} % sold"
         bars.append(ShareBar(one.name, HEAD + ROW * place + 20, text, tuple(part for part in parts if part[2] > 0)))
-    said = (
+    sentence = (
         f"{sum(one.sold_units for one in rows):,.0f} of {sum(one.offered_units for one in rows):,.0f} idle unit-slots "
         f"offered were sold; {sum(one.kept_units for one in rows):,.0f} were kept."
     )
-    return ShareBars(tuple(bars), HEAD + ROW * len(shown), None, len(rows) - len(shown), said)
+    return ShareBars(tuple(bars), HEAD + ROW * len(shown), None, len(rows) - len(shown), sentence)
 
 
 def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Trend | None:

@@ -60,7 +60,7 @@ def pieces_now(reader: StreamReader) -> Iterator[bytes]:
 async def stream(reader: StreamReader, groups: Sequence[str], caller: str) -> AsyncIterator[bytes]:
     assert reader.access.tenant is not None  # noqa: S101  the gate has made sure
     loop = asyncio.get_running_loop()
-    ends, said = loop.time() + LIFE_SECONDS, loop.time()
+    ends, beat_at = loop.time() + LIFE_SECONDS, loop.time()
     open_streams[caller] += 1
     try:
         async with hub().listening(reader.access.tenant.pk, groups) as woken:
@@ -71,10 +71,10 @@ async def stream(reader: StreamReader, groups: Sequence[str], caller: str) -> As
                 if pieces is None:
                     yield CLOSED
                     return
-                if not pieces and loop.time() - said >= BEAT_SECONDS:
+                if not pieces and loop.time() - beat_at >= BEAT_SECONDS:
                     pieces = [BEAT]
                 if pieces:
-                    said = loop.time()
+                    beat_at = loop.time()
                     yield b"".join(pieces)
                 if len(pieces) < PAGE:
                     await _woken(woken)

@@ -48,15 +48,15 @@ class Arrays(TenantView):
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         body, at = self.read(NewArray), timezone.now()
-        said = said_of(body)
-        if isinstance(said, Refused):
-            return self.refused(said)
+        wording = said_of(body)
+        if isinstance(wording, Refused):
+            return self.refused(wording)
         if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
         wish |= {name: body[name] for name in ("together", "lane") if name in body}
-        if said is not None:
-            outcome = array_describe(said=said, count=body.get("count"), **wish)
+        if wording is not None:
+            outcome = array_describe(said=wording, count=body.get("count"), **wish)
         elif missing := [name for name in ("spec", "name", "count") if name not in body]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:

@@ -55,9 +55,9 @@ class JobsBulk(TenantView):
         unclear = [(index, each) for index, each in enumerate(words) if isinstance(each, Refused)]
         if unclear:
             return _refused(jobs_refused(unclear, len(words)))
-        said = [each for each in words if isinstance(each, JobWords)]
+        wordings = [each for each in words if isinstance(each, JobWords)]
         lane, key = body.get("lane", Lane.BATCH.value), client_key_of(request)
-        outcome = jobs_submit(pool=pool, words=said, by=self.access, at=at, client_key=key, lane=lane)
+        outcome = jobs_submit(pool=pool, words=wordings, by=self.access, at=at, client_key=key, lane=lane)
         if isinstance(outcome, JobsRefused):
             return _refused(outcome)
         if isinstance(outcome, Refused):
@@ -66,11 +66,11 @@ class JobsBulk(TenantView):
 
 
 def _words(asked: Mapping[str, Any]) -> JobWords | Refused:
-    said = said_of(asked)
-    if isinstance(said, Refused):
-        return said
-    if said is not None:
-        return JobWords(said=said)
+    wording = said_of(asked)
+    if isinstance(wording, Refused):
+        return wording
+    if wording is not None:
+        return JobWords(said=wording)
     if missing := [name for name in ("spec", "name") if name not in asked]:
         return InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0])
     return JobWords(asked["name"], asked["spec"], asked.get("begin"), after_of(asked))

@@ -53,17 +53,17 @@ class JobsParse(TenantView):
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         body = self.read(Saying)
-        said = said_of(body)
-        if isinstance(said, Refused):
-            return self.refused(said)
-        if said is None:
+        wording = said_of(body)
+        if isinstance(wording, Refused):
+            return self.refused(wording)
+        if wording is None:
             return self.refused(InvalidJob("invalid_job", "script: say the job in hours or by a script.", "script"))
         if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
-        outcome = job_understood(pool=pool, said=said, by=self.access, at=clock.now())
+        outcome = job_understood(pool=pool, said=wording, by=self.access, at=clock.now())
         if isinstance(outcome, Refused):
             return self.refused(outcome, refusal_numbers(outcome))
-        lines = lines_shown(said.script or "", outcome.lines)
+        lines = lines_shown(wording.script or "", outcome.lines)
         fields = ("how", "name", "spec", "begin", "indexes")
         after = {"after": after_jobs(outcome.after), "after_arrays": after_arrays(outcome.after)}
         return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | after | {"lines": lines})

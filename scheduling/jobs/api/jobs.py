@@ -116,15 +116,15 @@ class Jobs(TenantView):
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         body, at = self.read(Submission), timezone.now()
-        said = said_of(body)
-        if isinstance(said, Refused):
-            return self.refused(said)
+        wording = said_of(body)
+        if isinstance(wording, Refused):
+            return self.refused(wording)
         if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
         wish |= {name: body[name] for name in ("lane", "otherwise") if name in body}
-        if said is not None:
-            outcome = job_describe(said=said, **wish)
+        if wording is not None:
+            outcome = job_describe(said=wording, **wish)
         elif missing := [name for name in ("spec", "name") if name not in body]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:

@@ -106,10 +106,10 @@ def _of_the_days(log: Log, wishes: Wishes) -> tuple[tuple[LoggedJob, ...], date,
     if not 2 <= days <= MOST_DAYS:
         raise BadScenario("history.days", f"must be 2 to {MOST_DAYS:,} for draws of whole days, not {days}")
     begin, *_, end = day_bounds(zone, first, days)
-    kept = tuple(job for job in jobs if begin <= job.submitted < end)
-    if not kept:
+    inside = tuple(job for job in jobs if begin <= job.submitted < end)
+    if not inside:
         raise BadScenario("history.first_day", f"no job was submitted in the {days} days from {first.isoformat()}")
-    return kept, first, days
+    return inside, first, days
 
 
 def _machines(
@@ -133,10 +133,10 @@ def _machines(
 
 
 def _that_fit(jobs: tuple[LoggedJob, ...], units: int) -> tuple[tuple[LoggedJob, ...], int]:
-    kept = tuple(job for job in jobs if job.units <= units)
-    if not kept:
+    fitting = tuple(job for job in jobs if job.units <= units)
+    if not fitting:
         raise BadScenario("history.machines", f"every job is larger than the cluster of {units:,} units")
-    return kept, len(jobs) - len(kept)
+    return fitting, len(jobs) - len(fitting)
 
 
 def _joined(jobs: tuple[LoggedJob, ...], with_cells: set[str], most: int) -> tuple[tuple[LoggedJob, ...], int]:

@@ -141,8 +141,8 @@ def lab_resumed(request: AccessRequest, pk: int) -> HttpResponse:
 @requires(Permission.FAIRNESS_VIEW)
 def lab_shown(request: AccessRequest, pk: int) -> HttpResponse:
     is_shown = request.POST.get("shown") == "yes"
-    said = "Its owners can read it now, each with the others unnamed." if is_shown else "Its owners cannot read it."
-    return _changed(request, pk, study_show(study_id=pk, is_shown=is_shown, by=request.access), said)
+    sentence = "Its owners can read it now, each with the others unnamed." if is_shown else "Its owners cannot read it."
+    return _changed(request, pk, study_show(study_id=pk, is_shown=is_shown, by=request.access), sentence)
 
 
 @posted_from("lab_study")

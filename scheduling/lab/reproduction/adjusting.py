@@ -134,11 +134,13 @@ def parameter_servers(scenario: Scenario, settings: Settings, count: float) -> t
 
 def sensitive_only(scenario: Scenario, settings: Settings, count: float) -> tuple[Scenario, Settings]:
     """The first jobs that are sensitive to time and the first to which it is critical, `count` of each."""
-    kept: list[Job] = []
+    sensitive: list[Job] = []
     for low, high in ((0.0, 2.0), (2.0, np.inf)):
         fits = [job for job in scenario.jobs if isinstance(job.value, Sigmoid) and low < job.value.decay <= high]
-        kept += fits[: round(count)]
-    numbered = [replace(job, number=k) for k, job in enumerate(sorted(kept, key=lambda job: (job.arrival, job.number)))]
+        sensitive += fits[: round(count)]
+    numbered = [
+        replace(job, number=k) for k, job in enumerate(sorted(sensitive, key=lambda job: (job.arrival, job.number)))
+    ]
     return replace(scenario, jobs=tuple(numbered)), settings
 
 

@@ -95,8 +95,8 @@ class Repeated:
         lines = []
         for check in self.figure.checks:
             figures = [
-                found[check.measure]
-                for point, found in zip(self.points, self.found, strict=True)
+                values[check.measure]
+                for point, values in zip(self.points, self.found, strict=True)
                 if self.figure.lines[point.line].label == check.line
             ]
             if wrong := [figure for figure in figures if figure is not None and figure < check.least]:
@@ -131,13 +131,13 @@ def _taught(points: Sequence[FigureRun], processes: int, progress: ProgressLine)
 def task_of(point: FigureRun) -> TrainingTask | None:
     """What has to be trained for a point, if anything."""
     figure, scale = point.figure, point.figure.scale(point.scale)
-    given, value = figure.lines[point.line].training, scale.values[point.value]
-    if given is None:
+    training, value = figure.lines[point.line].training, scale.values[point.value]
+    if training is None:
         return None
     if scale.effort is None:
         raise BadScenario(figure.name, "trains networks, and the scale does not say how much")
     number = (point.seed - figure.first_seed) % scale.effort.trainings
-    wanted = task(given, scale.effort, _arguments(figure, scale, value), figure.swept, value, number)
+    wanted = task(training, scale.effort, _arguments(figure, scale, value), figure.swept, value, number)
     return replace(wanted, marks=scale.values) if figure.swept == "steps" else wanted
 
 

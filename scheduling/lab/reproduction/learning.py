@@ -64,15 +64,15 @@ def trained(wanted: TrainingTask) -> Mapping[float, bytes]:
         hidden=wanted.effort.hidden,
         first_bundle=wanted.training.first_bundle,
     )
-    given = training.lessons_of(watched, shape)
+    lessons = training.lessons_of(watched, shape)
     rules = replace(RULES, **dict(wanted.training.rules))
-    steps_of_pass = math.ceil(len(given) / rules.batch)
+    steps_of_pass = math.ceil(len(lessons) / rules.batch)
     passes = math.ceil(_steps_of_lessons(wanted) / steps_of_pass)
     course = Course(shape, 1 + wanted.number, wanted.training.clusters, passes, rules=rules)
-    kept: dict[float, TrainingState] = {}
-    for steps, state in _stages(course, wanted, given, steps_of_pass):
-        kept |= {mark: state for mark in wanted.marks if steps <= mark}
-    return {mark: encode(courses.network(course, state, {})) for mark, state in kept.items()}
+    states: dict[float, TrainingState] = {}
+    for steps, state in _stages(course, wanted, lessons, steps_of_pass):
+        states |= {mark: state for mark in wanted.marks if steps <= mark}
+    return {mark: encode(courses.network(course, state, {})) for mark, state in states.items()}
 
 
 def draw(wanted: TrainingTask, step: int, steps: float) -> Scenario:

@@ -30,10 +30,10 @@ class AtAnotherSpeed:
     def decide(self, view: View) -> Plan:
         """The policy's plan with the work that is really done."""
         held: Held = view.memory.get("held", {})
-        asked: Mapping[str, Any] = view.memory.get("asked", {})
-        plan = self.policy.decide(replace(view, memory=asked))
+        speeds: Mapping[str, Any] = view.memory.get("asked", {})
+        plan = self.policy.decide(replace(view, memory=speeds))
         real, held = at_speed(plan, view, held, self.speed)
-        return replace(real, memory={"asked": asked if plan.memory is None else plan.memory, "held": held})
+        return replace(real, memory={"asked": speeds if plan.memory is None else plan.memory, "held": held})
 
 
 class OfOneRound:

@@ -39,19 +39,21 @@ class LearnerForm(ChangeForm):
     @property
     def settings(self) -> LearnerSettings:
         """Of a form that is valid."""
-        given = {name: value for name, value in self.cleaned_data.items() if name != "reason"}
-        return LearnerSettings(**(given | {"margin": given["margin"] / 100}))
+        fields = {name: value for name, value in self.cleaned_data.items() if name != "reason"}
+        return LearnerSettings(**(fields | {"margin": fields["margin"] / 100}))
 
     def moves(self) -> list[PageChange]:
-        given = getattr(self, "cleaned_data", None) or {}
+        fields = getattr(self, "cleaned_data", None) or {}
         before = {name: getattr(self.now, name) for name in ("is_on", "promotes", "every_seconds", "shadow_slots")}
         before["margin"] = round(100 * self.now.margin)
         return [
-            PageChange(str(self.fields[name].label), WORDS.get(old, str(old)), WORDS.get(given[name], str(given[name])))
+            PageChange(
+                str(self.fields[name].label), WORDS.get(old, str(old)), WORDS.get(fields[name], str(fields[name]))
+            )
             if isinstance(old, bool)
-            else PageChange(str(self.fields[name].label), str(old), str(given[name]))
+            else PageChange(str(self.fields[name].label), str(old), str(fields[name]))
             for name, old in before.items()
-            if name in given and given[name] != old
+            if name in fields and fields[name] != old
         ]
 
 

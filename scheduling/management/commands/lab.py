@@ -38,11 +38,11 @@ class Command(FileCommand):
         study = study_read(options["study"])
         history = history_read(study, options["study"].parent)
         self._read(history)
-        kept = options["output"] / "replays"
-        folder_make(kept)
+        replays = options["output"] / "replays"
+        folder_make(replays)
         tasks = {
             (rule.name, worth): ReplayTask(
-                history, study, rule, worth, kept / f"{study.replay_digest(rule, worth)}.npz"
+                history, study, rule, worth, replays / f"{study.replay_digest(rule, worth)}.npz"
             )
             for rule in study.rules
             for worth in study.worths_of(rule)

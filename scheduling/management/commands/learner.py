@@ -55,7 +55,12 @@ class Command(BaseCommand):
         self._show(learner_state(pool, timezone.now()))
 
     def _change(self, pool: Pool, options: dict[str, Any]) -> None:
-        said = {"pool": pool, "by": access_of_system("learner"), "reason": options["reason"], "at": timezone.now()}
+        options_said = {
+            "pool": pool,
+            "by": access_of_system("learner"),
+            "reason": options["reason"],
+            "at": timezone.now(),
+        }
         if (options["on"] and options["off"]) or (options["rule"] and options["no_rule"]):
             raise CommandError("one of the two: they say the opposite")
         settings = before = learner_state(pool, timezone.now()).settings
@@ -67,11 +72,11 @@ class Command(BaseCommand):
         settings = replace(settings, **{name: value for name, value in numbers.items() if value is not None})
         outcome: object = None
         if settings != before:
-            outcome = learner_set(settings=settings, **said)
+            outcome = learner_set(settings=settings, **options_said)
         if not isinstance(outcome, Refused) and options["take"] is not None:
-            outcome = weights_take(weights=options["take"], **said)
+            outcome = weights_take(weights=options["take"], **options_said)
         if not isinstance(outcome, Refused) and options["back"]:
-            outcome = weights_back(**said)
+            outcome = weights_back(**options_said)
         if isinstance(outcome, Refused):
             raise CommandError(outcome.sentence)
 

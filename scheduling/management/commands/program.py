@@ -120,8 +120,10 @@ class Command(BaseCommand):
             raise CommandError("\n".join(f"{fault.field}: {fault.sentence}." for fault in outcome.faults))
         if isinstance(outcome, Refused):
             raise CommandError(outcome.sentence)
-        said = "is as before" if outcome.repeated else "is registered"
-        self.stdout.write(f"{outcome.row.program.name}, version {outcome.row.version}, {said}: {outcome.row.digest}")
+        predicate = "is as before" if outcome.repeated else "is registered"
+        self.stdout.write(
+            f"{outcome.row.program.name}, version {outcome.row.version}, {predicate}: {outcome.row.digest}"
+        )
 
     def _retire(self, options: dict[str, Any]) -> None:
         outcome = program_retire(name=options["name"], by=BY, at=timezone.now(), reason=options["reason"])

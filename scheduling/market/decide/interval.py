@@ -193,8 +193,8 @@ def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -
     news = plans.news(snapshot, refusals)
     plans.jobs_refuse(news, states_decided(snapshot.frame.pool), at)
     last = policy.last_chances(snapshot.view, plan) if isinstance(policy, HasWindows) else {}
-    told = [*plans.refusal_events(snapshot, news, last, at), *plans.last_chance_events(snapshot, last, at)]
-    events_append([*told, *taken_over_events(snapshot, plan, at)])
+    events = [*plans.refusal_events(snapshot, news, last, at), *plans.last_chance_events(snapshot, last, at)]
+    events_append([*events, *taken_over_events(snapshot, plan, at)])
     return len(news)
 
 

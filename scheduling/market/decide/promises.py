@@ -56,21 +56,21 @@ def promises_kept(pool: Pool, server_ids: Collection[int], slot: int) -> BelowPr
     """
     rows = Server.objects.filter(pk__in=server_ids).values_list("pk", "state", "lost_from")
     lost_from = {pk: first or 0 for pk, state, first in rows if state == ServerState.LOST}
-    kept = {pk for pk, *_ in rows if lost_from.get(pk, slot + 1) > slot}
+    standing = {pk for pk, *_ in rows if lost_from.get(pk, slot + 1) > slot}
     with scope_disabled("a change must leave what is promised to all tenants"):
-        floors = _floors(pool, kept, slot)
+        floors = _floors(pool, standing, slot)
         frame = pool_frame(pool, also={row.tenant_id for row in floors})
-        promised = _booked(pool, kept, slot) | _reserved(frame, floors, kept, slot)
+        promised = _booked(pool, standing, slot) | _reserved(frame, floors, standing, slot)
     for place, amount in sorted(promised.items(), key=str):
         if amount > _left(frame, place) + ROUNDING:
             return _refusal(place, _left(frame, place), amount)
-    _learn(frame, kept - lost_from.keys(), slot)
+    _learn(frame, standing - lost_from.keys(), slot)
     return None
 
 
 def _floors(pool: Pool, server_ids: Collection[int], slot: int) -> list[StandingFloor]:
-    given = floors_standing(pool.pk, Q(end__gt=slot, draft=False))  # a draft promises no place
-    return [row for row in given.values() if any(server_id in server_ids for server_id, *_ in row.allocation)]
+    floors = floors_standing(pool.pk, Q(end__gt=slot, draft=False))  # a draft promises no place
+    return [row for row in floors.values() if any(server_id in server_ids for server_id, *_ in row.allocation)]
 
 
 def _booked(pool: Pool, server_ids: Collection[int], slot: int) -> _Amounts:

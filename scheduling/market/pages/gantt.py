@@ -173,8 +173,8 @@ def _prices(history: PriceHistory, span: BarSpan, now: int) -> Iterator[PriceStr
         part = (price or 0.0) / highest if highest else 0.0
         height = round(25 * part, 1)
         x = span.x(one.slot)
-        said = price is not None and (one.slot - span.first) % every == 0
-        yield PriceStrip(one.slot, x, round(span.x(one.slot + 1) - x, 3), price, height, one.slot == now, said)
+        has_label = price is not None and (one.slot - span.first) % every == 0
+        yield PriceStrip(one.slot, x, round(span.x(one.slot + 1) - x, 3), price, height, one.slot == now, has_label)
 
 
 def _ticks(pool: Pool, span: BarSpan, now: float) -> Iterator[GanttTick]:

@@ -72,12 +72,21 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return render(request, "market/servers_none.html")
     opening, overview = page_opening(request.access.user), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
-    asked, frame = MarketRequest(request, tenant, pool, overview, now), frame_of(request.access, tenant, opening, now)
+    market_request, frame = (
+        MarketRequest(request, tenant, pool, overview, now),
+        frame_of(request.access, tenant, opening, now),
+    )
     part = request.GET.get("part")
-    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
+    context: dict[str, Any] = {
+        "tenant": tenant,
+        "pools": pools,
+        "pool": pool,
+        "frame": frame,
+        "now": market_request.now,
+    }
     for name, build in BUILDERS.items():
         if part in (None, name):
-            context |= build(asked)
+            context |= build(market_request)
     return part_or_page(request, "market/market.html", PARTS, context)
 
 

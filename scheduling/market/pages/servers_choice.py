@@ -41,8 +41,8 @@ class ServersAsked:
     def query(self, **instead: str | int) -> str:
         """The same in an address, to stand behind other fields of it."""
         fields = {"owner": self.owner, "state": self.state, "name": self.name, "page": self.page} | instead
-        said = {name: value for name, value in fields.items() if value and (name, value) != ("page", 1)}
-        return f"&{urlencode(said)}" if said else ""
+        parameters = {name: value for name, value in fields.items() if value and (name, value) != ("page", 1)}
+        return f"&{urlencode(parameters)}" if parameters else ""
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,9 @@ def next_interval(tenant: Tenant, pool: Pool, now: MarketNow, owned: int) -> Nex
 
 def _constant(pool: Pool, name: str, resource: str) -> float | None:
     """A constant of the pool's price curve, where its policy names one (see `market.view.policy.fixed_settings`)."""
-    given = pool.batch_policy.get(name)
-    given = given.get(resource) if isinstance(given, dict) else given
-    return float(given) if isinstance(given, int | float) else None
+    setting = pool.batch_policy.get(name)
+    setting = setting.get(resource) if isinstance(setting, dict) else setting
+    return float(setting) if isinstance(setting, int | float) else None
 
 
 def _demand(tenant: Tenant, pool: Pool) -> Demand:

@@ -99,7 +99,7 @@ def batch_view(
     begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
-    jobs |= _capped(jobs, caps, {number: found.paid for number, found in (before | begun).items()})
+    jobs |= _capped(jobs, caps, {number: so_far.paid for number, so_far in (before | begun).items()})
     if pool.is_elastic:
         jobs |= {number: within_engine(jobs[number]) for number, row in waiting.items() if PROGRAM in row.spec}
     unfit = _unfit(frame, waiting, jobs)
@@ -119,9 +119,9 @@ def batch_view(
         spent=_spent(frame, at),
         funds=_funds(frame, waiting.values(), spendable, lefts),
         paid={
-            number: credits_of(found.paid)
-            for number, found in (before | begun).items()
-            if found.paid and number not in unfit
+            number: credits_of(so_far.paid)
+            for number, so_far in (before | begun).items()
+            if so_far.paid and number not in unfit
         },
         memory=clock.memory,
         frontier=clock.frontier,
@@ -209,12 +209,12 @@ def _until(rows: Iterable[Allocation], end: int) -> tuple[Allocation, ...]:
 def _floors(frame: PoolFrame, known: KnownPool, standing: Mapping[int, StandingFloor]) -> dict[int, Floor]:
     """Floors still to end, and those of jobs that wait here or in their owner's world alone. One on a server where its
     owner has no cells any more is void; a draft there is one without a schedule."""
-    kept = known.floors
+    floors_kept = known.floors
     for number, row in standing.items():
-        if number not in kept:
+        if number not in floors_kept:
             void = Floor(row.job_id, draft=True) if row.draft else None
-            kept[number] = _floor(frame, row) if _at_home(frame, row) else void
-    floors = {row.job_id: kept[number] for number, row in standing.items()}
+            floors_kept[number] = _floor(frame, row) if _at_home(frame, row) else void
+    floors = {row.job_id: floors_kept[number] for number, row in standing.items()}
     return {job: floor for job in sorted(floors) if (floor := floors[job]) is not None}
 
 
@@ -320,17 +320,17 @@ def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], paid: Mapping[int,
 
 def _unfit(frame: PoolFrame, waiting: Mapping[int, TrainingJob], jobs: Mapping[int, Job]) -> dict[int, Refusal]:
     """Jobs from a time before the rule whose programs would start more processes than the server has units for."""
-    names, found = frame.cluster.resources, {}
+    names, reasons = frame.cluster.resources, {}
     for number, row in waiting.items():
         if PROGRAM in row.spec and (little := member_too_little(jobs[number], names)) is not None:
-            found[number] = Refusal(number, little.reason, REJECTED)
-    return found
+            reasons[number] = Refusal(number, little.reason, REJECTED)
+    return reasons
 
 
 def _available(frame: PoolFrame) -> dict[int, int]:
     """Tenant id -> micro-credits."""
-    found = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
-    return {tenant_id: found[available(tenant_id)] for tenant_id in frame.tenant_ids}
+    amounts = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
+    return {tenant_id: amounts[available(tenant_id)] for tenant_id in frame.tenant_ids}
 
 
 def _funds(

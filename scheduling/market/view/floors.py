@@ -47,12 +47,12 @@ def floors_standing(
         job=OuterRef("job"), attempt=OuterRef("attempt"), interval__gt=OuterRef("interval")
     ).order_by()
     latest = JobFloor.objects.filter(~Exists(later), job__pool=pool_id, attempt=F("job__attempt"))
-    given = {} if known is None else known
+    rows_known = {} if known is None else known
     numbers = [number for condition in among for number in latest.filter(condition).values_list("pk", flat=True)]
-    if new := [number for number in numbers if number not in given]:
+    if new := [number for number in numbers if number not in rows_known]:
         rows = JobFloor.objects.filter(pk__in=new).values_list("pk", *COLUMNS)
-        given.update((number, StandingFloor(*columns)) for number, *columns in rows)
-    standing = {number: given[number] for number in numbers}
+        rows_known.update((number, StandingFloor(*columns)) for number, *columns in rows)
+    standing = {number: rows_known[number] for number in numbers}
     return {number: row for number, row in standing.items() if row.draft or not (lost and _is_void(row, lost))}
 
 

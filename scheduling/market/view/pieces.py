@@ -65,9 +65,9 @@ def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
     reports = {}
     for job_id, state, program, progress in runs.values_list("job_id", "state", "program", "progress"):
         own = program not in PROGRAMS
-        said = share_reported(progress) if own else epochs_reported(progress)
-        if said is not None and not (own and jobs[job_id]):
-            done, whole = said
+        report = share_reported(progress) if own else epochs_reported(progress)
+        if report is not None and not (own and jobs[job_id]):
+            done, whole = report
             reports[job_id] = (whole if state == RunState.FINISHED else done, whole)
     return reports
 

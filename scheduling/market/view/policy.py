@@ -47,12 +47,12 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
     if pool.is_elastic:
         return dict(pool.batch_policy)  # its prices change, and have rows of their own
     settings = batch_settings(pool, resources)
-    kept = {name: value for name, value in settings.items() if name in pool.batch_policy or name != "clock"}
+    fixed = {name: value for name, value in settings.items() if name in pool.batch_policy or name != "clock"}
     usual = {"trailing", "theta"} if pool.batch_policy.get("price") != SEARCHED else {"trailing"}
     written = pool.batch_policy.keys() & usual
-    if kept["name"] == "astraea" and kept["mode"] == "guarantee" and not written:
-        kept["trailing"] = dict(TRAILING)
-    return kept
+    if fixed["name"] == "astraea" and fixed["mode"] == "guarantee" and not written:
+        fixed["trailing"] = dict(TRAILING)
+    return fixed
 
 
 def gives_floors(pool: Pool) -> bool:

@@ -80,5 +80,5 @@ def live_tenants(pool: Pool) -> frozenset[int]:
 def rows_of(text: str) -> PoolRows:
     read = json.loads(text)
     tables: dict[str, Any] = {name: tuple(tuple(row) for row in rows or ()) for name, rows in read.items()}
-    tables["sharing"] = {tenant_id: SharingRow(*said) for tenant_id, *said in tables["sharing"]}
+    tables["sharing"] = {tenant_id: SharingRow(*columns) for tenant_id, *columns in tables["sharing"]}
     return PoolRows(**tables)

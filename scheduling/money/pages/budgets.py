@@ -37,13 +37,13 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         field, errors = next(iter(form.errors.items()))
         messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
         return _back(request)
-    given, by, at = form.cleaned_data, request.access, timezone.now()
-    member, period, reason = given["member"], given["period"], given["reason"]
+    fields, by, at = form.cleaned_data, request.access, timezone.now()
+    member, period, reason = fields["member"], fields["period"], fields["reason"]
     if "remove" in request.POST:
         lifted = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
         tell(request, lifted, "The budget is lifted.")
     else:
-        soft, hard = given["soft"], given["hard"]
+        soft, hard = fields["soft"], fields["hard"]
         made = budget_set(member=member, period=period, soft=soft, hard=hard, by=by, at=at, reason=reason)
         tell(request, made, "The budget is set. It holds from the next decision on.")
     return _back(request)

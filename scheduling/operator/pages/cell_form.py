@@ -72,11 +72,11 @@ class CellsForm(ChangeForm):
             self.data = {**dict(self.data.items()), "seen": seen_of(self.places)}
         for place, total in zip(self.places, self.sums(), strict=True):
             if total.over:
-                said = (
+                sentence = (
                     f"{total.over} more than the {total.capacity} units there are: the cells would take {total.cells}."
                 )
                 for name in self._fields_where(place, grown=True):
-                    self.add_error(name, said)
+                    self.add_error(name, sentence)
         return cleaned
 
     def complain(self, refused: Refused) -> None:

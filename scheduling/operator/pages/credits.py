@@ -64,12 +64,12 @@ class CreditsForm(ChangeForm):
         super().complain(refused)
 
     def moves(self) -> list[PageChange]:
-        given = self.cleaned_data if self.is_bound else {}
-        if not {"tenant", "amount", "direction"} <= given.keys():
+        fields = self.cleaned_data if self.is_bound else {}
+        if not {"tenant", "amount", "direction"} <= fields.keys():
             return []
-        tenant, amount = given["tenant"], given["amount"]
+        tenant, amount = fields["tenant"], fields["amount"]
         funds = self.funds[tenant.pk]
-        withdrawn = given["direction"] == WITHDRAW
+        withdrawn = fields["direction"] == WITHDRAW
         of_earned = min(amount, funds.earned) if withdrawn else 0
         into = of_earned - amount if withdrawn else amount
         left = funds.earned + funds.available

@@ -101,12 +101,12 @@ class StepsField(forms.CharField):
         for line in (super().to_python(value) or "").splitlines():
             if not line.strip():
                 continue
-            said = re.fullmatch(STEPS_LINE, line)
-            if said is None or said[1] in steps:
+            match = re.fullmatch(STEPS_LINE, line)
+            if match is None or match[1] in steps:
                 raise forms.ValidationError(
                     f"“{line.strip()}” is not a resource, a colon, the least amount and the step, each once."
                 )
-            steps[said[1]] = AmountSteps(Decimal(said[2]), Decimal(said[3]))
+            steps[match[1]] = AmountSteps(Decimal(match[2]), Decimal(match[3]))
         return steps or None
 
 
@@ -172,10 +172,10 @@ class StepsForm(ChangeForm):
         )
 
     def moves(self) -> list[PageChange]:
-        given = (getattr(self, "cleaned_data", None) or {}).get("steps") or {}
+        fields = (getattr(self, "cleaned_data", None) or {}).get("steps") or {}
         return [
             PageChange(f"A unit takes of {name}", str(self.now[name]), str(each))
-            for name, each in given.items()
+            for name, each in fields.items()
             if name in self.now and each != self.now[name]
         ]
 
@@ -194,10 +194,10 @@ class UsePricesForm(ChangeForm):
         self.fields["prices"].initial = "\n".join(f"{name}: {typed(micro)}" for name, micro in now.prices.items())
 
     def moves(self) -> list[PageChange]:
-        given = (getattr(self, "cleaned_data", None) or {}).get("prices") or {}
+        fields = (getattr(self, "cleaned_data", None) or {}).get("prices") or {}
         return [
             PageChange(f"A slot of a {name}", credits(self.now.prices[name]), credits(micro))
-            for name, micro in given.items()
+            for name, micro in fields.items()
             if name in self.now.prices and micro != self.now.prices[name]
         ]
 
@@ -321,14 +321,14 @@ class PoolForm(ChangeForm):
             super().complain(refused)
 
     def moves(self) -> list[PageChange]:
-        given = self.cleaned_data if self.is_bound else {}
-        if not given.get("name"):
+        fields = self.cleaned_data if self.is_bound else {}
+        if not fields.get("name"):
             return []
         words = []
-        if given.get("slot_seconds"):
-            words.append(f"slots of {given['slot_seconds']} seconds")
-        if given.get("clock_first") and given.get("clock_cap"):
-            words.append(f"intervals of {given['clock_first']} to {given['clock_cap']} slots")
-        if "instant_policy" in given:
-            words.append("no instant lane" if given["instant_policy"] is None else "an instant lane")
-        return [PageChange(f"Pool {given['name']}", "not there", ", ".join(words) or "there")]
+        if fields.get("slot_seconds"):
+            words.append(f"slots of {fields['slot_seconds']} seconds")
+        if fields.get("clock_first") and fields.get("clock_cap"):
+            words.append(f"intervals of {fields['clock_first']} to {fields['clock_cap']} slots")
+        if "instant_policy" in fields:
+            words.append("no instant lane" if fields["instant_policy"] is None else "an instant lane")
+        return [PageChange(f"Pool {fields['name']}", "not there", ", ".join(words) or "there")]

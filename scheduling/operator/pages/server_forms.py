@@ -55,8 +55,8 @@ class ServerAddForm(ChangeForm):
         return cleaned
 
     def capacity(self) -> dict[str, int]:
-        given = self.cleaned_data
-        return {kind.name: given[f"units-{kind.name}"] for kind in self.kinds if f"units-{kind.name}" in given}
+        fields = self.cleaned_data
+        return {kind.name: fields[f"units-{kind.name}"] for kind in self.kinds if f"units-{kind.name}" in fields}
 
     def moves(self) -> list[PageChange]:
         if not self.is_bound or not self.cleaned_data.get("name"):

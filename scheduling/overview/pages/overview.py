@@ -78,13 +78,13 @@ class OverviewRequest:
 @requires(Permission.TENANTS_VIEW)
 def overview(request: AccessRequest) -> HttpResponse:
     """`?part=NAME` answers with that part alone. The cursor first: what happens meanwhile is told again."""
-    opening, asked = page_opening(request.access.user), OverviewRequest(timezone.now())
+    opening, reading = page_opening(request.access.user), OverviewRequest(timezone.now())
     part = request.GET.get("part")
-    frame = {"cursor": opening.cursor, "unread": opening.unread, "now": {"at": asked.at}}
-    context: dict[str, Any] = {"at": asked.at, "frame": frame}
+    frame = {"cursor": opening.cursor, "unread": opening.unread, "now": {"at": reading.at}}
+    context: dict[str, Any] = {"at": reading.at, "frame": frame}
     for name, build in BUILDERS.items():
         if part in (None, name):
-            context |= build(asked)
+            context |= build(reading)
     return part_or_page(request, "overview/overview.html", PARTS, context)
 
 

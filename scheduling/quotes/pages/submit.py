@@ -295,24 +295,24 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
     answers = form.cleaned_data
     source, (lane, otherwise) = answers["source"], WANTED[answers["wanted"]]
     name = answers.get("name", "") if source == HOURS else ""
-    said = said_in(answers, source, name, form.program_of_catalogue())
+    wording = said_in(answers, source, name, form.program_of_catalogue())
     together = source == SCRIPT and bool(answers.get("together"))
-    outcome = job_understood(pool=pool, said=said, by=request.access, at=at, together=together)
+    outcome = job_understood(pool=pool, said=wording, by=request.access, at=at, together=together)
     if isinstance(outcome, NotUnderstood):
         for field, sentence in complaints(outcome, source):
             form.add_error(field, sentence)
-        return None, ToldCard(lines_refused(said.script or "", outcome))
+        return None, ToldCard(lines_refused(wording.script or "", outcome))
     if isinstance(outcome, Refused):
         _complain(form, outcome)
         return None, ToldCard()
     card = ToldCard(
-        lines_of(said.script or "", outcome),
+        lines_of(wording.script or "", outcome),
         in_words(pool, outcome),
         json.dumps(outcome.spec, indent=2),
         yardstick(pool, outcome, at),
     )
     read = outcome.read if source == HOURS else None
-    return FormRequest(outcome.name, lane, otherwise, outcome.spec, card, said, read), card
+    return FormRequest(outcome.name, lane, otherwise, outcome.spec, card, wording, read), card
 
 
 def _in_text(form: JobForm) -> FormRequest | None:

@@ -53,8 +53,8 @@ class OfferedProgram:
         """The program as a specification names it, with the parameters that differ from their defaults."""
         values = {each.name: cleaned.get(self.field_name(each)) for each in self.program.parameters}
         parameters = {name: value for name, value in values.items() if value is not None}
-        asked = {"name": self.program.name, "version": self.program.version, "parameters": parameters}
-        return asked | ({"owner": self.owner} if self.owner else {})
+        words = {"name": self.program.name, "version": self.program.version, "parameters": parameters}
+        return words | ({"owner": self.owner} if self.owner else {})
 
     def values(self, parameters: object) -> dict[str, str] | None:
         """The fields that mean these parameters of a specification; None where they cannot say them."""
@@ -63,8 +63,8 @@ class OfferedProgram:
             return None
         if not all(isinstance(value, str | int | float) for value in parameters.values()):
             return None
-        said = {self.field_name(by_name[name]): typed_value(value) for name, value in parameters.items()}
-        return self.defaults() | said
+        fields = {self.field_name(by_name[name]): typed_value(value) for name, value in parameters.items()}
+        return self.defaults() | fields
 
 
 class Switch(forms.CheckboxInput):

@@ -155,18 +155,22 @@ def runs_values(program: Mapping[str, Any] | None, programs: Sequence[OfferedPro
 def said_in(found: Mapping[str, Any], source: str, name: str, program: Mapping[str, Any] | None) -> JobWording:
     """What a form says whose fields are texts. `program`: what runs, as a specification names it."""
     answers = {"by": found.get("by") or None, "credits": found.get("by_worth"), "later": found.get("later")}
-    said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
-    said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
-    said |= {"divisible": pieces_said(found)}
+    answers_said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
+    answers_said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
+    answers_said |= {"divisible": pieces_said(found)}
     if source == SCRIPT:
-        return JobWording(script=found.get("script", "").replace("\r\n", "\n"), **said)
+        return JobWording(script=found.get("script", "").replace("\r\n", "\n"), **answers_said)
     sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", found.get("gpus", ""), re.ASCII)
     text = str(found.get("gpus", "")).strip()
     most: Any = int(sizes[2]) if sizes else int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else text
-    said["hours"] = {"hours": found.get("hours", ""), "most": most, "scaling": found.get("scaling") or hours.PERFECT}
+    answers_said["hours"] = {
+        "hours": found.get("hours", ""),
+        "most": most,
+        "scaling": found.get("scaling") or hours.PERFECT,
+    }
     if sizes:
-        said["hours"]["least"] = int(sizes[1])
-    return JobWording(program=program, **said)
+        answers_said["hours"]["least"] = int(sizes[1])
+    return JobWording(program=program, **answers_said)
 
 
 def complaints(refused: NotUnderstood, source: str) -> list[tuple[str | None, str]]:

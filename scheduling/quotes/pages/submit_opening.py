@@ -58,8 +58,8 @@ def opening(
         text = written(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
         return {**data, "text": text}
     answers = {"name": job.name, "wanted": job.lane}
-    if (said := description_shown(job)) is not None:
-        answers |= short_values(said["said"], job.spec.get(PROGRAM), programs)
+    if (description := description_shown(job)) is not None:
+        answers |= short_values(description["said"], job.spec.get(PROGRAM), programs)
     spec = offered(job.spec)
     values = form_values(spec, kinds, programs=programs)
     if values is None:

@@ -19,16 +19,16 @@ def pieces_said(found: Mapping[str, Any]) -> bool | None:
 
 def pieces_asked(found: Mapping[str, Any]) -> dict[str, bool]:
     """The same in the words of a specification."""
-    said = pieces_said(found)
-    return {} if said is None else {DIVISIBLE: said}
+    divisible = pieces_said(found)
+    return {} if divisible is None else {DIVISIBLE: divisible}
 
 
 def pieces_word(spec: Mapping[str, Any]) -> str | None:
     """The form's word for what a specification says; None where it has none."""
     if DIVISIBLE not in spec:
         return AS_PROGRAM
-    said = spec[DIVISIBLE]
-    return next((word for word, meant in MEANT.items() if said is meant), None)
+    divisible = spec[DIVISIBLE]
+    return next((word for word, meant in MEANT.items() if divisible is meant), None)
 
 
 def pieces_in_hours(spec: Mapping[str, Any], program: Program | None, slot_seconds: float) -> str | None:

@@ -69,8 +69,8 @@ def program_asked(found: Mapping[str, Any]) -> dict[str, Any]:
     program = PROGRAMS.get(found.get("program", ""))
     if program is None:
         return {}
-    given = {each.name: found.get(field_name(program, each)) for each in own_parameters(program)}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    values = {each.name: found.get(field_name(program, each)) for each in own_parameters(program)}
+    parameters = {name: value for name, value in values.items() if value is not None}
     return {PROGRAM: {"name": program.name, "parameters": parameters}}
 
 
@@ -80,13 +80,13 @@ def program_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
         return {}
     choice = spec[PROGRAM]
     program = PROGRAMS.get(str(choice.get("name"))) if isinstance(choice, Mapping) else None
-    given = choice.get("parameters", {}) if program else None
-    if program is None or not isinstance(given, Mapping):
+    values = choice.get("parameters", {}) if program else None
+    if program is None or not isinstance(values, Mapping):
         return None
     known = {parameter.name: field_name(program, parameter) for parameter in own_parameters(program)}
-    if set(given) - set(known) - {name for name in UNITS if given.get(name) == spec.get(name)}:
+    if set(values) - set(known) - {name for name in UNITS if values.get(name) == spec.get(name)}:
         return None
-    return {"program": program.name} | {known[name]: value for name, value in given.items() if name in known}
+    return {"program": program.name} | {known[name]: value for name, value in values.items() if name in known}
 
 
 @dataclass(frozen=True)

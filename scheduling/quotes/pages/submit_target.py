@@ -21,22 +21,22 @@ def target_asked(found: Mapping[str, Any]) -> dict[str, Any]:
     """What the fields of a valid form mean, in the words of a specification; nothing where the box is not ticked."""
     if not found.get("until_converged"):
         return {}
-    said: dict[str, Any] = {}
+    target: dict[str, Any] = {}
     if found.get("threshold") is not None:
-        said["threshold"] = float(f"{found['threshold'] / PER_CENT:.12g}")
+        target["threshold"] = float(f"{found['threshold'] / PER_CENT:.12g}")
     if found.get("patience") is not None:
-        said["patience"] = found["patience"]
-    return {UNTIL: {"threshold": THRESHOLD, "patience": PATIENCE, **said}}
+        target["patience"] = found["patience"]
+    return {UNTIL: {"threshold": THRESHOLD, "patience": PATIENCE, **target}}
 
 
 def target_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields that mean this; None where the specification says something else."""
-    said = spec.get(UNTIL)
-    if said is None:
+    target = spec.get(UNTIL)
+    if target is None:
         return {}
-    if not isinstance(said, Mapping) or set(said) - set(FIELDS):
+    if not isinstance(target, Mapping) or set(target) - set(FIELDS):
         return None
-    values = {"threshold": said.get("threshold", THRESHOLD), "patience": said.get("patience", PATIENCE)}
+    values = {"threshold": target.get("threshold", THRESHOLD), "patience": target.get("patience", PATIENCE)}
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values.values()):
         return None
     per_cent = float(f"{values['threshold'] * PER_CENT:.12g}")

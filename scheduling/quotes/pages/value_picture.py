@@ -55,9 +55,11 @@ def value_picture(value: Mapping[str, Any], ends: Mapping[str, float]) -> ValueP
         )
         for label, end in ends.items()
     )
-    said = "; ".join(f"{mark.label}: {_credits(mark.worth)} credits after {mark.elapsed:.0f} slots" for mark in marks)
+    sentence = "; ".join(
+        f"{mark.label}: {_credits(mark.worth)} credits after {mark.elapsed:.0f} slots" for mark in marks
+    )
     summary = f"Worth over time, from {_credits(top)} credits to {_credits(float(heights[-1]))} after {slots:.0f} slots"
-    return ValuePicture(path, marks, slots, top, f"{summary}. {said}." if said else f"{summary}.")
+    return ValuePicture(path, marks, slots, top, f"{summary}. {sentence}." if sentence else f"{summary}.")
 
 
 def _width(value: Mapping[str, Any], ends: list[float]) -> float:

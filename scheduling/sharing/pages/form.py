@@ -68,15 +68,15 @@ class SharingForm(forms.Form):
 
     def sharing(self) -> Sharing:
         """Of a form that is valid. What was left empty is not set: no reserve price, no budget."""
-        given = self.cleaned_data
-        prices = {kind.name: given[f"reserve-{kind.name}"] for kind in self.kinds}
+        fields = self.cleaned_data
+        prices = {kind.name: fields[f"reserve-{kind.name}"] for kind in self.kinds}
         return Sharing(
-            rent=given["rent"],
-            budget=given["budget"],
-            budget_period=given["budget_period"],
-            lend=given["lend"],
+            rent=fields["rent"],
+            budget=fields["budget"],
+            budget_period=fields["budget_period"],
+            lend=fields["lend"],
             reserve_price={name: credits_of(price) for name, price in prices.items() if price},
-            plan=given["plan"] or None,
+            plan=fields["plan"] or None,
         )
 
     @property

@@ -116,7 +116,10 @@ class WhatIfFields(_WhatIfs):
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         known = [(name, FIELD_WORDS[name]) for name in what_if_fields()]
         return self.listed_values(
-            [{"field": name, "title": said.title, "meaning": said.meaning, "unit": said.unit} for name, said in known]
+            [
+                {"field": name, "title": words.title, "meaning": words.meaning, "unit": words.unit}
+                for name, words in known
+            ]
         )
 
 

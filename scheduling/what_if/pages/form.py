@@ -144,28 +144,28 @@ class OtherwiseForm(JobForm):
 
 
 def _inputs(chosen: Chosen, kinds: Sequence[ResourceKind]) -> tuple[str, ...]:
-    said, field = chosen.said, chosen.field
-    if field == VALUE and (said is None or (isinstance(said, Mapping) and said.get("kind") in KINDS)):
+    value, field = chosen.said, chosen.field
+    if field == VALUE and (value is None or (isinstance(value, Mapping) and value.get("kind") in KINDS)):
         return ("kind", *dict.fromkeys(name for fields in VALUE_FIELDS.values() for name in fields))
-    if field in DEMANDS and (said is None or _is_known(said, kinds)):
+    if field in DEMANDS and (value is None or _is_known(value, kinds)):
         return tuple(name for _, name in _takes(field, kinds))
-    if field == ARRIVAL or (field in PLAIN and not isinstance(said, list | dict)):
+    if field == ARRIVAL or (field in PLAIN and not isinstance(value, list | dict)):
         return (field,)
     return (TEXT,)
 
 
 def _initial(chosen: Chosen, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
     """The form opens with what the job said: one changes what one likes."""
-    said, field = chosen.said, chosen.field
-    if said is None:
+    value, field = chosen.said, chosen.field
+    if value is None:
         return {}
     if TEXT in _inputs(chosen, kinds):
-        return {TEXT: json.dumps(said, indent=1)}
+        return {TEXT: json.dumps(value, indent=1)}
     if field == VALUE:
-        return value_fields(said)
+        return value_fields(value)
     if field in DEMANDS:
-        return {name: plain(said.get(kind.name, "")) for kind, name in _takes(field, kinds)}
-    return {field: plain(said)}
+        return {name: plain(value.get(kind.name, "")) for kind, name in _takes(field, kinds)}
+    return {field: plain(value)}
 
 
 def _takes(field: str, kinds: Sequence[ResourceKind]) -> list[tuple[ResourceKind, str]]:

@@ -40,11 +40,11 @@ NOT_HERE = Misasked("did_not_wait", "That job was not among those that this inte
 def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str = "") -> HttpResponse:
     """`?job=`, `?field=`: what is asked about. A POST says what would have been said instead."""
     pool = get_object_or_404(Pool, slug=pool_slug)
-    asked = request.POST if request.method == "POST" else request.GET
-    interval = interval_asked(pool, number, tenant=request.access.tenant, job=number_of(asked))
+    parameters = request.POST if request.method == "POST" else request.GET
+    interval = interval_asked(pool, number, tenant=request.access.tenant, job=number_of(parameters))
     if interval is None:
         raise Http404
-    chosen = chosen_of(interval, asked)
+    chosen = chosen_of(interval, parameters)
     kinds = list(ResourceKind.objects.filter(pool=pool))
     if request.method != "POST" or not chosen.is_found:
         refused = None if chosen.is_found else NOT_HERE

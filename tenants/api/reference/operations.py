@@ -196,9 +196,11 @@ def _first_example(told: Schema) -> Any:
 
 
 def _fault(status: int, told: Schema) -> OperationFault:
-    said = told["description"]
-    codes = CODES.search(said)
-    return OperationFault(status, CODES.sub("", said), tuple(re.findall(r"`([^`]+)`", codes[1])) if codes else ())
+    description = told["description"]
+    codes = CODES.search(description)
+    return OperationFault(
+        status, CODES.sub("", description), tuple(re.findall(r"`([^`]+)`", codes[1])) if codes else ()
+    )
 
 
 def _written(value: Any) -> str:

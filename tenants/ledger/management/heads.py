@@ -8,8 +8,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 def head_argument(parser: ArgumentParser, what: str) -> None:
     """In the options as `heads`, a list."""
-    said = f"{what}, noted earlier, which must be in the chain still; may be repeated"
-    parser.add_argument("--head", dest="heads", action="append", default=[], type=_head, metavar="HEX", help=said)
+    help_text = f"{what}, noted earlier, which must be in the chain still; may be repeated"
+    parser.add_argument("--head", dest="heads", action="append", default=[], type=_head, metavar="HEX", help=help_text)
 
 
 def _head(text: str) -> str:

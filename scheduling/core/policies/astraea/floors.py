@@ -33,17 +33,17 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
         job = view.jobs[floor.job]
         if job.tenant in calendars:
             calendars[job.tenant].reserve(floor, job)
-    given: list[Floor] = []
+    floors: list[Floor] = []
     before: Job | None = None
     for job in sorted(jobs, key=lambda job: (job.tenant, -job.priority, job.arrival, job.number)):
         calendar = calendars[job.tenant]
         if before is not None and before.tenant == job.tenant:  # nobody asks after a tenant's last
-            calendar.reserve(given[-1], before)
+            calendar.reserve(floors[-1], before)
         ways = candidates(job, view.cluster, exact=settings.workers == "exact")
         used = calendar.used(end - start) if settings.server_choice == "least_used" else None
-        given.append(FloorSearch(calendar, job, ways, used).floor())
+        floors.append(FloorSearch(calendar, job, ways, used).floor())
         before = job
-    return given
+    return floors
 
 
 def award_at_home(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> None:

@@ -66,10 +66,10 @@ class HomeCalendar:
 
     def figures(self, pair: Pair) -> HomeFigures:
         """Window minima of the figures per slot, for one pair of types."""
-        found = self._figures.get(pair.key)
-        if found is None:
-            found = self._figures[pair.key] = HomeFigures(self.room.of(pair))
-        return found
+        home_figures = self._figures.get(pair.key)
+        if home_figures is None:
+            home_figures = self._figures[pair.key] = HomeFigures(self.room.of(pair))
+        return home_figures
 
     def used(self, slots: int) -> FloatArray:
         """(own servers,) units reserved in the first slots."""

@@ -132,8 +132,8 @@ class Astraea(Settings):
             asking = [job for job in jobs if job.number not in left_out]
             return self._deal(view, now, asking, floors, rests)
 
-        found = sort_out(groups, view.slot, deal, _Dealt.served, tries=tries_among(len(jobs)))
-        dealt, kept_back = found.answer, reasons(groups, found.left_out)
+        sorted_out = sort_out(groups, view.slot, deal, _Dealt.served, tries=tries_among(len(jobs)))
+        dealt, kept_back = sorted_out.answer, reasons(groups, sorted_out.left_out)
         refused += [refusals.waiting(dealt.last, job, floors.get(job.number)) for job in dealt.left]
         refused += [Refusal(job.number, kept_back[job.number]) for job in jobs if job.number in kept_back]
         refused += refusals.until_the_interval_closes(now, late)
@@ -187,8 +187,8 @@ class Astraea(Settings):
         # A draft is no promise: who is bought together has a plan that is kept, or none.
         renewed = renewal.renew(self, view, [job for job in new if job.together is None], now.windows)
         view = replace(view, floors={**view.floors, **{floor.job: floor for floor in renewed}})
-        kept = [job for job in new if job.number not in view.floors]
-        return renewed + plan_floors_together(self, view, kept, now.windows[0], groups)
+        newcomers = [job for job in new if job.number not in view.floors]
+        return renewed + plan_floors_together(self, view, newcomers, now.windows[0], groups)
 
 
 def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:

@@ -144,8 +144,8 @@ def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, fl
     def default(found: FloatArray) -> float:
         return max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(found, THETA_QUANTILE)))
 
-    given = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
-    return _completed(given, cluster, figures, default, THETA_LEAST)
+    amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
+    return _completed(amounts, cluster, figures, default, THETA_LEAST)
 
 
 def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
@@ -157,8 +157,8 @@ def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[s
     if not section.given("price_floor"):
         return _completed({}, cluster, figures, default, 0.0)
     if isinstance(section.raw("price_floor"), Mapping):
-        given = section.amounts("price_floor", cluster.resources, least=0.0)
-        return _completed(given, cluster, figures, default, 0.0)
+        amounts = section.amounts("price_floor", cluster.resources, least=0.0)
+        return _completed(amounts, cluster, figures, default, 0.0)
     return dict.fromkeys(cluster.resources, section.number("price_floor", least=0.0))
 
 
@@ -170,8 +170,8 @@ def _unit_value(section: Section, cluster: Cluster, figures: Figures) -> dict[st
     def default(found: FloatArray) -> float:
         return float(np.median(found))
 
-    given = section.amounts("unit_value", cluster.resources, least=0.0) if section.given("unit_value") else {}
-    return _completed(given, cluster, figures, default, 0.0)
+    amounts = section.amounts("unit_value", cluster.resources, least=0.0) if section.given("unit_value") else {}
+    return _completed(amounts, cluster, figures, default, 0.0)
 
 
 def _completed(
@@ -185,8 +185,8 @@ def _completed(
     if len(given) == len(cluster.resources):
         return {resource: given[resource] for resource in cluster.resources}
     return {
-        resource: given.get(resource, default(found) if len(found) else without_figures)
-        for resource, found in zip(cluster.resources, figures(), strict=True)
+        resource: given.get(resource, default(figure) if len(figure) else without_figures)
+        for resource, figure in zip(cluster.resources, figures(), strict=True)
     }
 
 

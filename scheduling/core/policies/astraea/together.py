@@ -77,16 +77,16 @@ def sort_out(
         return Sorted(answer, {})
     stay: Groups = {}
     left_out: dict[int, int | None] = dict.fromkeys(groups)
-    kept: Answer | None = None
+    best: Answer | None = None
     for group in _tried(groups, slot, tries):
         answer = decide(_members(groups, {*stay, group}))
         winners = served(answer)
         if _apart({**stay, group: groups[group]}, winners):
             left_out[group] = len(groups[group] & winners.whole)
         else:
-            stay[group], kept = groups[group], answer
+            stay[group], best = groups[group], answer
             del left_out[group]
-    return Sorted(decide(_members(groups, ())) if kept is None else kept, left_out)
+    return Sorted(decide(_members(groups, ())) if best is None else best, left_out)
 
 
 def plan_floors_together(
@@ -99,12 +99,12 @@ def plan_floors_together(
     tenants: defaultdict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         tenants[job.tenant].append(job)
-    given: list[Floor] = []
+    floors: list[Floor] = []
     for tenant in sorted(tenants):  # what is planned for one depends on nobody else
         numbers = {job.number for job in tenants[tenant]}
         mine = {group: members for group, members in groups.items() if members & numbers}
-        given += _floors_of_one(settings, view, tenants[tenant], window, mine)
-    return given
+        floors += _floors_of_one(settings, view, tenants[tenant], window, mine)
+    return floors
 
 
 def reasons(groups: Groups, left_out: Mapping[int, int | None]) -> dict[int, Reason]:

@@ -38,7 +38,7 @@ def price_base(theta: Mapping[str, float], trailing: Trailing | None, memory: Ma
     if trailing is None:
         return dict(theta)
     batches = memory.get(KEY, {}).get("batches", ())
-    return {resource: _base(given, trailing, resource, batches) for resource, given in theta.items()}
+    return {resource: _base(amount, trailing, resource, batches) for resource, amount in theta.items()}
 
 
 def usual_value(
@@ -49,8 +49,8 @@ def usual_value(
         return dict(unit_value)
     batches = memory.get(KEY, {}).get("batches", ())
     return {
-        resource: given if (median := _quantile(trailing, resource, batches, MEDIAN)) is None else median
-        for resource, given in unit_value.items()
+        resource: amount if (median := _quantile(trailing, resource, batches, MEDIAN)) is None else median
+        for resource, amount in unit_value.items()
     }
 
 
@@ -98,7 +98,7 @@ def _figures(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> dict[str,
     found = {}
     for resource, figures in zip(cluster.resources, values_per_unit_slot(cluster, jobs, exact=exact), strict=True):
         if count := len(figures):
-            kept = min(count, MOST_KEPT)
-            ranks = (2 * np.arange(kept) + 1) * count // (2 * kept)
+            length = min(count, MOST_KEPT)
+            ranks = (2 * np.arange(length) + 1) * count // (2 * length)
             found[resource] = {"jobs": count, "figures": np.sort(figures)[ranks].tolist()}
     return found

@@ -193,9 +193,9 @@ class _Homes:
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> BatchSche:
     """BatchSche with the settings of a scenario; a base that is not given follows from the jobs' own values."""
     section = Section(fields, "policy", ("theta", "rounds"))
-    given = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
-    usual = usual_theta(cluster, jobs) if len(given) < len(cluster.resources) else {}
+    amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
+    usual = usual_theta(cluster, jobs) if len(amounts) < len(cluster.resources) else {}
     return BatchSche(
-        theta={name: given.get(name, usual.get(name, THETA_LEAST)) for name in cluster.resources},
+        theta={name: amounts.get(name, usual.get(name, THETA_LEAST)) for name in cluster.resources},
         rounds=section.whole("rounds", BatchSche.rounds, most=1000),
     )

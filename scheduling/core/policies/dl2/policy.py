@@ -156,19 +156,19 @@ def builder(kind: type[Dl2], teachers: Teachers) -> Callable[[Mapping[str, Any],
 
 def _network(section: Section, shipped_as: str) -> tuple[str | None, Network | str]:
     """The file's name and what is in it."""
-    given = section.raw("weights", None)
-    if isinstance(given, str):
+    weights_name = section.raw("weights", None)
+    if isinstance(weights_name, str):
         raise BadScenario("policy.weights", "names a file, which only a command on files reads")
-    if given is not None and not isinstance(given, WeightFile):
+    if weights_name is not None and not isinstance(weights_name, WeightFile):
         raise BadScenario("policy.weights", "must be the name of a file")
     try:
-        network = shipped(shipped_as) if given is None else decode(given.content)
+        network = shipped(shipped_as) if weights_name is None else decode(weights_name.content)
     except BadWeights as error:
         raise BadScenario("policy.weights", str(error)) from None
     wanted = section.raw("digest", "")
     if wanted and (isinstance(network, str) or network.digest != wanted):
         raise BadScenario("policy.digest", "is that of other weights")
-    return None if given is None else given.name, network
+    return None if weights_name is None else weights_name.name, network
 
 
 def _taught_by(name: str, teachers: Teachers, cluster: Cluster, jobs: Sequence[Job]) -> Policy:

@@ -53,12 +53,12 @@ def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] 
     numbers = solved(replace(problem, cluster=one, free=free, before=before), certain)
     if numbers is None:
         return None
-    kept = {n: problem.before[n] for n, held in numbers.items() if before.get(n) == held}
+    unchanged = {n: problem.before[n] for n, held in numbers.items() if before.get(n) == held}
     vacancies, cursors = Vacancies(cluster, (cluster.capacity - problem.free)[:, None, :]), Cursors()
     pooled: dict[int, HeldUnits] = {}
-    for wish in sorted(problem.wishes, key=lambda wish: wish.job.number not in kept):
-        if wish.job.number in kept:
-            held = kept[wish.job.number]
+    for wish in sorted(problem.wishes, key=lambda wish: wish.job.number not in unchanged):
+        if wish.job.number in unchanged:
+            held = unchanged[wish.job.number]
             for unit, place in zip(wish.units, (1, 2), strict=True):
                 vacancies.take(unit, [row[0] for row in held.rows for _ in range(row[place])])
             pooled[wish.job.number] = held

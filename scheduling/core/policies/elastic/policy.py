@@ -45,9 +45,9 @@ class Elastic:
             for number, each in short.items():
                 _less(number, each, limits, unpaid)
         unpaid |= {number: each.reason for number, each in short.items()}
-        kept = [booking for booking in bookings if booking.job not in unpaid]
-        smaller = {booking.job: limits[booking.job].reason(booking) for booking in kept if booking.job in limits}
-        return replace(plan, bookings=kept, refusals=_refusals(view, plan, kept, limits, unpaid), smaller=smaller)
+        payable = [booking for booking in bookings if booking.job not in unpaid]
+        smaller = {booking.job: limits[booking.job].reason(booking) for booking in payable if booking.job in limits}
+        return replace(plan, bookings=payable, refusals=_refusals(view, plan, payable, limits, unpaid), smaller=smaller)
 
 
 def _less(number: int, short: Short, limits: dict[int, SlotLimit], unpaid: dict[int, Reason]) -> None:
@@ -63,10 +63,10 @@ def _limited(view: View, limits: Mapping[int, SlotLimit], unpaid: Mapping[int, R
     """The view without those who get nothing, and the others within their limits."""
     if not limits and not unpaid:
         return view
-    kept = [index for index, job in enumerate(view.waiting) if job.number not in unpaid]
-    jobs = (view.waiting[index] for index in kept)
+    places = [index for index, job in enumerate(view.waiting) if job.number not in unpaid]
+    jobs = (view.waiting[index] for index in places)
     waiting = tuple(limits[job.number].of(job) if job.number in limits else job for job in jobs)
-    return replace(view, waiting=waiting, remaining=view.remaining[kept])
+    return replace(view, waiting=waiting, remaining=view.remaining[places])
 
 
 def _refusals(

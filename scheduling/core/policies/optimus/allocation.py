@@ -182,12 +182,12 @@ class _Growing:
     __slots__ = ("demand", "factor", "grows", "more", "room", "seconds", "weight")
 
     def __init__(self, greedy: _Greedy, job: int) -> None:
-        asked = greedy.asked
-        self.seconds: list[list[float]] = asked.seconds[job].tolist()
-        self.demand: list[list[float]] = asked.demand[job].tolist()
-        self.weight: list[float] = asked.weight[job].tolist()
-        self.factor = float(asked.factor[job])
-        self.room: list[int] = (asked.most[job] - asked.least[job]).tolist()
+        demands = greedy.asked
+        self.seconds: list[list[float]] = demands.seconds[job].tolist()
+        self.demand: list[list[float]] = demands.demand[job].tolist()
+        self.weight: list[float] = demands.weight[job].tolist()
+        self.factor = float(demands.factor[job])
+        self.room: list[int] = (demands.most[job] - demands.least[job]).tolist()
         self.more: list[int] = greedy.more[job].tolist()
         self.grows: list[bool] = greedy.grows[job].tolist()
 

@@ -32,20 +32,20 @@ class Placer(Policy, Protocol):
 def numbers_of(policy: Policy, jobs: Sequence[ElasticJob], view: View) -> list[Pair]:
     """(parameter servers, workers) that a policy gives each job in the coming slot, (0, 0) where it gives none; the
     jobs take its types."""
-    given = {booking.job: booking for booking in policy.decide(view).bookings}
+    bookings = {booking.job: booking for booking in policy.decide(view).bookings}
     for each in jobs:
-        if (booking := given.get(each.job.number)) is not None:
+        if (booking := bookings.get(each.job.number)) is not None:
             each.choose((booking.worker_type, booking.ps_type))
-    given_numbers = (given.get(each.job.number) for each in jobs)
+    given_numbers = (bookings.get(each.job.number) for each in jobs)
     return [(0, 0) if booking is None else (booking.ps, booking.workers) for booking in given_numbers]
 
 
 def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, GangUnits], view: View) -> dict[int, list[Row]]:
     """By job, where a policy puts its gang among what is vacant. Nothing is taken yet."""
     taken = view.cluster.capacity - (np.array(vacancies.free).T - ROUNDING)  # (resources, servers)
-    kept = [index for index, job in enumerate(view.waiting) if job.number in gangs]
-    waiting = tuple(view.waiting[index] for index in kept)
-    left = replace(view, occupied=taken[:, None, :], waiting=waiting, remaining=view.remaining[kept])
+    places = [index for index, job in enumerate(view.waiting) if job.number in gangs]
+    waiting = tuple(view.waiting[index] for index in places)
+    left = replace(view, occupied=taken[:, None, :], waiting=waiting, remaining=view.remaining[places])
     return {number: _rows(placement) for number, placement in placer.place(left, gangs).items()}
 
 

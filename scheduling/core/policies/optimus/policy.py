@@ -117,9 +117,9 @@ class Optimus(_Carried):
             weight=dominant(demand, total, self.unit),
             factor=np.array([self.young if _is_young(each.job, each.remaining) else 1.0 for each in jobs]),
         )
-        given = map(tuple, allocate(asked, free, self.stop).tolist())
+        pairs = map(tuple, allocate(asked, free, self.stop).tolist())
         return [
-            self._worth_it(each, pair, asked, index) for index, (each, pair) in enumerate(zip(jobs, given, strict=True))
+            self._worth_it(each, pair, asked, index) for index, (each, pair) in enumerate(zip(jobs, pairs, strict=True))
         ]
 
     def _frozen(self, each: ElasticJob) -> Pair | None:
