@@ -110,6 +110,7 @@ def test_quote_asks_for_the_time_between_the_forms_that_it_tries(lane: str, monk
             raise DeadlinePassed
 
     monkeypatch.setattr("scheduling.quotes.desks.in_time", look)
+    monkeypatch.setattr("scheduling.quotes.desks.give_way", look)
     with pytest.raises(DeadlinePassed):
         quote(pool, lumen, lane=lane, chunks=64, min_workers=50, max_workers=64)
 

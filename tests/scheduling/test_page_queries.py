@@ -17,6 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from scheduling.market.view import known
 from scheduling.quotes import desks
 from tests.market.test_servers_page import make_person
 from tests.quotes.test_submit_page import FIELDS
@@ -64,6 +65,7 @@ def counted(captured: CaptureQueriesContext) -> int:
 def queries_of_a_quote(client: Client, told: Story) -> int:
     """Of the first one, which finds nothing that an earlier one has looked at."""
     desks._last_seen.clear()
+    known._pools.clear()
     with CaptureQueriesContext(connection) as captured:
         answer = client.post(f"/t/{told.renter.slug}/submit/quote/", FIELDS | {"pool": told.pool.slug})
     assert "Would be" in answer.content.decode()
@@ -76,12 +78,14 @@ def test_pages_ask_as_many_queries_as_their_baseline_and_fewer_than_25() -> None
     found = {}
     for name, path in PAGES.items():
         cache.clear()
+        known._pools.clear()
         with CaptureQueriesContext(connection) as captured:
             answer = client.get(f"/t/{told.renter.slug}/{path(told)}")
         assert answer.status_code == 200, name
         found[name] = counted(captured)
     staff = client_of(make_person("auditor", None))
     cache.clear()
+    known._pools.clear()
     with CaptureQueriesContext(connection) as captured:
         assert staff.get("/overview/").status_code == 200
     found[OVERVIEW] = counted(captured)

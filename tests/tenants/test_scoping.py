@@ -478,8 +478,9 @@ MAY_SEE_ALL = {
     "scheduling/webhooks/changes.py": 1,
     "scheduling/webhooks/deliveries.py": 3,
     "scheduling/webhooks/forgetting.py": 1,
-    "scheduling/app/retention.py": 1,
+    "scheduling/app/retention.py": 2,
     "scheduling/runs/old_files.py": 1,
+    "scheduling/runs/old_reports.py": 1,
     "scheduling/what_if/asking.py": 4,
     "scheduling/what_if/working.py": 1,
     "scheduling/management/commands/engine.py": 1,
@@ -490,7 +491,8 @@ MAY_SEE_ALL = {
     "scheduling/overview/read_overview.py": 2,
     "scheduling/overview/pages/all_jobs.py": 1,
     "tenants/admin.py": 1,
-    "tenants/selectors.py": 12,
+    "tenants/parties.py": 1,
+    "tenants/selectors.py": 11,
     "tenants/joining.py": 2,
 }
 

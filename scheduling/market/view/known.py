@@ -28,7 +28,7 @@ MOST = 250_000  # jobs of all pools together; of the pools that were not read fo
 UNREAD = ("spec", "client_key", "request_digest", "after")  # long columns that a decision does not read anew
 
 
-class Words(NamedTuple):
+class RowWords(NamedTuple):
     """All of a row that a job of the core is read from."""
 
     spec_digest: str
@@ -39,7 +39,7 @@ class Words(NamedTuple):
 
 
 class KnownJob(NamedTuple):
-    words: Words
+    words: RowWords
     spec: dict[str, Any]
     job: Job
 
@@ -61,14 +61,14 @@ class KnownPool:
     def read(self, rows: Iterable[TrainingJob]) -> dict[int, Job]:
         """The jobs of these rows, by number. Rows of `without_spec` get their specification."""
         kept, jobs = self.jobs, dict[int, Job]()
-        words: dict[int, tuple[TrainingJob, Words]] = {}
+        words: dict[int, tuple[TrainingJob, RowWords]] = {}
         for row in rows:
             digest = getattr(row, "spec_digest", None)
             if digest is None:  # a job that is only supposed
                 jobs[row.pk] = self.reader.read(row)
             else:
                 array_id = row.array_id if row.together else None
-                words[row.pk] = row, Words(digest, row.tenant_id, row.arrival, row.lane, array_id)
+                words[row.pk] = row, RowWords(digest, row.tenant_id, row.arrival, row.lane, array_id)
         new = [n for n, (_, said) in words.items() if n not in kept or kept[n].words != said]
         specs = dict(TrainingJob.objects.filter(pk__in=new).values_list("pk", "spec")) if new else {}
         for number in new:
