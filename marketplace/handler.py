@@ -114,11 +114,11 @@ class OneThreadHandler(ASGIHandler):
     async def _looked_up(self, shown: Shown, party: str, thread: ThreadPoolExecutor) -> str:
         """Whose turns the request uses: looked up in a piece of work of whoever nobody knows at its address."""
         async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
-            known = await database_sync_to_async(_party_of, thread_sensitive=True)(shown)
-        if known is None:
+            account = await database_sync_to_async(_party_of, thread_sensitive=True)(shown)
+        if account is None:
             return party
-        self._parties.learn(shown.digest, known)
-        return known
+        self._parties.learn(shown.digest, account)
+        return account
 
     async def _handled(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Whether the thread is free again."""

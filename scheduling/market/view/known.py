@@ -69,12 +69,12 @@ class KnownPool:
             else:
                 array_id = row.array_id if row.together else None
                 words[row.pk] = row, RowWords(digest, row.tenant_id, row.arrival, row.lane, array_id)
-        new = [n for n, (_, said) in words.items() if n not in kept or kept[n].words != said]
+        new = [n for n, (_, of_row) in words.items() if n not in kept or kept[n].words != of_row]
         specs = dict(TrainingJob.objects.filter(pk__in=new).values_list("pk", "spec")) if new else {}
         for number in new:
-            row, said = words[number]
+            row, of_row = words[number]
             row.spec = specs[number]
-            kept[number] = KnownJob(said, row.spec, self.reader.read(row))
+            kept[number] = KnownJob(of_row, row.spec, self.reader.read(row))
         for number, (row, _) in words.items():
             known = kept[number]
             row.spec, jobs[number] = known.spec, known.job
