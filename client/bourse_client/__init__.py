@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from bourse_client.transport import Pace
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"  # that of the product whose interface it speaks
 __all__ = [
     "BourseError",
     "Client",

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from scheduling.common import boundary_marked
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.decide.dependents import dependents_move
 from scheduling.market.decide.interval import interval_run
@@ -60,6 +61,7 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
     return Advanced(done)
 
 
+@boundary_marked()
 def slot_advance(*, pool: Pool, slot: int, over: bool = False) -> bool | Busy:
     """The boundary before `slot`: pay for the slot that ends, let awards begin and end, decide.
 

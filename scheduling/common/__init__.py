@@ -1,5 +1,6 @@
 """What every room uses: one moment of the database, steps in the log, texts of people, and how amounts are written."""
 
+from scheduling.common.boundaries import boundary_marked, mark_file
 from scheduling.common.moments import AUDIT_LOCK, alone, one_moment
 from scheduling.common.steps import Steps
 from scheduling.common.texts import BadText, as_sentence, plain_document, plain_text
@@ -11,7 +12,9 @@ __all__ = [
     "Steps",
     "alone",
     "as_sentence",
+    "boundary_marked",
     "event_document",
+    "mark_file",
     "one_moment",
     "plain_document",
     "plain_text",

@@ -1,4 +1,4 @@
-"""`python -m scheduling.learner.idle PARENT learner --work ID`: a command of the product, at the lowest priority.
+"""`python -m scheduling.learner.idle PARENT MARK learner --work ID`: a command of the product, at the lowest priority.
 
 The priority is lowered before anything else is imported: reading all of the product takes seconds of a processor, and
 slots would wait for them.
@@ -6,20 +6,28 @@ slots would wait for them.
 Where Linux shares processors out among sessions first (autogroups), a priority counts among the processes of one
 session alone, and what an idle one uses is still taken from the share of its session, which is the worker's, who
 decides slots. So it has a session of its own, of the least weight.
+
+A priority says who gets a processor, and not what the others get of what processors share (caches, memory, or the two
+threads of one core). So it rests altogether while a boundary is decided: MARK is the file that says so
+(`scheduling.common.boundaries`), and is looked at by a timer of the processor time that the step itself has used.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 LEAST = 19  # nice
 AUTOGROUP = Path("/proc/self/autogroup")
+LOOK_SECONDS = 0.005  # between two looks: of its own processor time while it works, of the clock while it rests
 
 
 def lowest_priority() -> None:
@@ -45,14 +53,37 @@ def ends_with(parent: int) -> None:
             sys.exit("The process that began this step is gone.")
 
 
-def begin(parent: int) -> None:
+def boundary_is_decided(mark: Path) -> bool:
+    """Whether anybody on this machine decides one now."""
+    with contextlib.suppress(OSError), mark.open("rb") as file:  # there is none before the first
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def rest_beside_boundaries(mark: Path) -> None:
+    """From now on this process stands still, between two steps of its program, while a boundary is decided."""
+
+    def look(*_: object) -> None:
+        while boundary_is_decided(mark):
+            time.sleep(LOOK_SECONDS)
+
+    signal.signal(signal.SIGPROF, look)
+    signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
+    atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)  # Python's end gives up the handler before the timer ends
+
+
+def begin(parent: int, mark: Path) -> None:
     lowest_priority()
     session_of_its_own()
     ends_with(parent)
+    rest_beside_boundaries(mark)
 
 
-def main(parent: str, *words: str) -> None:
-    begin(int(parent))
+def main(parent: str, mark: str, *words: str) -> None:
+    begin(int(parent), Path(mark))
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(["manage.py", *words])

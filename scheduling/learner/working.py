@@ -17,7 +17,7 @@ from statistics import fmean
 
 from django.db import DatabaseError
 
-from scheduling.common import AUDIT_LOCK, Steps, alone
+from scheduling.common import AUDIT_LOCK, Steps, alone, mark_file
 from scheduling.core.policies.dl2.files import BadWeights
 from scheduling.core.training.own_slots import CHOOSE, JUDGE, LEARN
 from scheduling.learner import decide
@@ -195,5 +195,6 @@ def step_started(pool_id: int) -> subprocess.Popen[bytes]:
     one_core = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # Those who serve keep what they measure in a file each: a process for each step would fill the folder.
     around = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
-    command = [sys.executable, "-m", STARTER, str(os.getpid()), "learner", "--work", str(pool_id)]
+    starter = [sys.executable, "-m", STARTER, str(os.getpid()), str(mark_file())]
+    command = [*starter, "learner", "--work", str(pool_id)]
     return subprocess.Popen(command, env=around | one_core, stdin=subprocess.DEVNULL)

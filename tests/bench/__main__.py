@@ -49,6 +49,7 @@ def _servers_when_needed(names: list[str], state: State) -> Iterator[list[Module
     announce(state)
     os.environ |= {"DJANGO_SETTINGS_MODULE": "marketplace.settings", "DEBUG": "true"}
     os.environ |= {"SECRET_KEY": secrets.token_urlsafe(50), "BOURSE_VAR": str(state.folder / "var")}
+    os.environ.setdefault("LOG_LEVEL", "WARNING")  # else every step of every slot stands between the figures
     django.setup()
     from django.conf import settings
     from django.core.management import call_command

@@ -15,6 +15,7 @@ import pytest
 
 from bourse_client.command import completion
 from bourse_client.command.parser import parser_made
+from marketplace.version import VERSION
 from tests.client.conftest import Bourse
 from tests.patience import PATIENCE
 
@@ -58,7 +59,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_package_installs_without_a_network_and_its_command_runs(installed: Path, tmp_path: Path) -> None:
-    assert ran(installed, "--version").stdout == "bourse 0.1.0\n"
+    assert ran(installed, "--version").stdout == f"bourse {VERSION}\n"
     job = tmp_path / "job.json"
     job.write_text('{"pool": "main", "epochs": 1}')
     ended = ran(installed, "jobs", "submit", job)

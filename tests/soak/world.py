@@ -46,7 +46,9 @@ SRTF = {"name": "srtf", "workers": 3}
 FUNDS = 40
 PARAMETERS = {"model": "logistic", "features": 4, "batch_size": 4, "stragglers": "ignore"}
 KEEP = (0, 30, 100)
-LONGEST_REST = 120  # slots, in which every schedule ends; a job that nobody can pay for may wait on
+CLOCK_CAP = 8  # slots of the longest interval
+LONGEST_REST = 120  # slots, in which every schedule ends
+STILL = 2 * CLOCK_CAP  # slots without an award and without a change: who waits now waits for credits, and may for ever
 SHOWN = 8  # steps before a broken rule
 
 
@@ -88,7 +90,9 @@ class World:
         grace = (None, 25, 60)[self.kind // len(KEEP) % 3]
         common = {"outage_grace_seconds": grace, "cancellation_keep_percent": KEEP[self.kind % len(KEEP)]}
         guarantee = {"name": "astraea", "mode": "guarantee"} | PRICES[self.kind % len(PRICES)]
-        self.pool = make_pool(batch_policy=guarantee, instant_policy=INSTANT, clock_first=2, clock_cap=8, **common)
+        self.pool = make_pool(
+            batch_policy=guarantee, instant_policy=INSTANT, clock_first=2, clock_cap=CLOCK_CAP, **common
+        )
         self.elastic = make_pool("sweeps", batch_policy=SRTF, **common)
         self.tenants = [make_tenant(slug) for slug in ("castor", "pictor", "lumen")]
         for pool, number in ((self.pool, 3), (self.elastic, 2)):
@@ -133,14 +137,19 @@ class World:
             waiting = list(alive.values_list("pk", "tenant__slug"))
         for number, slug in waiting:  # a program that nobody trains would go on for ever
             job_cancel(job_id=number, by=_member(make_tenant(slug)), at=self.at())
+        still, before = 0, None
         for _ in range(LONGEST_REST):
             self.now += 1
             self._engine_and_clock()
             with scope_disabled("the world is looked at as a whole"):
-                waiting = TrainingJob.objects.filter(state__in=["queued", "awarded", "running"]).exists()
+                alive = TrainingJob.objects.filter(state__in=["queued", "awarded", "running"]).order_by("pk")
+                jobs = list(alive.values_list("pk", "state", "attempt"))
                 going_on = Q(state__in=("booked", "running")) | Q(rent="open")
-                if not waiting and not Award.objects.filter(going_on).exists():
-                    break
+                goes_on = Award.objects.filter(going_on).exists()
+            still = still + 1 if jobs == before and not goes_on else 0
+            before = jobs
+            if not goes_on and (not jobs or still == STILL):
+                break
         self.now += 1
         self._engine_and_clock()
         flaws = violations()

@@ -6,6 +6,7 @@ import re
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import Any
 
+from bourse_client import __version__
 from bourse_client.command.exits import CODES
 
 STATES = ("queued", "awarded", "running", "finished", "rejected", "expired", "cancelled", "failed", "stopped")
@@ -27,7 +28,7 @@ def parser_made() -> ArgumentParser:
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version="bourse 0.1.0")
+    parser.add_argument("--version", action="version", version=f"bourse {__version__}")
     _add_common(parser, top=True)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_login(commands)

@@ -116,17 +116,18 @@ def _calendar_verify(pool: Pool, first: int) -> Iterator[Finding]:
                 right[unit][award.lane] += amount
     frame, lost = pool_frame(pool), set(Server.objects.filter(pool=pool, state=ServerState.LOST).values_list("pk"))
     capacities = {Part.HOME.value: frame.batch_cluster.capacity, Part.OPERATOR.value: frame.cluster.operator_cells}
-    for cell in CalendarCell.objects.filter(pool=pool, slot__gte=first):
-        unit = CalendarUnit(cell.server_id, cell.resource_id, cell.part, cell.slot)
-        where = f"the calendar of pool {pool.pk}, {cell.part} part of server {unit.server_id} in slot {cell.slot}"
-        held = right.pop(unit, {"batch": 0.0, "instant": 0.0})
-        for lane, amount in held.items():
-            if abs(getattr(cell, lane) - amount) > NEARLY:
-                yield Finding(where, f"{lane} is {getattr(cell, lane):g}, and its awards hold {amount:g}")
-        if (cell.batch or cell.instant) and (cell.server_id,) not in lost:
-            index = frame.resource_index[cell.resource_id], frame.server_index[cell.server_id]
-            capacity = float(capacities[cell.part][index])
-            yield from differences(where, {"its capacity": (cell.capacity, capacity)})
+    nothing = {"batch": 0.0, "instant": 0.0}
+    cells = CalendarCell.objects.filter(pool=pool, slot__gte=first)
+    for *place, stored_capacity, batch, instant in cells.values_list(*CalendarUnit._fields, "capacity", *nothing):
+        unit = CalendarUnit(*place)
+        where = f"the calendar of pool {pool.pk}, {unit.part} part of server {unit.server_id} in slot {unit.slot}"
+        held = right.pop(unit, nothing)
+        for lane, stored in (("batch", batch), ("instant", instant)):
+            if abs(stored - held[lane]) > NEARLY:
+                yield Finding(where, f"{lane} is {stored:g}, and its awards hold {held[lane]:g}")
+        if (batch or instant) and (unit.server_id,) not in lost:
+            index = frame.resource_index[unit.resource_id], frame.server_index[unit.server_id]
+            yield from differences(where, {"its capacity": (stored_capacity, float(capacities[unit.part][index]))})
     for unit, held in right.items():
         where = f"the calendar of pool {pool.pk}, {unit.part} part of server {unit.server_id} in slot {unit.slot}"
         if max(held.values()) > NEARLY:
