@@ -83,7 +83,7 @@ class Shared:
     def own_use(self, tenant: int, lane: str = BATCH) -> Occupancy:
         """What a tenant's own jobs of one lane hold of its own cells, free of charge. Contributions follow from the
         batch lane's alone (C12)."""
-        if (lane, tenant) not in self._own_use:  # most tenants' is never asked for
+        if (lane, tenant) not in self._own_use:  # most tenants have none
             cells = replace(self.cluster, capacity=self.cells[:, tenant])
             self._own_use[lane, tenant] = Occupancy(cells, self.home_all.origin)
         return self._own_use[lane, tenant]
@@ -188,7 +188,11 @@ class Shared:
 
     def _used_by(self, tenant: int, slot: int, slots: int) -> FloatArray:
         """(resources, slots, servers) what a tenant's own jobs of both lanes hold of its own cells."""
-        return _first(self.own_use(tenant), slot, slots) + _first(self.own_use(tenant, INSTANT), slot, slots)
+        used = np.zeros((len(self.cluster.resources), slots, len(self.cluster.servers)))
+        for lane in (BATCH, INSTANT):
+            if (occupancy := self._own_use.get((lane, tenant))) is not None:
+                used += _first(occupancy, slot, slots)
+        return used
 
     def _idle(self, tenant: int, slot: int, slots: int) -> FloatArray:
         """(resources, slots, servers) what they leave."""
@@ -229,9 +233,13 @@ class Shared:
         """A batch window in which nothing was planned: all that the tenants do not use at home is idle."""
         slots = max(end - start, 0)
         idle = np.zeros((len(self.cluster.resources), len(self.cluster.owners), slots))
-        for index, tenant in enumerate(self.cluster.tenants):
-            if tenant.lend == "lend":
-                unused = self.cells[:, index, None, :] - _first(self.own_use(index), start, slots)
+        lenders = [index for index, tenant in enumerate(self.cluster.tenants) if tenant.lend == "lend"]
+        cells = self.cells[:, lenders].copy()
+        cells[..., self.cluster.closed] = 0.0
+        idle[:, lenders] = cells.sum(axis=2)[:, :, None]  # of those who use nothing at home: most
+        for index in lenders:
+            if (own_use := self._own_use.get((BATCH, index))) is not None:
+                unused = self.cells[:, index, None, :] - _first(own_use, start, slots)
                 unused[..., self.cluster.closed] = 0.0
                 idle[:, index] = unused.sum(axis=2)
         nothing = np.zeros((len(self.cluster.resources), slots))

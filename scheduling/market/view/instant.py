@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
-from django.db.models import F
+from django.db.models import F, Q
 
 from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
@@ -19,7 +21,7 @@ from scheduling.market.view.frame import PoolFrame, frame_of
 from scheduling.market.view.instant_rows import InstantRows, held_of, instant_rows
 from scheduling.market.view.jobs import JobReader
 from scheduling.market.view.windows import windows_of
-from scheduling.models import Award, FreedUnits, Part, Pool, TrainingJob, unsettled_from
+from scheduling.models import Award, FreedUnits, Lane, Part, Pool, TrainingJob, unsettled_from
 
 SLOTS_AHEAD = 1024  # nothing is sold further ahead than this
 
@@ -168,10 +170,8 @@ def _calendar(frame: PoolFrame, rows: InstantRows, asking: int | None = None) ->
     calendar.windows = list(windows_of(frame, slot, rows.windows))
     calendar.home_all.fill(held[Part.HOME])
     calendar.operator_instant.fill(held[Part.OPERATOR])
-    everybodys = _own_use_matters(calendar, slot)
-    if everybodys or (rows.frontier > slot and asking is not None and frame.cells[:, frame.tenant_index[asking]].any()):
-        for (lane, tenant), amounts in _own_use(frame, slot, None if everybodys else asking).items():
-            calendar.own_use(tenant, lane).fill(amounts)
+    for (lane, tenant), amounts in _own_use(frame, slot, _whose_use(frame, calendar, slot, asking)).items():
+        calendar.own_use(tenant, lane).fill(amounts)
     return calendar
 
 
@@ -213,32 +213,37 @@ def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
     return Resale(freed.place, resource, units.slot, owner, freed.share)
 
 
-def _own_use_matters(calendar: Shared, slot: int) -> bool:
-    """Whose use is whose is asked only where cells are held back, and in slots that no published window covers. Else
-    what matters is the use of the tenant who asks, if it has cells."""
-    tenants = calendar.cluster.tenants
-    if any(tenant.lend != "lend" or tenant.reserve_price.any() for tenant in tenants):
-        return True
+def _whose_use(frame: PoolFrame, calendar: Shared, slot: int, asking: int | None) -> Q | None:
+    """Which awards at home matter; None: none does. Where cells are held back, all. Else in slots that no published
+    window covers, those of the batch lane, from which contributions follow; and those of the tenant who asks."""
+    if any(tenant.lend != "lend" or tenant.reserve_price.any() for tenant in calendar.cluster.tenants):
+        return Q()
+    matters = []
     covered = sum(window.end - max(window.start, slot) for window in calendar.windows)
-    return covered < calendar.frontier - slot
+    if covered < calendar.frontier - slot:
+        matters.append(Q(lane=Lane.BATCH))
+    if calendar.frontier > slot and asking is not None and frame.cells[:, frame.tenant_index[asking]].any():
+        matters.append(Q(tenant=asking))
+    return reduce(or_, matters) if matters else None
 
 
-def _own_use(frame: PoolFrame, slot: int, whose: int | None) -> dict[tuple[str, int], FloatArray]:
-    """(lane, tenant's index) -> (resources, slots, servers) what its own jobs hold of its own cells, free of charge.
-    `whose`: of one tenant, by id; None: of all. Of a job no more is read than what a unit takes."""
-    rows = Award.objects.filter(unsettled_from(slot), pool=frame.pool, phase=OWN).order_by("pk")
-    if whose is not None:
-        rows = rows.filter(tenant=whose)
+def _own_use(frame: PoolFrame, slot: int, which: Q | None) -> dict[tuple[str, int], FloatArray]:
+    """(lane, tenant's index) -> (resources, slots, servers) what its own jobs hold of its own cells, free of charge, by
+    `which` awards. Of a job no more is read than what a unit takes."""
+    if which is None:
+        return {}
+    rows = Award.objects.filter(which, unsettled_from(slot), pool=frame.pool, phase=OWN).order_by("pk")
     awards = [row for row in rows.values_list(*_HELD) if row[1] in frame.tenant_index]  # whoever has cells
     slots = max((end for _, _, end, *_ in awards), default=slot) - slot
     used: dict[tuple[str, int], FloatArray] = {}
     for lane, tenant_id, _, cut_at, worker_type, ps_type, allocation, worker, ps in awards:
         key = lane, frame.tenant_index[tenant_id]
-        place = used.setdefault(key, np.zeros((len(frame.resource_ids), slots, len(frame.server_ids))))
+        if key not in used:
+            used[key] = np.zeros((len(frame.resource_ids), slots, len(frame.server_ids)))
         by_worker, by_ps = _demand(frame, worker, worker_type), _demand(frame, ps, ps_type)
         for piece in allocation_of(frame, allocation, until=cut_at):
             span = slice(max(piece.start - slot, 0), max(piece.end - slot, 0))
-            place[:, span, piece.server] += (piece.workers * by_worker + piece.ps * by_ps)[:, None]
+            used[key][:, span, piece.server] += (piece.workers * by_worker + piece.ps * by_ps)[:, None]
     for amounts in used.values():
         amounts[..., list(frame.lost)] = 0.0
     return used
