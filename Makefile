@@ -4,7 +4,8 @@
 
 PYTHON ?= python3
 PORT ?= 8000
-WORKERS ?= 2
+# One more than two cores: tests wait for browsers and servers now and then.
+WORKERS ?= 3
 CASES ?= 40
 SEED ?= 1
 MINUTES ?= 60
