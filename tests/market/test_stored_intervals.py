@@ -17,7 +17,8 @@ from django.test.utils import CaptureQueriesContext
 from scheduling.audit.verification import interval_verify, intervals_verify
 from scheduling.market.decide import chain, link
 from scheduling.market.decide.chain import base_for, interval_new
-from scheduling.market.reads import contents_of, interval_view
+from scheduling.market.reads import contents_of, interval_view, stored_intervals, unpacked
+from scheduling.market.reads.stored_intervals import packed
 from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Interval, Pool
 from tenants.access import Refused
@@ -238,3 +239,12 @@ def test_way_back_of_the_migration_is_refused_while_there_are_such_intervals(poo
         run(back)
     tamper("UPDATE scheduling_interval SET base_id = NULL")
     run(back)
+
+
+def test_what_is_large_is_packed_quickly_and_reads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b'{"paid":0.123456789},' * 1_000
+    small = packed(content)
+    monkeypatch.setattr(stored_intervals, "LARGE", len(content) - 1)
+    large = packed(content)
+    assert unpacked(small) == unpacked(large) == content
+    assert small != large  # by another level

@@ -17,7 +17,7 @@ from scheduling import core
 from scheduling.core import records
 from scheduling.core.types import AsksAnother, Policy
 from scheduling.market.reads.deltas import Original
-from scheduling.market.reads.stored_intervals import Contents, contents_of, delta_to, text_of
+from scheduling.market.reads.stored_intervals import Contents, contents_of, delta_to, packed, text_of
 from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
 from tenants.ledger.seals import ChainHead
 from tenants.zones import day_of
@@ -87,7 +87,7 @@ def interval_new(
         previous=previous,
     )
     if base is None or not _put_as_delta(interval, contents, base):
-        interval.view, interval.plan = zlib.compress(contents.view), zlib.compress(contents.plan)
+        interval.view, interval.plan = packed(contents.view), packed(contents.plan)
     interval.digest = link(interval, contents)
     return interval
 

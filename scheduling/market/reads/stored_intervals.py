@@ -13,6 +13,7 @@ from scheduling.market.reads.deltas import delta_apply
 from scheduling.models import Interval
 
 DIGEST = 64  # letters of a digest
+LARGE, QUICKLY = 8 * 2**20, 1  # bytes, and the level of compression from there on
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def text_of(base: Contents) -> bytes:
 
 def delta_to(base: Interval, delta: bytes) -> bytes:
     """As it is stored: behind the digest of its base, so that no other one can take the base's place."""
-    return zlib.compress(base.digest.encode("ascii") + delta)
+    return packed(base.digest.encode("ascii") + delta)
 
 
 def _delta_from(base: Interval, named: bytes) -> bytes:
@@ -63,6 +64,12 @@ def _base_of(interval: Interval) -> Interval:
     if base is None or base.base_id is not None or base.pool_id != interval.pool_id:
         raise ValueError("the interval by which it is told is not there")
     return base
+
+
+def packed(content: bytes) -> bytes:
+    """What is large is packed five times as fast, and takes a tenth more room: a pool that has so many owners and rents
+    is short of time at its boundaries."""
+    return zlib.compress(content, QUICKLY if len(content) > LARGE else zlib.Z_DEFAULT_COMPRESSION)
 
 
 def unpacked(stored: bytes) -> bytes:
