@@ -221,6 +221,7 @@ def test_a_reversal_in_whole_micro_credits_takes_from_nobody_more_than_it_receiv
         assert all(back <= got for back, got in zip(given_back, received.tolist(), strict=True))
 
 
+@pytest.mark.wide
 def test_the_markets_put_the_promise_to_the_test() -> None:
     """Rents stay open and are settled, some with a refund, some because the job was dropped alone; plans move."""
     seen = {"settled": 0, "refunded": 0, "dropped alone": 0, "with a dividend": 0}

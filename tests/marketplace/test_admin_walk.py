@@ -102,6 +102,7 @@ def _autocompleted(model: type[Model]) -> Iterator[str]:
             yield f"/admin/autocomplete/?term=a&{named}&field_name={field.name}"
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::django.core.paginator.UnorderedObjectListWarning")  # of other packages' models
 def test_no_address_of_the_admin_breaks(world: World, staff: Client, request: pytest.FixtureRequest) -> None:
     asked = addresses(whole=request.node.callspec.params["staff"] == OPERATOR)

@@ -34,6 +34,7 @@ def test_shows_the_cluster_to_the_staff_and_lets_nobody_add(model: str, role: st
     assert client.get(f"/admin/scheduling/{model}/add/", secure=True).status_code == add
 
 
+@pytest.mark.wide
 def test_every_model_of_the_market_is_shown_can_be_searched_and_never_changed() -> None:
     registered = {model.__name__ for model in admin.site._registry if model._meta.app_label == "scheduling"}
     assert {model.__name__ for model in apps.get_app_config("scheduling").get_models()} - registered <= COMPOSITE | OWN

@@ -162,6 +162,7 @@ def test_checker_finds_a_sum_that_does_not_add_up() -> None:
     assert len(list(wrong_sums(marked.format("16.34")))) == 1
 
 
+@pytest.mark.wide
 def test_every_table_of_every_page_adds_up() -> None:
     world = traded_world()
     wrong, added = [], 0
