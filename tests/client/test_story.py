@@ -178,7 +178,10 @@ def test_a_person_logs_in_submits_waits_and_looks_at_what_it_cost(
 
     assert f"{job['id']}  nightly  instant  finished" in bourse("jobs", "list").out
     assert f"Job {job['id']} is finished." in bourse("explain", job["id"]).out
-    assert "finished" in bourse("jobs", "show", job["id"]).out
+    shown = bourse("jobs", "show", job["id"]).out
+    assert "finished" in shown
+    words = [line.split()[0] for line in shown.splitlines()]
+    assert ("ended" in words, "ends" in words) == (True, False)  # its units were reserved for longer
     late = bourse("jobs", "cancel", job["id"])
     assert (late.status, "already_over" in late.err) == (1, True)
 

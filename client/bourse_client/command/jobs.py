@@ -292,6 +292,6 @@ def _show(screen: Screen, job: JobWithSpec) -> None:
         ("parameter servers", count(job["parameter_servers"]) if job["parameter_servers"] else ""),
         ("submitted", f"{moment(job['submitted_at'])} {at}" + (f" by {by}" if (by := job["submitted_by"]) else "")),
         ("starts", f"{moment(job['starts_at'])} {at}" if job["starts_at"] else ""),
-        ("ends", f"{moment(job['ends_at'])} {at}" if job["ends_at"] else ""),
+        ("ends", f"{moment(job['ends_at'])} {at}" if job["ends_at"] and not job["ended_at"] else ""),
         ("ended", f"{moment(job['ended_at'])} {at}" if job["ended_at"] else ""),
     ])  # fmt: skip
