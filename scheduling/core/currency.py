@@ -3,9 +3,10 @@
 The core computes in credits (`float`), the book counts whole micro-credits (`int`). An amount crosses from one to the
 other once, here, half up, as the decimal number that it is written as and not as the binary fraction behind it.
 
-Who rounds another way changes `micro`, and `rounded` with it; who counts in something finer changes `DIGITS`. What is
-in a book was counted and rounded as the code said then, so either is for an empty book, and amounts have 64 bits there.
-The program in a bundle repeats both on purpose, for it stands alone; tests/ledger/test_amounts.py compares the two.
+Who rounds another way changes `micro`, and `rounded` with it; who counts in something finer changes `DIGITS`, as
+tests/ledger/test_other_digits.py does. What is in a book was counted and rounded as the code said then, so either is for
+an empty book, and amounts have 64 bits there. The program in a bundle repeats the rounding on purpose, for it stands
+alone; how many digits a credit has, the bundle states. tests/ledger/test_amounts.py compares the two.
 """
 
 from __future__ import annotations

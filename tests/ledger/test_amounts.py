@@ -14,6 +14,7 @@ from scheduling.audit.bundle import check
 from scheduling.core import settlement
 from scheduling.core.currency import rounded as price_rounded
 from tenants.ledger.amounts import (
+    DIGITS,
     MICRO,
     MOST,
     THOUSANDS,
@@ -85,7 +86,7 @@ def test_every_written_amount_is_read_back(amount: int) -> None:
 def test_core_book_and_the_program_in_a_bundle_round_alike(credits: float) -> None:
     assert micro(credits) == settlement.micro(credits)
     booking = {"paid": abs(credits), "slot_payouts": {"runs": [[1, 1.0]]}}
-    charged = [amount for slot in check.charges_of(booking, [7]) for _, amount in slot]
+    charged = [amount for slot in check.charges_of(booking, [7], DIGITS) for _, amount in slot]
     assert sum(charged) == micro(abs(credits))
 
 
