@@ -97,6 +97,12 @@ def test_prices_of_a_menu_round_as_the_book_does(cost: float) -> None:
     assert is_doubtful or micro(price_rounded(cost)) == micro(cost)
 
 
+@pytest.mark.parametrize("cost", [0.0000005, 0.0000015, 0.0000025, 1.0000005, 2.5000005, 3.0000015])
+def test_halves_of_a_menu_go_where_those_of_the_book_go(cost: float) -> None:
+    """There floats are exact enough to tell."""
+    assert micro(price_rounded(cost)) == micro(cost)
+
+
 @given(CREDITS)
 def test_micro_credits_are_the_nearest_and_of_two_the_higher(credits: float) -> None:
     off = Fraction(repr(credits)) * MICRO - micro(credits)
