@@ -9,6 +9,7 @@ from csp.constants import NONCE, NONE, SELF
 from marketplace import addresses, env, places
 from marketplace.embedded.programs import SHARED
 from marketplace.embedded.state import state_for
+from scheduling.core.currency import DIGITS_IN_WORDS
 from tenants.patience import Patience
 
 BASE_DIR = places.MODULES
@@ -312,8 +313,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Bourse",
     "DESCRIPTION": (
         "A marketplace for a shared machine-learning cluster.\n\n"
-        "Money is a decimal text of credits with six digits, times are UTC, slots count from 0. Errors are "
-        "problem+json; `code` is for programs. Lists come in pages by cursor, or whole as CSV. Every POST takes an "
+        f"Money is a decimal text of credits with {DIGITS_IN_WORDS} digits, times are UTC, slots count from 0. Errors "
+        "are problem+json; `code` is for programs. Lists come in pages by cursor, or whole as CSV. Every POST takes an "
         "`Idempotency-Key`. Reads carry an ETag and heed `If-None-Match`. The headers `RateLimit-...` tell how many "
         "calls are left."
     ),

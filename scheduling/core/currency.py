@@ -3,9 +3,20 @@
 The core computes in credits (`float`), the book counts whole micro-credits (`int`). An amount crosses from one to the
 other once, here, half up, as the decimal number that it is written as and not as the binary fraction behind it.
 
-Who rounds another way changes `micro`, and `rounded` with it; who counts in something finer changes `DIGITS`. What is
-in a book was counted and rounded as the code said then, so either is for an empty book, and amounts have 64 bits there.
-The program in a bundle repeats both on purpose, for it stands alone; tests/ledger/test_amounts.py compares the two.
+Who counts in something finer changes `DIGITS`: tests/ledger/test_other_digits.py does. What is in a book was counted
+and rounded as the code said then, so that, and another rounding, are for an empty book; amounts have 64 bits there.
+
+Who rounds another way has four things to know:
+
+- `micro` and `rounded` are one rule, said twice: exactly for what is paid, and in floats for what a job is offered.
+  Where only one of them changes, a job is decided by another price than it pays.
+- "Up" is towards the higher number, below zero too; so `micro` has two modes of `decimal`, whose own "up" is away from
+  zero. `micro_up` goes up whatever the rule.
+- Nothing is rounded twice: what was rounded once is only split afterwards (`settlement`).
+- The program in a bundle repeats the rule on purpose, for it stands alone: `charges_of` in audit/bundle/check.py. How
+  many digits a credit has the bundle states.
+
+tests/ledger/test_amounts.py compares all of them.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ webhook can ask for, what an open page loads again, the title in a job's story, 
 get of it: `scheduling.notices.kinds` says which kind of notice it makes, and so who gets one.
 
 Of a job: a sentence under the title in its story stands in `scheduling.jobs.read_life`, where there is more to say than
-the title does; and what the kind does to the job's life `scheduling.audit.verification.lives` has to know.
-tests/feed/test_event_kinds.py finds the second when it is forgotten, and a kind that nobody writes.
+the title does. A kind that moves nothing in the job's course says so here (`BESIDE`); what any other does to it
+`scheduling.audit.verification.lives` has to know. tests/feed/test_event_kinds.py finds a kind of which neither is said,
+and one that nobody writes.
 """
 
 from __future__ import annotations
@@ -139,6 +140,8 @@ def _several(count: int, word: str) -> str:
     return f"{count} {word}{'s' * (count != 1)}"
 
 
+BESIDE = False  # of a kind that is told beside a job's course: the job stands where it stood
+
 _JOB = Audience.TENANT_JOBS, (JOBS, SERVERS, MONEY)
 _POOL = Audience.EVERYBODY, (PRICES, SERVERS)
 _CLUSTER = Audience.EVERYBODY, (SERVERS, SHARE, PRICES)
@@ -146,12 +149,14 @@ _CLUSTER = Audience.EVERYBODY, (SERVERS, SHARE, PRICES)
 
 class EventKind(StrEnum):
     """The kind as it is stored; its audience; topics of pages that it moves; its heading in a job's story, if it is
-    about a job; and the words of a notice, if persons may want one: of jobs, of money, and of what the platform did."""
+    about a job; the words of a notice, if persons may want one: of jobs, of money, and of what the platform did; and
+    whether it moves a job that it is about: its state, lane, attempt, awards or what it waits for."""
 
     audience: Audience
     topics: tuple[str, ...]
     heading: str
     message: NoticeWords | None
+    moves_job: bool
 
     def __new__(
         cls,
@@ -160,20 +165,22 @@ class EventKind(StrEnum):
         topics: tuple[str, ...],
         heading: str = "",
         message: NoticeWords | None = None,
+        moves_job: bool = True,
     ) -> EventKind:
         member = str.__new__(cls, value)
         member._value_ = value
         member.audience, member.topics, member.heading, member.message = audience, topics, heading, message
+        member.moves_job = bool(heading) and moves_job
         return member
 
     # A job's course.
     JOB_SUBMITTED = "job_submitted", *_JOB, "Submitted"
     JOB_QUEUED = "job_queued", *_JOB, "Waits for the next interval"
     JOB_WAITING = "job_waiting", *_JOB, "Waits", NoticeWords(False, "Outbid.", _waiting)
-    # It changes nothing in a job's course: it waits, and its next boundary finds it worth nothing any more.
+    # It waits, as before, and its next boundary finds it worth nothing any more: that another event says.
     JOB_LAST_CHANCE = (
         "job_last_chance", Audience.TENANT_JOBS, (JOBS,), "Outbid in its last chance",
-        NoticeWords(False, "Last chance missed.", _last_chance),
+        NoticeWords(False, "Last chance missed.", _last_chance), BESIDE,
     )  # fmt: skip
     JOB_AWARDED = "job_awarded", *_JOB, "Awarded", NoticeWords(True, "Awarded.", _awarded)
     JOB_STARTED = "job_started", *_JOB, "Started", NoticeWords(True, "Started.", lambda name, _: f"{name} runs.")
@@ -199,7 +206,8 @@ class EventKind(StrEnum):
     )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
     AWARD_GIVEN_UP = "award_given_up", Audience.TENANT, (JOBS, SERVERS, MONEY), "Given up"
-    JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, (), "Program started"
+    # The award whose program it is began before.
+    JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, (), "Program started", None, BESIDE
     AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", NoticeWords(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (
         "award_adjusted", Audience.TENANT, (JOBS, MONEY), "Paid less",

@@ -3,6 +3,7 @@ decorator, from which both the gate and the published schema read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,12 +17,14 @@ from tenants.api.fields import Answer, Numbers
 from tenants.api.listing import LIMIT, OF_EVERY_LIST, Filter, Listing
 from tenants.api.problems import MEDIA_TYPE, status_of
 from tenants.failures import BROKER, BY_STATE
+from tenants.ledger.amounts import amount_read, exported
 from tenants.roles import Permission, scope_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Serializer = type[serializers.BaseSerializer[Any]]
 
 EVENT_STREAM = "text/event-stream"
+AMOUNT_WRITTEN = re.compile(r"-?[0-9]+\.[0-9]{6}")  # in examples
 KEY_PATTERN = r"^[\x20-\x7e]{1,200}$"
 
 
@@ -183,14 +186,26 @@ def _page_of(row: Serializer) -> Serializer:
 _pages: dict[Serializer, Serializer] = {}
 
 
+def with_all_digits(example: Any) -> Any:
+    """Amounts stand in examples with six digits; what is shown has as many as the book counts."""
+    if isinstance(example, Mapping):
+        return {name: with_all_digits(inner) for name, inner in example.items()}
+    if isinstance(example, list):
+        return [with_all_digits(inner) for inner in example]
+    if not isinstance(example, str) or not AMOUNT_WRITTEN.fullmatch(example):
+        return example
+    amount = amount_read(example.rstrip("0").rstrip("."))
+    return example if amount is None else exported(amount)
+
+
 def _examples(found: Operation, status: int, request_example: Any, answer_example: Any) -> list[OpenApiExample]:
     examples = []
     if request_example is not None:
-        examples.append(OpenApiExample("Request", value=request_example, request_only=True))
+        examples.append(OpenApiExample("Request", value=with_all_digits(request_example), request_only=True))
     if answer_example is not None:
-        shown = answer_example
+        shown = one = with_all_digits(answer_example)
         if found.listing:
-            shown = {"next": None, "previous": None, "results": [answer_example]}
+            shown = {"next": None, "previous": None, "results": [one]}
         code, media = str(status), EVENT_STREAM if found.stream else "application/json"
         examples.append(
             OpenApiExample("Answer", value=shown, response_only=True, status_codes=[code], media_type=media)

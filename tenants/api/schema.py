@@ -20,6 +20,7 @@ from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from tenants.api.answers import fresh_or_unchanged
 from tenants.api.fields import READ_CREDITS, SHOWN_CREDITS
 from tenants.api.problems import NOT_FOUND, Problem, problem_response
+from tenants.ledger.amounts import exported, micro
 
 PREFIX = "/api/v1/"
 
@@ -47,13 +48,13 @@ class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class CreditsSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """An amount is shown with six digits; in a body it may have fewer."""
+    """An amount is shown with all digits that the book counts; in a body it may have fewer."""
 
     target_class = "tenants.api.fields.Credits"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
         pattern = READ_CREDITS if direction == "request" else SHOWN_CREDITS
-        return {"type": "string", "pattern": pattern, "examples": ["12.500000"], "description": "Credits."}
+        return {"type": "string", "pattern": pattern, "examples": [exported(micro(12.5))], "description": "Credits."}
 
 
 class CoreCreditsSchema(CreditsSchema):  # type: ignore[no-untyped-call]

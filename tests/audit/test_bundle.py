@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from scheduling.audit.bundle import check, public_key, signing_seed
 from scheduling.audit.bundle.signature import sign
+from scheduling.core.currency import DIGITS
 from tests.audit.proven import Proven, make_proven
 from tests.scheduling.markets import at
 from tests.worlds import built_once
@@ -103,6 +104,7 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         (lambda m: m["answers"].update(last_digest="0" * 64), "the last answer is not the one"),
         (lambda m: m["feed"].update(previous_digest="0" * 63 + "1"), "does not follow the seal before it"),
         (lambda m: m["feed"].update(last_digest="0" * 64), "the last seal is not the one"),
+        (lambda m: m.update(digits=7), "is not what its interval decided"),
         (lambda m: m.update(format="bourse-audit/2"), "this program checks bundles of the form"),
     ):
         manifest = json.loads(files["manifest.json"])
@@ -111,6 +113,14 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         assert "the signature does not belong to the list of files" in check.check(written(bundle, changed_list))
         found = check.check(forged(bundle, changed_list))
         assert any(told in one for one in found), (told, found)
+
+
+def test_a_bundle_that_states_no_digits_is_counted_as_all_were_before_any_did(built: Proven, tmp_path: Path) -> None:
+    bundle = make_bundle(built, tmp_path, middle=True)
+    files = files_of(bundle)
+    manifest = json.loads(files["manifest.json"])
+    assert manifest.pop("digits") == DIGITS == check.DIGITS_UNSAID
+    assert check.check(forged(bundle, {**files, "manifest.json": line(manifest)})) == []
 
 
 def numbers_in(content: bytes, most: int) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from scheduling.audit.bundle import check
 from scheduling.core import settlement
 from scheduling.core.currency import rounded as price_rounded
 from tenants.ledger.amounts import (
+    DIGITS,
     MICRO,
     MOST,
     THOUSANDS,
@@ -85,7 +86,7 @@ def test_every_written_amount_is_read_back(amount: int) -> None:
 def test_core_book_and_the_program_in_a_bundle_round_alike(credits: float) -> None:
     assert micro(credits) == settlement.micro(credits)
     booking = {"paid": abs(credits), "slot_payouts": {"runs": [[1, 1.0]]}}
-    charged = [amount for slot in check.charges_of(booking, [7]) for _, amount in slot]
+    charged = [amount for slot in check.charges_of(booking, [7], DIGITS) for _, amount in slot]
     assert sum(charged) == micro(abs(credits))
 
 
@@ -94,6 +95,12 @@ def test_prices_of_a_menu_round_as_the_book_does(cost: float) -> None:
     exact = Fraction(repr(cost)) * MICRO
     is_doubtful = abs(exact % 1 - Fraction(1, 2)) <= (exact + 1) / 2**50  # there the floats of a menu may go either way
     assert is_doubtful or micro(price_rounded(cost)) == micro(cost)
+
+
+@pytest.mark.parametrize("cost", [0.0000005, 0.0000015, 0.0000025, 1.0000005, 2.5000005, 3.0000015])
+def test_halves_of_a_menu_go_where_those_of_the_book_go(cost: float) -> None:
+    """There floats are exact enough to tell."""
+    assert micro(price_rounded(cost)) == micro(cost)
 
 
 @given(CREDITS)

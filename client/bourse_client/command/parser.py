@@ -338,8 +338,8 @@ def _percent(text: str) -> float:
 
 
 def _amount(text: str) -> str:
-    """By the letter, and as it was typed: the interface takes amounts as texts."""
-    if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,6})?", text) and text.strip("0.")):
+    """By the letter, and as it was typed: the interface takes amounts as texts, and knows how many digits."""
+    if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,18})?", text) and text.strip("0.")):
         raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5")
     return text
 

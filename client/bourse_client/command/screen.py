@@ -15,7 +15,7 @@ from bourse_client.shapes import OVER
 
 GAP = "  "
 FIGURE = re.compile(r"-?[0-9,]+(\.[0-9]+)?")
-CREDITS = re.compile(r"-?\d+\.\d{6}")
+CREDITS = re.compile(r"-?\d+\.\d{6,}")
 GOOD, BAD, BUSY, QUIET = "32", "31", "33", "2"  # colours of a terminal
 COLOURS = dict.fromkeys(OVER, BAD) | {"finished": GOOD, "running": GOOD, "awarded": BUSY, "queued": BUSY}
 
@@ -121,7 +121,7 @@ def credits(text: str | None) -> str:
         amount = Decimal(text)
     except InvalidOperation:
         return text
-    whole, _, digits = f"{amount:,.6f}".partition(".")
+    whole, _, digits = f"{amount:,f}".partition(".")
     return f"{whole}.{digits.rstrip('0'):0<2}"
 
 
@@ -149,7 +149,7 @@ def numbers_line(numbers: Mapping[str, Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """Credits are known by their six digits; what is inside of another figure stands in brackets."""
+    """Credits are known by their digits, six or more; what is inside of another figure stands in brackets."""
     if isinstance(value, Mapping):
         return f"({numbers_line(value)})"
     if isinstance(value, str) and CREDITS.fullmatch(value):

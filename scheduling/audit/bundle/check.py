@@ -28,6 +28,7 @@ ORDER = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
 ROOT = pow(2, (PRIME - 1) // 4, PRIME)
 FORMAT = "bourse-audit/3"
+DIGITS_UNSAID = 6  # of a credit, where the list of files states none: as it was before any did
 ROWS = ("intervals", "frames", "answers", "awards", "seals", "events", "submissions", "transactions")
 FILES = ("README.txt", *(f"{name}.jsonl" for name in ROWS), "balances.json")
 MEMBER = 40  # bytes in a seal for each event: 8 of its number, 32 of its digest
@@ -105,7 +106,7 @@ def check(path, known_key=""):
         plans, awards = {}, {row["id"]: row for row in rows["awards.jsonl"]}
         findings += check_intervals(stated["chain"], rows["intervals.jsonl"], plans)
         findings += check_answers(stated["answers"], rows["answers.jsonl"], rows["frames.jsonl"], plans)
-        findings += check_awards(awards, plans)
+        findings += check_awards(awards, plans, stated.get("digits", DIGITS_UNSAID))
         findings += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"])
         findings += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
         findings += check_heads(rows)
@@ -198,7 +199,7 @@ def check_answers(chain, answers, frames, plans):
         yield "the last answer is not the one that the bundle ends with"
 
 
-def check_awards(awards, plans):
+def check_awards(awards, plans, digits):
     served = {}
     for number, award in awards.items():
         name = f"award {number} of job {award['job']}"
@@ -216,7 +217,7 @@ def check_awards(awards, plans):
             yield f"{name}: its slots are not those of its {kind}"
         elif award["tenant"] != booking["tenant"]:
             yield f"{name}: its tenant is not that of its {kind}"
-        elif award["charges"] != charges_of(booking, owners):
+        elif award["charges"] != charges_of(booking, owners, digits):
             yield f"{name}: who earns what is not what its {kind} decided"
     for (kind, number), (_, bookings) in plans.items():
         for job in sorted(set(bookings) - served.get((kind, number), set())):
@@ -275,9 +276,10 @@ def check_heads(rows):
                 yield f"interval {row['number']} saw another {chain} {number}"
 
 
-def charges_of(booking, owners):
-    """Per slot [owner, micro-credits]: the payment is split among owners by their payouts, each part among slots."""
-    paid = math.floor(Fraction(repr(booking["paid"])) * 10**6 + Fraction(1, 2))
+def charges_of(booking, owners, digits):
+    """Per slot [owner, amount]: the payment is split among owners by their payouts, each part among slots. Amounts are
+    whole numbers of the last of so many digits of a credit."""
+    paid = math.floor(Fraction(repr(booking["paid"])) * 10**digits + Fraction(1, 2))
     rows = array_of(booking["slot_payouts"], len(owners))
     if not paid or not rows:
         return []

@@ -22,6 +22,7 @@ from scheduling.market.decide import START, answer_contents, answer_place, submi
 from scheduling.market.reads import contents_of, unpacked
 from scheduling.models import AnswerFrame, Award, FeedSeal, InstantAnswer, Interval, Pool, StartEstimate, TrainingJob
 from tenants.access import Refused
+from tenants.ledger.amounts import DIGITS
 from tenants.ledger.export import balances_at, transactions_between
 from tenants.scoping import scope_disabled
 
@@ -38,7 +39,8 @@ events.jsonl        what the feed told of the pool in the period; seals.jsonl ha
 submissions.jsonl   every job that was submitted in the period, as it was submitted
 transactions.jsonl  the whole book of the period (all pools): amounts are micro-credits, lines are [account, amount]
 balances.json       every account after the period
-manifest.json       the period; every account before it; where each chain begins and ends in it; SHA-256 of each file.
+manifest.json       the period; how many digits a credit has, in the last of which amounts are counted; every account
+                    before it; where each chain begins and ends in it; SHA-256 of each file.
                     signature.json signs all of this with Ed25519
 check.py            checks all of this: python3 check.py BUNDLE.zip --key PUBLIC_KEY
 
@@ -100,7 +102,8 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
             "feed": _ends(seals, "seal"),
         }
         opening = {"period": period, **chains, "opening": balances_at(moment=start)}
-        manifest = _line({"format": check.FORMAT, **opening, "files": dict(written.digests)})
+        stated = {"format": check.FORMAT, "digits": DIGITS, **opening, "files": dict(written.digests)}
+        manifest = _line(stated)
         written.file("manifest.json", [manifest])
         signed = {"public_key": public, "signature": signature.sign(seed, manifest).hex()}
         written.file("signature.json", [_line(signed)])

@@ -149,15 +149,11 @@ def _adjusted(life: Life, event: JobEvent, elastic: bool) -> None:
     del life, event, elastic
 
 
-def _outbid_at_last(life: Life, event: JobEvent, elastic: bool) -> None:
-    """It waits, as before; what becomes of it, another event says."""
-    del life, event, elastic
-
-
+# What each kind that moves a job does to it; a life begins with the submission. Those that are told beside a job's
+# course say so in `scheduling.feed.kinds`.
 _STEPS: Mapping[str, Callable[[Life, JobEvent, bool], None]] = {
     EventKind.JOB_QUEUED: _queued,
     EventKind.JOB_WAITING: _waiting,
-    EventKind.JOB_LAST_CHANCE: _outbid_at_last,
     EventKind.JOB_REQUEUED: _requeued,
     EventKind.JOB_AWARDED: _awarded,
     EventKind.JOB_STARTED: _started,

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from tenants.api.reference.fields import FieldRow, Schema, kind_of, limits_of, rows_of, words_of
 from tenants.api.reference.tags import TAGS
+from tenants.ledger.amounts import exported, micro
 
 NEEDS = re.compile(r"\n*A token needs the scope `([^`]+)`\.$")
 CODES = re.compile(r"\s*Codes: (.*)\.$", re.DOTALL)
@@ -133,7 +134,7 @@ def problem() -> Body:
         "status": 409,
         "code": "over_max_price",
         "detail": "Costs 12.50, more than your limit 10.00.",
-        "numbers": {"price": "12.500000", "limit": "10.000000"},
+        "numbers": {"price": exported(micro(12.5)), "limit": exported(micro(10.0))},
         "errors": [],
     }
     return Body("application/problem+json", "", rows_of(schemas["ProblemDocument"], schemas), _written(example))
