@@ -218,6 +218,32 @@ def test_a_server_that_is_lost_under_one_of_two_awards_takes_both(world: World) 
     assert world.is_proved
 
 
+def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follows_it_failed(world: World) -> None:
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
+    job = world.long_job(world.owner, epochs=12, value=steep)
+    advance(world.pool, 9.5)
+    _, planned = world.awards(job)
+    late = moment(world.pool, 12.5)  # the engine goes by the time, the market's clock stands at slot 9
+    assert isinstance(award_fail(award_id=planned.pk, slot=12, detail="power", at=late), AwardFailed)
+    running, planned = world.awards(job)
+    assert (running.state, running.cut_at, planned.state, planned.cut_at) == ("running", None, "void", 12)
+    row = world.row(job)
+    assert (row.state, row.attempt, row.not_before) == (JobState.QUEUED, 1, 12)
+    assert world.is_proved
+    advance(world.pool, 12.6)
+    assert world.awards(job)[0].state == AwardState.DONE
+    assert world.row(job).state == JobState.QUEUED
+    advance(world.pool, 60.5)
+    awards = world.awards(job)
+    assert sum(award.work or 0 for award in awards if award.state == AwardState.DONE) == 12  # and no part twice
+    assert world.row(job).state == JobState.FINISHED
+    assert world.held(world.owner) == 0
+    assert world.is_proved
+
+
 def test_pieces_that_are_rented_under_a_draft_stay_held_until_alone_is_known(world: World) -> None:
     with scope(world.owner):
         TenantPolicy.objects.create(pool=world.pool, plan=AlonePlan.RENEW)

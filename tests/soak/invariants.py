@@ -21,6 +21,7 @@ SELECT award.id, award.job_id, award.attempt, award.tenant_id, award.pool_id, aw
        award.rent, award.adjusted
   FROM scheduling_award AS award ORDER BY award.id
 """
+_JOBS = "SELECT id, state, attempt, pool_id, not_before FROM scheduling_trainingjob"
 _MONEY = """
 SELECT (about.facts ->> 'award')::bigint, about.kind, (about.facts ->> 'slot')::bigint, entry.account_id, entry.amount
   FROM ledger_transaction AS about JOIN ledger_entry AS entry ON entry.transaction_id = about.id
@@ -40,7 +41,7 @@ def violations() -> list[str]:
     for award in awards:
         award["charges"] = json.loads(award["charges"])
     settled = dict(run("SELECT pool_id, settled_slot FROM scheduling_laneclock WHERE lane = 'batch'"))
-    jobs = {row[0]: row[1:] for row in run("SELECT id, state, attempt, pool_id FROM scheduling_trainingjob")}
+    jobs = {row[0]: row[1:] for row in run(_JOBS)}
     work = dict(run(_WORK))
     elastic = {award["pool"] for award in awards if award["work_left"] is not None}
     return [
@@ -132,7 +133,7 @@ def _slots_paid_once(awards: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _jobs_and_awards(
-    awards: list[dict[str, Any]], jobs: dict[int, tuple[str, int, int]], elastic: set[int], work: dict[int, int]
+    awards: list[dict[str, Any]], jobs: dict[int, tuple[str, int, int, int]], elastic: set[int], work: dict[int, int]
 ) -> Iterator[str]:
     """A job that has a schedule has one that is alive, or two where it goes on in pieces, and one that waits has none.
     Pieces do the whole work once, unless a program was not done where its plan was."""
@@ -146,8 +147,11 @@ def _jobs_and_awards(
         if award["state"] in ALIVE and award["attempt"] == jobs[award["job"]][1]:
             alive[award["job"]] += 1
         if award["state"] in ALIVE and award["attempt"] != jobs[award["job"]][1]:
+            # A piece that was delivered, and that a late clock has still to settle, before the job is looked at again.
+            if award["work"] is not None and award["end"] <= jobs[award["job"]][3]:
+                continue
             yield f"award {award['id']}: {award['state']}, and its job is at another attempt"
-    for number, (state, attempt, pool) in jobs.items():
+    for number, (state, attempt, pool, _) in jobs.items():
         if pool in elastic:
             continue
         if state in ("awarded", "running") and not 1 <= alive[number] <= (2 if number in in_pieces else 1):
