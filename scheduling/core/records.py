@@ -224,7 +224,7 @@ def _tenants_from(rows: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
 
 
 def _booking(booking: Booking) -> Document:
-    return _without(record(booking), dividend=0.0) | {"allocation": _rows(booking.allocation)}
+    return _without(record(booking), dividend=0.0, provisional=False) | {"allocation": _rows(booking.allocation)}
 
 
 def _booking_from(row: Mapping[str, Any]) -> Booking:

@@ -99,6 +99,7 @@ def test_a_pool_made_by_a_version_without_usual_plans_has_places_kept() -> None:
         ("invalid_pool", {"batch_policy": {"name": "fifo"}}),
         ("invalid_pool", {"batch_policy": {"name": "astraea", "theta": {"worker": 1}}}),
         ("invalid_pool", {"batch_policy": {"name": "astraea", "price_floor": {"gpu": 1}}}),
+        ("invalid_pool", {"batch_policy": {"name": "astraea", "mode": "guarantee", "parts": "nothing"}}),
         ("invalid_pool", {"instant_policy": {"name": 7}}),
         ("invalid_pool", {"instant_policy": {"name": "astraea"}}),
         ("invalid_pool", {"instant_policy": {"name": "oasis", "prices": 1}}),
@@ -122,6 +123,17 @@ def test_refusal_of_a_policy_says_of_which_lane_and_what_is_wrong() -> None:
         Lane.INSTANT,
         'policy.units: must be one of worker_slots, chunks, not "hours".',
     )
+
+
+def test_no_pool_has_payments_that_wait_for_the_end_of_a_job() -> None:
+    nothing = {"name": "astraea", "mode": "guarantee", "parts": "nothing"}
+    refusal = pool_create(**(POOL | {"batch_policy": nothing}), **CHANGE)
+    assert isinstance(refusal, InvalidPolicy)
+    assert (refusal.lane, refusal.sentence) == (
+        Lane.BATCH,
+        "policy.parts: in a live pool parts are prorated: no payment waits there until its job is done.",
+    )
+    assert isinstance(pool_create(**(POOL | {"batch_policy": nothing | {"parts": "prorated"}}), **CHANGE), Pool)
 
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:

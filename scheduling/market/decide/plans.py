@@ -117,6 +117,8 @@ def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amou
     whole = not frame.pool.is_elastic and asked is not None and not asked.divisible
     if job is None or asked is None or (whole and booking.work < asked.work):
         raise UnbookablePlan(f"job {booking.job} does not wait, or is not given all it needs")
+    if booking.provisional:
+        raise UnbookablePlan(f"what job {booking.job} pays would wait for its end, which no live pool can do (D16)")
     award = award_new(job, frame, booking, amounts, lane=Lane.BATCH)
     award.work = work_in_pieces(asked, booking)
     return award

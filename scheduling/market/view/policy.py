@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core import policies
-from scheduling.core.policies.astraea.settings import SEARCHED
+from scheduling.core.policies.astraea.settings import NOTHING, SEARCHED
 from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
@@ -68,6 +68,8 @@ def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     usable = [*_CONSTANTS, *sorted(policies.SINGLE_SLOTS & policies.POLICIES.keys())]
     if name not in usable:  # whole lives at a price, or single slots in an elastic pool
         return f"policy.name: the batch lane can be run by {', '.join(usable)}, not by {name}"
+    if name == "astraea" and pool.batch_policy.get("parts") == NOTHING:
+        return "policy.parts: in a live pool parts are prorated: no payment waits there until its job is done"
     try:
         policy_built(batch_settings(pool, resources), _empty(resources))
     except BadScenario as error:
