@@ -395,6 +395,9 @@ class View:
     frontier: int = 0  # the promise of its earlier plans: it touches no slot before this one
     # Rented, and the job has not yet started alone nor been dropped there (K4); or what was paid is provisional (D16).
     open_rents: tuple[Booking, ...] = ()
+    # Jobs of open rents that ended elsewhere and were not done, so that no policy refuses them (D16). A simulation has
+    # none.
+    undone: frozenset[int] = frozenset()
     # By waiting job that was begun: credits that what is done of it is worth to its owner, where that was stored (D4).
     worths: Mapping[int, float] = field(default_factory=dict)
     # Where one job is answered at once: what of its own tenant's cells nobody holds, slot by slot from `slot` on, in

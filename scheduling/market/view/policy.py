@@ -62,14 +62,18 @@ def gives_floors(pool: Pool) -> bool:
     return settings["name"] == "astraea" and bool(promises)
 
 
+def parts_worth_nothing(pool: Pool) -> bool:
+    """Whether what is done of a job is worth nothing there before the job is done, so that what a job pays without a
+    place of its own is provisional (D16)."""
+    return pool.batch_policy.get("parts") == NOTHING
+
+
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
     name = pool.batch_policy["name"]
     usable = [*_CONSTANTS, *sorted(policies.SINGLE_SLOTS & policies.POLICIES.keys())]
     if name not in usable:  # whole lives at a price, or single slots in an elastic pool
         return f"policy.name: the batch lane can be run by {', '.join(usable)}, not by {name}"
-    if name == "astraea" and pool.batch_policy.get("parts") == NOTHING:
-        return "policy.parts: in a live pool parts are prorated: no payment waits there until its job is done"
     try:
         policy_built(batch_settings(pool, resources), _empty(resources))
     except BadScenario as error:

@@ -96,7 +96,10 @@ def _is_provisional(rents: Sequence[Booking]) -> bool:
 
 def _settlement(view: View, rents: Sequence[Booking], floor: Floor, rests: Mapping[int, Rest]) -> Settlement:
     rest = rests.get(floor.job)
-    value = rents[-1].value if rest is None else standing(view.cluster, rest, floor)
+    if rest is not None:
+        value = standing(view.cluster, rest, floor)
+    else:
+        value = 0.0 if floor.job in view.undone else rents[-1].value
     paid = math.fsum(rent.paid for rent in rents)
     refund = min(max(0.0, floor.value - (value - paid)), paid)
     payouts = sum((rent.payouts for rent in rents if rent.payouts is not None), np.zeros(len(view.cluster.owners)))
