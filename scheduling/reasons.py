@@ -18,14 +18,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from scheduling.models import BETTER_ALONE, JobState, Pool
+from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import rounded
 
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
-REFUNDED = {BETTER_ALONE: "alone it would have been worth more"}  # why credits came back where no job was at fault
+# Why credits came back where no job was at fault.
+REFUNDED = {BETTER_ALONE: "alone it would have been worth more", NOT_DONE: "its job was never done"}
 MOST_NAMED = 8  # jobs in a sentence; the rest is counted
 
 

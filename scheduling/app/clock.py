@@ -126,6 +126,6 @@ def _skip_silence(pool: Pool, last: int) -> None:
     with scope_disabled("silence means that no tenant has anything in the market"):
         waiting_jobs = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, arrival__lte=last - 1)
         sold = Award.objects.filter(unsettled_from(batch.settled_slot + 1), pool=pool)
-        silent = not (waiting_jobs.exists() or sold.exists() or rents_open(pool.pk, most=1))
+        silent = not (waiting_jobs.exists() or sold.exists() or rents_open(pool, last, most=1))
     if silent and batch.decided_slot < last - 1:
         LaneClock.objects.filter(pk=batch.pk).update(decided_slot=last - 1, settled_slot=last - 2)

@@ -1,5 +1,5 @@
 """What an installation keeps for a time and no longer: the log of webhooks, notices, files and reports of programs,
-sessions that are over.
+sessions that are over; and what is saved of jobs that were never done and had everything back.
 
 Only rows that the serving role may change anyway are deleted. What it can only add to (the book, the history,
 intervals, answers, events and their seals, fairness) and what these prove (jobs, awards, estimates) stays.
@@ -19,7 +19,13 @@ from django.db.models import Max, Sum
 from scheduling.common import alone
 from scheduling.models import Interval, IntervalArchive, Pool, WebhookTry
 from scheduling.notices.forgetting import notices_forget, notices_over
-from scheduling.runs.old_files import files_remove, folder_bytes, jobs_with_old_files
+from scheduling.runs.old_files import (
+    files_remove,
+    folder_bytes,
+    jobs_with_old_files,
+    jobs_with_worthless_states,
+    states_remove,
+)
 from scheduling.runs.old_reports import reports_forget, reports_over
 from scheduling.webhooks.forgetting import deliveries_forget, deliveries_over
 from tenants import history
@@ -78,6 +84,8 @@ def retention_preview(*, at: datetime) -> Counts:
     if limits.reports:
         with scope_disabled("what every tenant's programs reported is as old"):
             counts |= {"reports": reports_over(limits.reports).count()}
+    if worthless := jobs_with_worthless_states(settings.RUNS_DIR):
+        counts |= {"worthless_states": len(worthless)}
     if limits.run_files:
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
         size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
@@ -127,6 +135,8 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
             some = reports_forget(before=limits.reports, after=after)
             counts["reports"] += some.reports
             after = some.last
+    if worthless := jobs_with_worthless_states(settings.RUNS_DIR):
+        counts |= {"worthless_states": len(states_remove(settings.RUNS_DIR, worthless).jobs)}
     if limits.run_files:
         counts |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)

@@ -91,6 +91,8 @@ def view_document(view: View) -> Document:
         document["worths"] = [[number, view.worths[number]] for number in sorted(view.worths)]
     if view.open_rents:
         document["open_rents"] = [_booking(booking) for booking in view.open_rents]
+    if view.undone:
+        document["undone"] = sorted(view.undone)
     if view.own_idle is not None:
         document["own_idle"] = plain_array(view.own_idle)
     return document
@@ -124,6 +126,7 @@ def view_of(document: Mapping[str, Any], cluster: Cluster) -> View:
         resale=tuple(Resale(**row) for row in document.get("resale", ())),
         paid=dict(document.get("paid", ())),
         open_rents=tuple(_booking_from(row) for row in document.get("open_rents", ())),
+        undone=frozenset(document.get("undone", ())),
         own_idle=array_from(document["own_idle"]) if "own_idle" in document else None,
         worths=dict(document.get("worths", ())),
     )
@@ -224,7 +227,7 @@ def _tenants_from(rows: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
 
 
 def _booking(booking: Booking) -> Document:
-    return _without(record(booking), dividend=0.0) | {"allocation": _rows(booking.allocation)}
+    return _without(record(booking), dividend=0.0, provisional=False) | {"allocation": _rows(booking.allocation)}
 
 
 def _booking_from(row: Mapping[str, Any]) -> Booking:

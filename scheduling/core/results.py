@@ -147,7 +147,7 @@ def _reason(track: Track) -> Document | None:
 def _value(track: Track) -> float:
     """What the policy maximised; that of the completion where it looks at no values, and of a job that was done in
     pieces. What is done of one that was not finished is worth what was stored."""
-    if (track.job.divisible and len(track.bookings) > 1) or track.worth:
+    if track.worth or (track.job.divisible and (len(track.bookings) > 1 or track.state != AWARDED)):
         return realised(track)
     total = sum((booking.value for booking in track.bookings), 0.0)
     if total == 0 and track.state == AWARDED:

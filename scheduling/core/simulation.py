@@ -213,7 +213,8 @@ class Simulation:
             lane.paid[job.number] = lane.paid.get(job.number, 0.0) + booking.paid
         track = self.tracks[job.number]
         track.bookings.append(_totals(booking))
-        if booking.phase == SHARED and track.floor is not None and track.floor.draft:
+        drafted = booking.phase == SHARED and track.floor is not None and track.floor.draft
+        if drafted or booking.provisional:
             lane.open_rents.setdefault(job.number, []).append(track.bookings[-1])
         lane.remaining[job.number] -= booking.work
         if lane.remaining[job.number] <= TOLERANCE * job.work:

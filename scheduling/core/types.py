@@ -300,6 +300,7 @@ class Booking:
     paid: float = 0.0  # what is charged, the dividend included
     dividend: float = 0.0  # the part of it that is a share of what renting gained, and no price
     shadow_cost: float = 0.0  # a price that steered the choice and is not charged
+    provisional: bool = False  # due only once its job is done: nothing at home says that it ever will be (D16)
     payouts: FloatArray | None = None  # (owners,); None: nothing is paid
     slot_payouts: FloatArray | None = None  # (end - start, owners)
 
@@ -312,9 +313,11 @@ class Booking:
 
 @dataclass(frozen=True, eq=False)
 class Settlement:
-    """The end of an open rent: its job has started in the world in which its owner is alone, or was dropped there.
+    """The end of an open rent: its job has started in the world in which its owner is alone, or was dropped there; or
+    what was paid was provisional, and the job is done, or never will be (D16).
 
-    Where that would have been better, the difference is refunded, and the owners give it back by what each received.
+    Where being alone would have been better, the difference is refunded, and the owners give it back by what each
+    received.
     """
 
     job: int
@@ -390,7 +393,11 @@ class View:
     resale: tuple[Resale, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
     frontier: int = 0  # the promise of its earlier plans: it touches no slot before this one
-    open_rents: tuple[Booking, ...] = ()  # rented, and the job has not yet started alone nor been dropped there (K4)
+    # Rented, and the job has not yet started alone nor been dropped there (K4); or what was paid is provisional (D16).
+    open_rents: tuple[Booking, ...] = ()
+    # Jobs of open rents that ended elsewhere and were not done, so that no policy refuses them (D16). A simulation has
+    # none.
+    undone: frozenset[int] = frozenset()
     # By waiting job that was begun: credits that what is done of it is worth to its owner, where that was stored (D4).
     worths: Mapping[int, float] = field(default_factory=dict)
     # Where one job is answered at once: what of its own tenant's cells nobody holds, slot by slot from `slot` on, in

@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduling.feed import EventKind, kind_of
 from scheduling.market.reads import is_late, jobs_named, reason_sentence, units_words
-from scheduling.models import HELD, Award, Event, JobFloor, JobState, Pool, TrainingJob
+from scheduling.models import HELD, NOT_DONE, Award, Event, JobFloor, JobState, Pool, TrainingJob
 from tenants.ledger.amounts import shown
 
 MOST = 200
@@ -77,13 +77,19 @@ def _sentence(pool: Pool, row: Event) -> str:
     if row.kind == EventKind.AWARD_CUT:
         return "A failure of the platform: what was not delivered is refunded."
     if row.kind == EventKind.AWARD_ADJUSTED:
-        return (
-            f"Alone it would have run in slots {data['from_slot']} to {data['to_slot'] - 1} and been worth more: "
-            f"{shown(data['refunded'])} credits came back."
-        )
+        return f"{_why_less(data)}: {shown(data['refunded'])} credits came back."
     if row.kind == EventKind.JOB_CANCELLED:
         return f"By {data.get('by') or 'its tenant'}."
     return ""
+
+
+def _why_less(data: Mapping[str, Any]) -> str:
+    """Why an award came cheaper in the end."""
+    if data.get("cause") == NOT_DONE:
+        return "The job was never done, and its parts are worth nothing"
+    if data["to_slot"] <= data["from_slot"]:
+        return "Alone it would have had no place, and its parts cost more than they were worth"
+    return f"Alone it would have run in slots {data['from_slot']} to {data['to_slot'] - 1} and been worth more"
 
 
 def _program(data: Mapping[str, Any]) -> str:

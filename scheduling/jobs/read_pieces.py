@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduling.models import Award, AwardState, Pool, TrainingJob
+from scheduling.models import Award, AwardState, Pool, RentState, TrainingJob
 from tenants.ledger.amounts import adding_up, micro
 
 
@@ -37,6 +37,7 @@ class PiecesOfJob:
     share: float
     paid: int
     worth: int | None
+    all_came_back: bool = False  # for the job was never done (D16)
 
     @property
     def now(self) -> JobPiece:
@@ -66,7 +67,9 @@ def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapp
     work = work_of(job)
     rows = tuple(_piece(pool, job, award, work, where[award.pk]) for award in parts)
     worth = None if job.worth is None else micro(job.worth)
-    return PiecesOfJob(rows, sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows), worth)
+    came_back = any(award.adjusted for award in parts) and not any(row.paid for row in rows if not row.lost)
+    share, paid = sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows)
+    return PiecesOfJob(rows, share, paid, worth, came_back)
 
 
 def work_of(job: TrainingJob) -> int:
@@ -122,5 +125,6 @@ def joined(awards: Sequence[Award]) -> Award:
         returned=sum(award.returned - award.adjusted for award in awards),
         dividend=sum(award.dividend for award in delivered),
         work=sum(award.work or 0 for award in delivered),
+        rent=RentState.OPEN if any(award.rent == RentState.OPEN for award in awards) else RentState.NONE,
         charges=[charges.get(slot, []) for slot in range(begin, end)],
     )

@@ -107,14 +107,16 @@ ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
 
 class RentState(models.TextChoices):
     """Of an award that was rented for a job whose plan at home is a draft, so that nobody knows yet what the job would
-    have been worth alone (K4)."""
+    have been worth alone (K4); or where parts are worth nothing, and nobody knows yet whether it will be done (D16)."""
 
     NONE = "", "none"
     OPEN = "open"  # nothing is paid for its slots yet: all of it is held
     CLOSED = "closed"  # its owners are paid, less what was refunded
 
 
-BETTER_ALONE = "better_alone"  # the cause of a refund when such a rent is closed
+# Causes of a refund when such a rent is closed.
+BETTER_ALONE = "better_alone"
+NOT_DONE = "not_done"  # parts are worth nothing there, and the job was never done (D16)
 
 
 def span_of() -> Func:
@@ -166,8 +168,8 @@ class Award(TenantOwned):
     cut_at = models.BigIntegerField(null=True, blank=True)
     returned = models.BigIntegerField(default=0)  # micro-credits of `paid` that went back to the tenant
     rent = models.CharField(max_length=8, blank=True, choices=RentState.choices, default="", db_default="")
-    # Of what was returned, micro-credits that came back because the job would have been worth more alone: the owners
-    # are paid so much less.
+    # Of what was returned, micro-credits that came back because the job would have been worth more alone, or was never
+    # done: the owners are paid so much less.
     adjusted = models.BigIntegerField(default=0, db_default=0)
 
     class Meta(TenantOwned.Meta):

@@ -17,6 +17,7 @@ from scheduling.market.view import (
     AmountSteps,
     fixed_settings,
     gives_floors,
+    parts_worth_nothing,
     shown,
     steps_flaw,
     unusable,
@@ -27,6 +28,12 @@ from scheduling.runs import LOCAL, engine_flaw
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.names import UNSEEN_NAME, is_blank
+
+# D16: whoever has everything back is left nothing.
+NOT_DELETED_THERE = (
+    'policy.parts: "nothing" needs the engine of this machine, for what is saved of a job that expires is deleted; on '
+    "a cluster that belongs to the tenants' accounts"
+)
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,8 @@ def _policy_refusal(pool: Pool, resources: list[str]) -> Refused | None:
     ):
         if flaw is not None:
             return InvalidPolicy("invalid_pool", f"{flaw}.", lane)
+    if parts_worth_nothing(pool) and pool.engine != LOCAL:
+        return InvalidPolicy("invalid_pool", f"{NOT_DELETED_THERE}.", Lane.BATCH)
     return None
 
 

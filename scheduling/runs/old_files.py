@@ -1,23 +1,26 @@
-"""Files of programs whose jobs ended long ago: saved states, logs, progress. What the market says of them stays."""
+"""Files of programs whose jobs ended long ago: saved states, logs, progress. What the market says of them stays. And
+what is saved of jobs that had everything back, for they were never done (D16): at once, and without their logs."""
 
 from __future__ import annotations
 
 import logging
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from django.db.models import Exists, OuterRef
 
+from scheduling.market.view import jobs_undone
 from scheduling.models import Run, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.models.runs import OPEN
 from tenants.scoping import scope_disabled
 
 FOLDER = re.compile(r"job-([1-9][0-9]*)")
+SAVED = "work"  # what a program keeps from one of its job's gangs to the next
 log = logging.getLogger(__name__)
 
 
@@ -40,11 +43,30 @@ def jobs_with_old_files(root: Path, before: datetime) -> list[int]:
         return list(jobs.filter(~Exists(running)).order_by("pk").values_list("pk", flat=True))
 
 
+def jobs_with_worthless_states(root: Path) -> list[int]:
+    """What is saved of them is still there, though they were never done and their parts are worth nothing; nothing of
+    them runs."""
+    names = [entry.name for entry in root.iterdir()] if root.is_dir() else []
+    numbers = [int(match[1]) for name in names if (match := FOLDER.fullmatch(name)) and (root / name / SAVED).is_dir()]
+    with scope_disabled("files of every tenant's programs are kept together"):
+        running = Run.objects.filter(job=OuterRef("pk"), state__in=OPEN)
+        jobs = jobs_undone().filter(~Exists(running), pk__in=numbers)
+        return list(jobs.order_by("pk").values_list("pk", flat=True))
+
+
+def states_remove(root: Path, jobs: Sequence[int]) -> Removed:
+    """Of what is in the jobs' folders, what their programs saved."""
+    return _remove({job: root / f"job-{job}" / SAVED for job in jobs})
+
+
 def files_remove(root: Path, jobs: Sequence[int]) -> Removed:
     """A folder that cannot be removed whole is named, and tried again another day."""
+    return _remove({job: root / f"job-{job}" for job in jobs})
+
+
+def _remove(folders: Mapping[int, Path]) -> Removed:
     removed, refused, size = list[int](), list[int](), 0
-    for job in jobs:
-        folder = root / f"job-{job}"
+    for job, folder in folders.items():
         held = folder_bytes(folder)
         try:
             shutil.rmtree(folder)

@@ -43,6 +43,12 @@ def piece_market(seed: int) -> Scenario:
     return replace(scenario, cluster=cluster, jobs=jobs, policy=policy, slots=SLOTS)
 
 
+def provisional_market(seed: int) -> Scenario:
+    """The same, in which the parts of a job that is never finished are worth nothing."""
+    scenario = piece_market(seed)
+    return replace(scenario, policy={**scenario.policy, "parts": "nothing"})
+
+
 def with_guest(chance: random.Random, cluster: Cluster) -> Cluster:
     """One tenant more, the last, who owns nothing."""
     assert cluster.cells is not None

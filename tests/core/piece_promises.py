@@ -86,10 +86,15 @@ def wrong_money(scenario: Scenario, state: State, value: float) -> Iterator[str]
         yield f"paid {paid}, {state.refund} back, and {state.paid} in its books"
     if not -NOTHING <= state.refund <= paid + NOTHING:
         yield f"{state.refund} back of {paid}"
-    if state.refund > NOTHING and plan == KEEP:
+    guest = not cells[:, job.tenant].any()
+    if scenario.policy.get("parts") == "nothing":
+        yield from wrong_where_parts_are_worth_nothing(state, value, paid, guest=guest)
+    elif state.refund > NOTHING and plan == KEEP:
         yield f"{state.refund} back under a kept plan"
-    if state.refund > NOTHING and not cells[:, job.tenant].any():
+    elif state.refund > NOTHING and guest:
         yield f"{state.refund} back to a tenant without cells"
+    if guest and value - state.paid < -NOTHING * max(1.0, value):
+        yield f"paid {state.paid} for {value}, and it has no cells"
     if not close(sum(state.reversal), state.refund):
         yield f"{state.refund} back, {state.reversal} reversed"
     received = [0.0] * (len(scenario.cluster.tenants) + 1)
@@ -103,6 +108,21 @@ def wrong_money(scenario: Scenario, state: State, value: float) -> Iterator[str]
         yield f"paid {state.paid}, at most {job.max_price}"
     if state.state == AWARDED and not close(value, worth(job.value, state.end - job.arrival)):
         yield f"worth {value}, and it ends at {state.end}"
+
+
+def wrong_where_parts_are_worth_nothing(state: State, value: float, paid: float, *, guest: bool) -> Iterator[str]:
+    """D16: who is not done pays nothing, unless something at home will do it; of those who are done only an owner may
+    have had more alone."""
+    at_home = state.floor is not None and state.floor.allocation and not state.floor.draft
+    if state.state == AWARDED:
+        if guest and state.refund > NOTHING:
+            yield f"{state.refund} back, and it is done"
+    elif value != 0:
+        yield f"worth {value}, and it is {state.state}"
+    elif not at_home and not close(state.refund, paid):
+        yield f"{state.refund} back of {paid}, and it is {state.state}"
+    elif at_home and state.refund > NOTHING:
+        yield f"{state.refund} back, and it has its place at home"
 
 
 # -- and the world alone -----------------------------------------------------------------------------------------------

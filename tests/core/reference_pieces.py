@@ -15,6 +15,9 @@ Where the rules leave room this is how they are read:
   the two passes.
 - A rent is open where the alone world still waits after this boundary's planning, with a draft or without.
 - At the cut B of D4c is the last slot of the scenario.
+- `parts: nothing`: a payment for a job that nothing but a draft, or nothing at all, will finish at home is provisional,
+  whether it buys a part or the whole. It is settled at the first boundary at which the job is done, is sure of its end
+  at home, or is refused for good; or at the cut. A job that is not done is worth nothing then.
 - A divisible job is too large only if not even a piece of it fits an empty cluster in the longest window.
 """
 
@@ -116,6 +119,7 @@ class State:
     bookings: list[Booking] = field(default_factory=list)
     floor: Floor | None = None
     open: bool = False
+    provisional: bool = False  # it is settled when it ends, and not when the world alone is done with it
     alone: float | None = None  # what it was settled against
     refund: float = 0.0
     reversal: list[float] = field(default_factory=list)
@@ -268,6 +272,7 @@ class ReferencePieces(ReferenceRenewal):
 
     def __init__(self, settings: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> None:
         super().__init__(settings, cluster, jobs)
+        self.parts_are_worth_nothing = settings.get("parts") == "nothing"
         self.states = {job.number: State(job, work_of(job)) for job in jobs}
 
     def decide(self, view: View) -> Plan:
@@ -303,6 +308,7 @@ class PiecesMarket(RenewalMarket):
         self, policy: ReferencePieces, view: View, collected: list[Job], windows: list[tuple[int, int]]
     ) -> None:
         self.states, self.begin = policy.states, view.slot
+        self.parts_are_worth_nothing = policy.parts_are_worth_nothing
         self.bought: set[int] = set()
         super().__init__(policy, view, collected, windows)
 
@@ -340,10 +346,21 @@ class PiecesMarket(RenewalMarket):
         return Floor(job.number) if found is None else replace(found, draft=False)
 
     def settle(self) -> None:
-        """D9, at the end of the alone world of each job that has an open rent."""
+        """D9, at the end of the alone world of each job that has an open rent; D16, once it has ended or is sure to."""
         for state in self.states.values():
-            if state.open and not self.floors[state.job.number].draft:
+            if not state.open or self.floors[state.job.number].draft:
+                continue
+            if not state.provisional or self.will_be_done(state) or self.is_given_up(state.job):
                 close(state, self.floors[state.job.number].value, self.worth_at_end(state))
+
+    def will_be_done(self, state: State) -> bool:
+        """It is done, or something at home that is no draft will do it."""
+        home = self.home(state.job)
+        return state.rest == 0 or (home is not None and not home.draft)
+
+    def is_given_up(self, job: Job) -> bool:
+        """Refused for good at this boundary."""
+        return any(refusal.job == job.number for refusal in self.refusals)
 
     def worth_at_end(self, state: State) -> float:
         home = self.home(state.job)
@@ -351,6 +368,8 @@ class PiecesMarket(RenewalMarket):
             return worth(state.job.value, state.end - state.job.arrival)
         if home is not None:
             return worth(state.job.value, self.rest_end(state.job, home, state.rest) - state.job.arrival)
+        if self.parts_are_worth_nothing:
+            return 0.0
         return stored_worth(state, self.span[0], self.cluster, self.settings["workers"])
 
     # -- D3, D4 --------------------------------------------------------------------------------------------------------
@@ -557,6 +576,8 @@ class PiecesMarket(RenewalMarket):
         state.payouts = [a + b for a, b in zip(state.payouts or [0.0] * len(payouts), payouts, strict=True)]
         state.stored = best.value if home is None else None
         state.open = state.open or (self.floors[job.number].draft and state.alone is None)
+        if self.parts_are_worth_nothing and job.divisible and (home is None or home.draft):
+            state.open = state.provisional = True
         self.make_room(job, state)
         if state.rest == 0 and job in self.pending:
             self.pending.remove(job)
@@ -674,6 +695,8 @@ class Books:
         job = state.job
         if state.state == AWARDED:
             return worth(job.value, state.end - job.arrival)
+        if self.policy.parts_are_worth_nothing:
+            return 0.0
         if state.state == EXPIRED and state.stored is None:
             return 0.0
         return stored_worth(state, slot, self.scenario.cluster, workers)

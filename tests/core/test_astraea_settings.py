@@ -27,7 +27,7 @@ def test_paper_is_the_default_and_has_the_paper_s_reading() -> None:
         **{"workers": "range", "server_choice": "lowest_index", "own_price": "shadow", "floor": False},
         **{"price_floor": {"worker": 0.0, "ps": 0.0}, "price_counts": "cluster", "payment": "gross"},
         **{"value_from": "round_start", "upgrade": False, "trailing": None},
-        **{"price": "posted", "dividend": 0.0, "unit_value": {}},
+        **{"price": "posted", "dividend": 0.0, "unit_value": {}, "parts": "prorated"},
     }
 
 

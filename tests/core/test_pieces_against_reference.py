@@ -18,7 +18,7 @@ from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import Floor, Job
 from tests.core import reference_pieces
 from tests.core.outcomes import differences as unlike_tracks
-from tests.core.piece_markets import piece_market
+from tests.core.piece_markets import piece_market, provisional_market
 from tests.core.piece_promises import broken
 from tests.core.piece_runs import differences, policy_run, state_of
 from tests.core.reference_pieces import PiecesMarket, Run, done_in, market_run
@@ -37,6 +37,25 @@ def test_decides_what_the_rules_say(first: int) -> None:
         scenario = piece_market(seed)
         lines = differences(market_run(scenario), policy_run(scenario))
         assert not lines, f"seed {seed}: " + "; ".join(lines)
+
+
+@pytest.mark.parametrize("first", range(0, MARKETS, BLOCK))
+def test_where_parts_are_worth_nothing_it_decides_what_the_rules_say(first: int) -> None:
+    for seed in range(first, min(first + BLOCK, MARKETS)):
+        scenario = provisional_market(seed)
+        lines = differences(market_run(scenario), policy_run(scenario))
+        assert not lines, f"seed {seed}: " + "; ".join(lines)
+
+
+def test_without_divisible_jobs_parts_that_are_worth_nothing_change_nothing() -> None:
+    for seed in range(8):
+        scenario = renewal_market(seed)
+        runs = [policy_tracks(each) for each in (scenario, replace(scenario, policy=nothing(scenario)))]
+        assert not unlike_tracks(*runs), f"seed {seed}"
+
+
+def nothing(scenario: Scenario) -> dict[str, Any]:
+    return {**scenario.policy, "parts": "nothing"}
 
 
 def test_without_divisible_jobs_the_reference_is_that_of_section_10() -> None:
@@ -66,6 +85,7 @@ def policy_tracks(scenario: Scenario) -> Outcome:
 # -- a comparison and promises that catch nothing would prove nothing: each rule broken once, on purpose ---------------
 
 HOME_BOOKING = PiecesMarket.home_booking
+CLOSE = reference_pieces.close
 
 
 def never_closed(state: reference_pieces.State, alone: float, value: float) -> None:
@@ -84,6 +104,37 @@ def a_slot_later(market: PiecesMarket, job: Job, home: Floor, rest: int) -> Any:
     booking = HOME_BOOKING(market, job, home, rest)
     rows = tuple(replace(row, start=row.start + 1, end=row.end + 1) for row in booking.allocation)
     return replace(booking, start=booking.start + 1, end=booking.end + 1, allocation=rows)
+
+
+def done_or_not(market: PiecesMarket, state: reference_pieces.State) -> bool:
+    return True
+
+
+def kept_by_who_expires(state: reference_pieces.State, alone: float, value: float) -> None:
+    CLOSE(state, alone, value if state.rest == 0 else max(value, state.paid + alone))
+
+
+@pytest.mark.parametrize(
+    ("place", "rule", "mutation"),
+    [
+        (PiecesMarket, "will_be_done", done_or_not),
+        (reference_pieces, "close", kept_by_who_expires),
+    ],
+    ids=["settled before the end", "nothing back to who is not done"],
+)
+def test_a_broken_rule_of_parts_that_are_worth_nothing_is_caught(
+    place: Any, rule: str, mutation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, rule, mutation)
+    unlike, untrue = 0, 0
+    for seed in range(30):
+        scenario = provisional_market(seed)
+        run = market_run(scenario)
+        unlike += bool(differences(run, policy_run(scenario)))
+        untrue += bool(broken(scenario, run))
+        if unlike and untrue:
+            return
+    raise AssertionError(f"caught {unlike} times by the comparison, {untrue} times by the promises")
 
 
 @pytest.mark.parametrize(

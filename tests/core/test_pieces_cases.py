@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scheduling.core import records, results
+from scheduling.core.metrics.certificates import alone_floors, certificates
 from scheduling.core.policies import build
+from scheduling.core.policies.astraea.what_if import OpenDecision, about
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
 from scheduling.core.types import AWARDED, EXPIRED, OWN, SHARED, WAITING, Booking, Job, Plan, View
 from scheduling.core.value import Deadline, Linear, Sigmoid
 from tests.core.builders import make_cluster, make_job, make_tenant
+from tests.core.piece_markets import piece_market, provisional_market
 from tests.core.piece_promises import broken
 from tests.core.piece_runs import RUNS
 from tests.core.reference_pieces import Run
@@ -380,3 +384,184 @@ def test_dropped_alone_a_job_has_back_what_its_parts_are_not_worth(run: Runner) 
     assert (state.state, state.alone, outcome.worths[1]) == (EXPIRED, 0, pytest.approx(7.5))
     assert (state.refund, state.paid) == (pytest.approx(12), pytest.approx(7.5))
     assert state.reversal == [0, pytest.approx(12), 0, 0]
+
+
+# -- where the parts of a job that is never finished are worth nothing (D16) -------------------------------------------
+
+
+def test_what_a_guest_pays_is_due_when_its_job_is_done(run: Runner) -> None:
+    outcome = run(market([job(0, 10, **GUEST)], parts="nothing"))
+    [state], [worth] = outcome.states, outcome.worths
+    assert parts(state.bookings) == [(SHARED, 5, 10, 1, 5), (SHARED, 10, 15, 1, 5)]
+    assert [(b.value, b.paid) for b in state.bookings] == amounts_of((42.5, 5), (85, 5))
+    assert (state.state, worth, state.alone) == (AWARDED, 85, 0)
+    assert (state.refund, state.paid) == (0, pytest.approx(10))
+
+
+def test_who_expires_with_a_part_done_has_everything_back_and_nothing_to_show(run: Runner) -> None:
+    """The market of the half that stays worth 50: the owner of the worker gives its five credits back."""
+    jobs = [
+        job(0, 10, value=Deadline(100, 16), **GUEST),
+        stays_at_home(1, 20, tenant=1, arrival=6),
+        stays_at_home(2, 40, tenant=0),
+    ]
+    outcome = run(market(jobs, parts="nothing"))
+    state, worth = outcome.states[0], outcome.worths[0]
+    assert parts(state.bookings) == [(SHARED, 5, 10, 1, 5)]
+    assert (state.state, worth, state.alone) == (EXPIRED, 0, 0)
+    assert (state.refund, state.paid) == (pytest.approx(5), pytest.approx(0))
+    assert state.reversal == [0, pytest.approx(5), 0, 0]
+
+
+def test_who_is_cut_with_a_part_done_has_everything_back(run: Runner) -> None:
+    outcome = run(market([job(0, 10, max_price=8.0, **GUEST)], parts="nothing"))
+    [state], [worth] = outcome.states, outcome.worths
+    assert [booking.work for booking in state.bookings] == [5, 3]
+    assert (state.state, worth) == (WAITING, 0)
+    assert (state.refund, state.paid) == (pytest.approx(8), pytest.approx(0))
+
+
+def test_dropped_alone_a_job_pays_nothing_before_it_is_done(run: Runner) -> None:
+    """Settled once, at its end: four parts of 5 credits for 30."""
+    outcome = run(market(dropped(), plans=("renew", "keep", "keep"), parts="nothing"))
+    state = outcome.states[1]
+    assert [booking.end for booking in state.bookings] == [10, 15, 20, 25]
+    assert (state.state, outcome.worths[1], state.alone, state.refund) == (AWARDED, 30, 0, 0)
+    assert state.paid == pytest.approx(20)
+
+
+def test_dropped_alone_a_job_that_expires_has_everything_back(run: Runner) -> None:
+    """And not 12 of its 19.5, for the quarter that is done is worth nothing."""
+    outcome = run(market(dropped(), cost=3.9, plans=("renew", "keep", "keep"), parts="nothing"))
+    state = outcome.states[1]
+    assert parts(state.bookings) == [(SHARED, 5, 10, 1, 5)]
+    assert (state.state, state.alone, outcome.worths[1]) == (EXPIRED, 0, 0)
+    assert (state.refund, state.paid) == (pytest.approx(19.5), pytest.approx(0))
+
+
+def dearly() -> list[Job]:
+    """The same J, and a guest who is first in the first window, which makes J's part there cost 19.5 credits, for the
+    20 that its draft seems to gain. Each of the three that follow brings 7.5 for 4.5."""
+    return [*dropped(), job(3, 5, divisible=False, **GUEST)]
+
+
+@pytest.mark.parametrize(("setting", "back"), [("nothing", 3), ("prorated", 9)])
+def test_what_was_paid_against_a_draft_that_is_gone_comes_back_at_the_end(
+    run: Runner, setting: str, back: float
+) -> None:
+    """33 credits for 30, as the end says. Prorated, the half that is done at 15 is worth 15, and has cost 24."""
+    fields = {"cost": 0.9, "theta": {"worker": 16.0, "ps": 16.0}, "parts": setting}
+    outcome = run(market(dearly(), workers=(1, 2), plans=("renew", "keep", "keep"), **fields))
+    state = outcome.states[1]
+    assert [b.paid for b in state.bookings] == [pytest.approx(price) for price in (19.5, 4.5, 4.5, 4.5)]
+    assert (state.state, outcome.worths[1], state.alone) == (AWARDED, 30, 0)
+    assert (state.refund, state.paid) == (pytest.approx(back), pytest.approx(33 - back))
+
+
+def test_a_place_at_home_that_is_kept_makes_the_end_sure_and_every_payment_final(run: Runner) -> None:
+    outcome = run(market(shortened(), cost=0.5, parts="nothing"))
+    state = outcome.states[1]
+    assert parts(state.bookings) == [(SHARED, 5, 10, 1, 5), (OWN, 10, 15, 1, 5)]
+    assert (state.alone, state.refund, state.paid) == (None, 0, pytest.approx(2.5))
+
+
+def test_a_draft_that_starts_makes_the_end_sure_and_settles_as_ever(run: Runner) -> None:
+    outcome = run(market(moved(), workers=(2, 2), cost=0.9, plans=("renew", "keep", "keep"), parts="nothing"))
+    state = outcome.states[2]
+    assert (outcome.worths[2], state.alone) == (65, 60)
+    assert (state.refund, state.paid) == (pytest.approx(4), pytest.approx(5))
+
+
+def test_a_job_that_cannot_be_saved_pays_as_ever() -> None:
+    """Its end is sure when it is sold."""
+    whole = replace(job(0, 3, **GUEST), divisible=False)
+    scenario = market([whole, job(1, 3, arrival=7, **GUEST)], parts="nothing")
+    first, second = simulate(scenario, {"batch": build(scenario.policy, scenario.cluster, scenario.jobs)}).tracks
+    assert ([b.provisional for b in first.bookings], first.settlement) == ([False], None)
+    assert [b.provisional for b in second.bookings] == [True]
+    assert second.settlement is not None
+
+
+class Watched:
+    """The policy, and what it was asked and said: of what the run goes on writing in, as it was then."""
+
+    name = "watched"
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.policy = build(scenario.policy, scenario.cluster, scenario.jobs)
+        self.asked: list[tuple[View, Plan]] = []
+
+    def decide(self, view: View) -> Plan:
+        then: dict[str, Any] = {name: dict(getattr(view, name)) for name in ("floors", "paid", "worths")}
+        kept = replace(view, occupied=view.occupied.copy(), **then)
+        plan = self.policy.decide(view)
+        self.asked.append((kept, plan))
+        return plan
+
+
+def test_payments_are_provisional_from_the_sale_to_the_boundary_after_the_end() -> None:
+    scenario = market([job(0, 10, **GUEST)], parts="nothing")
+    policy = Watched(scenario)
+    simulate(scenario, {"batch": policy})
+    boundaries = [(view, plan) for view, plan in policy.asked if plan.windows]
+    assert [(view.slot, len(view.open_rents), len(plan.settlements)) for view, plan in boundaries] == [
+        (5, 0, 0),
+        (10, 1, 0),
+        (15, 2, 1),
+    ]
+    for view, plan in boundaries:
+        assert all(booking.provisional for booking in (*view.open_rents, *plan.bookings))
+
+
+def test_stored_questions_and_answers_say_what_is_provisional_and_only_there() -> None:
+    for setting in ("nothing", "prorated"):
+        scenario = market([job(0, 10, **GUEST)], parts=setting)
+        policy = Watched(scenario)
+        simulate(scenario, {"batch": policy})
+        said = set()
+        for view, plan in policy.asked:
+            again = records.view_from(records.view_bytes(view))
+            stored = records.plan_bytes(plan)
+            assert records.view_bytes(again) == records.view_bytes(view)
+            assert records.plan_bytes(records.plan_from(stored)) == stored
+            assert records.plan_bytes(policy.policy.decide(again)) == stored
+            said |= {b"provisional" in stored, b"provisional" in records.view_bytes(view)}
+        assert (True in said) == (setting == "nothing")
+        assert ("parts" in results.settings(policy.policy)) == (setting == "nothing")
+
+
+@pytest.mark.parametrize("setting", ["nothing", "prorated"])
+def test_every_certificate_is_kept(setting: str) -> None:
+    """Also where a draft has promised more than came of it, and what was paid for that is known at the end."""
+    scenarios = [replace(each, policy={**each.policy, "parts": setting}) for each in map(piece_market, range(15))]
+    fields = {"plans": ("renew", "keep", "keep"), "parts": setting}
+    scenarios += [market(jobs, cost=cost, **fields) for jobs, cost in ((dropped(), 3.9), (overpaid(), 6.5))]
+    scenarios.append(market(dearly(), workers=(1, 2), cost=0.9, theta={"worker": 16.0, "ps": 16.0}, **fields))
+    settled = 0
+    for scenario in scenarios:
+        policy = Watched(scenario)
+        simulate(scenario, {"batch": policy})
+        for view, plan in policy.asked:
+            if plan.windows:
+                rows, _ = certificates(view, plan, alone_floors(policy.policy, view), with_floors=True)
+                assert not [row for row in rows if row.broken]
+                settled += len(plan.settlements)
+    assert settled > 10
+
+
+def test_what_one_job_more_would_get_is_what_the_decision_says() -> None:
+    compared = 0
+    for seed in range(12):
+        scenario = provisional_market(seed)
+        policy = Watched(scenario)
+        simulate(scenario, {"batch": policy})
+        for view, plan in policy.asked:
+            if plan.windows and view.waiting and view.open_rents and view.remaining[-1] == view.waiting[-1].work:
+                last = view.waiting[-1]
+                asked = OpenDecision(policy.policy, view).asked(last)
+                expected = replace(about(last, plan), worths=asked.worths)
+                assert records.plan_bytes(replace(asked, windows=(), memory=None)) == records.plan_bytes(
+                    replace(expected, memory=None)
+                )
+                compared += 1
+    assert compared > 10

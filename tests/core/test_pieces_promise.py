@@ -11,8 +11,8 @@ from functools import lru_cache
 import pytest
 
 from scheduling.core.scenario import Scenario
-from scheduling.core.types import EXPIRED, OWN, SHARED, WAITING
-from tests.core.piece_markets import piece_market
+from scheduling.core.types import AWARDED, EXPIRED, OWN, SHARED, WAITING
+from tests.core.piece_markets import piece_market, provisional_market
 from tests.core.piece_promises import broken
 from tests.core.piece_runs import RUNS
 from tests.core.reference_pieces import Run
@@ -28,11 +28,43 @@ def outcome(seed: int) -> tuple[Scenario, Run]:
     return scenario, RUN(scenario)
 
 
+@lru_cache(maxsize=40)
+def provisional(seed: int) -> tuple[Scenario, Run]:
+    scenario = provisional_market(seed)
+    return scenario, RUN(scenario)
+
+
 @pytest.mark.parametrize("first", range(0, MARKETS, BLOCK))
 def test_every_promise_is_kept(first: int) -> None:
     for seed in range(first, min(first + BLOCK, MARKETS)):
         lines = broken(*outcome(seed))
         assert not lines, f"seed {seed}: " + "; ".join(lines)
+
+
+@pytest.mark.parametrize("first", range(0, MARKETS, BLOCK))
+def test_every_promise_is_kept_where_parts_are_worth_nothing(first: int) -> None:
+    for seed in range(first, min(first + BLOCK, MARKETS)):
+        lines = broken(*provisional(seed))
+        assert not lines, f"seed {seed}: " + "; ".join(lines)
+
+
+def test_parts_that_are_worth_nothing_are_put_to_the_test() -> None:
+    """Guests are done and pay, or expire or wait with a part done and have all of it back; owners are settled, too."""
+    seen = dict.fromkeys(("done", "expired", "waiting", "of owners", "dropped alone"), 0)
+    for seed in range(40):
+        scenario, run = provisional(seed)
+        cells = scenario.cluster.cells
+        assert cells is not None
+        for state in run.states:
+            cost, guest = sum(booking.paid for booking in state.bookings), not cells[:, state.job.tenant].any()
+            if not state.job.divisible or cost == 0 or state.alone is None:
+                continue
+            seen["of owners"] += not guest
+            seen["dropped alone"] += not guest and state.alone == 0
+            seen["done"] += guest and state.state == AWARDED
+            seen["expired"] += state.state == EXPIRED
+            seen["waiting"] += state.state == WAITING
+    assert min(seen.values()) >= 2, seen
 
 
 def test_the_markets_put_the_promises_to_the_test() -> None:

@@ -347,6 +347,8 @@ def test_a_scenario_file_says_who_renews_and_a_result_how_it_was_sold() -> None:
         ({"mode": "paper", "dividend": 0.5}, "policy.dividend"),
         ({"mode": "paper", "price": "searched"}, "policy.price"),
         ({"price": "searched", "unit_value": {"gpu": 1}}, "policy.unit_value.gpu"),
+        ({"parts": "half"}, "policy.parts"),
+        ({"mode": "paper", "parts": "nothing"}, "policy.parts"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(fields: dict[str, Any], place: str) -> None:

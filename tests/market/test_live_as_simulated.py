@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,12 +13,13 @@ from scheduling.audit.verification import intervals_verify
 from scheduling.core.scenario import Scenario
 from scheduling.core.settlement import micro
 from scheduling.core.simulation import Outcome, simulate
+from scheduling.core.types import AWARDED, EXPIRED, Plan, Policy, View
 from scheduling.market.decide.interval import batch_policy
 from scheduling.market.decide.terms import allocation_rows
 from scheduling.market.settle.slots import slot_settle
 from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.jobs import JobReader
-from scheduling.models import AlonePlan, Award, JobFloor, Pool, RentState, TenantPolicy, TrainingJob
+from scheduling.models import AlonePlan, Award, JobFloor, JobState, Pool, RentState, TenantPolicy, TrainingJob
 from tenants.ledger.audit import verify
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -27,11 +30,17 @@ pytestmark = pytest.mark.django_db
 SLOTS = 40
 
 
-def make_random_market(seed: int, plans: Sequence[str] = (AlonePlan.KEEP,)) -> Pool:
-    """Three owners of uneven size, a tenant without cells, a server that two share, and jobs of all kinds."""
+def make_random_market(seed: int, plans: Sequence[str] = (AlonePlan.KEEP,), parts: str | None = None) -> Pool:
+    """Three owners of uneven size, a tenant without cells, a server that two share, jobs of all kinds. `parts`: what
+    those of a job are worth that may be saved; then two of three are so, and longer than the others."""
     draw = np.random.default_rng(seed)
-    clock = {"clock_first": int(draw.integers(1, 4)), "clock_cap": 8, "clock_restart": bool(draw.integers(2))}
-    pool, tenants = make_market("lumen", "castor", "vela", worker=4, **clock)
+    policy = {"name": "astraea", "mode": "guarantee"} | ({"parts": parts} if parts else {})
+    clock: dict[str, Any] = {
+        "clock_first": int(draw.integers(1, 4)),
+        "clock_cap": 8,
+        "clock_restart": bool(draw.integers(2)),
+    }
+    pool, tenants = make_market("lumen", "castor", "vela", worker=4, batch_policy=policy, **clock)
     guest = make_tenant("guest")
     give(guest, 1_000)
     shared = make_server(pool, "s90", worker=8, ps=4)
@@ -45,20 +54,36 @@ def make_random_market(seed: int, plans: Sequence[str] = (AlonePlan.KEEP,)) -> P
     for arrival in np.sort(draw.uniform(0, SLOTS * 0.6, size=24)):
         tenant = (*tenants, guest)[int(draw.integers(4))]
         base, gang = float(draw.uniform(5, 120)), int(draw.integers(1, 5))
-        make_waiting(
-            pool,
-            tenant,
-            arrival=round(float(arrival), 3),
-            epochs=int(draw.integers(1, 5)),
-            chunks=gang,
-            max_workers=gang,
-            gradient_mb=float(draw.choice([0.0, 20.0])),
-            worker_mbps=1_000.0,
-            ps_mbps=4_000.0,
-            priority=int(draw.integers(2)),
-            value={"kind": "linear", "slope": -base / float(draw.uniform(10, 60)), "base": base},
-        )
+        spec = {
+            "epochs": int(draw.integers(1, 5)),
+            "chunks": gang,
+            "max_workers": gang,
+            "gradient_mb": float(draw.choice([0.0, 20.0])),
+            "worker_mbps": 1_000.0,
+            "ps_mbps": 4_000.0,
+            "priority": int(draw.integers(2)),
+            "value": {"kind": "linear", "slope": -base / float(draw.uniform(10, 60)), "base": base},
+        }
+        if parts and draw.integers(3):
+            spec |= {
+                "divisible": True,
+                "save_slots": float(draw.choice([0.0, 0.5])),
+                "epochs": int(draw.integers(8, 24)),
+            }
+            spec["value"] = {"kind": "linear", "slope": -base / float(draw.uniform(4, 12)), "base": 4 * base}
+        make_waiting(pool, tenant, arrival=round(float(arrival), 3), **spec)
     return pool
+
+
+@dataclass(frozen=True)
+class Uncut:
+    """A policy that has nothing to settle where a run is cut: a market goes on."""
+
+    policy: Policy
+    name: ClassVar[str] = "uncut"
+
+    def decide(self, view: View) -> Plan:
+        return self.policy.decide(view)
 
 
 def simulated(pool: Pool) -> tuple[PoolFrame, Outcome]:
@@ -67,7 +92,7 @@ def simulated(pool: Pool) -> tuple[PoolFrame, Outcome]:
     with scope_disabled("the test looks at every job"):
         rows = list(TrainingJob.objects.filter(pool=pool).order_by("pk"))
     scenario = Scenario(frame.cluster, tuple(reader.read(row) for row in rows), SLOTS, {"name": "astraea"})
-    return frame, simulate(scenario, {"batch": batch_policy(frame)})
+    return frame, simulate(scenario, {"batch": Uncut(batch_policy(frame))})
 
 
 KEPT, RENEWED = (AlonePlan.KEEP,), (AlonePlan.RENEW, AlonePlan.RENEW, AlonePlan.KEEP, AlonePlan.RENEW)
@@ -106,5 +131,40 @@ def test_live_market_books_what_the_simulation_books(seed: int, plans: Sequence[
             assert (award.rent == RentState.CLOSED) == (settled is not None)
             assert award.adjusted == (min(micro(settled.refund), award.paid) if settled else 0)
     assert floors == {}
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert verify().is_clean
+
+
+@pytest.mark.parametrize("parts", ["prorated", "nothing"])
+@pytest.mark.parametrize("seed", range(3))
+def test_live_market_with_parts_books_and_settles_what_the_simulation_does(seed: int, parts: str) -> None:
+    """Each piece, what became of each rent, and of each job; who is paid at once, and who has what back."""
+    pool = make_random_market(seed, RENEWED, parts)
+    _, outcome = simulated(pool)
+    for slot in range(SLOTS):
+        slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
+        run_slots(pool, slot, slot)
+    with scope_disabled("the test looks at everything"):
+        awards = {(award.job_id, award.start): award for award in Award.objects.all()}
+        jobs = {job.pk: job for job in TrainingJob.objects.filter(pool=pool)}
+    booked = {(booking.job, booking.start): booking for track in outcome.tracks for booking in track.bookings}
+    assert awards.keys() == booked.keys()
+    assert sum(award.work is not None and award.phase == "shared" for award in awards.values()) >= 3
+    for place, booking in booked.items():
+        award = awards[place]
+        terms = (award.end, award.phase, award.paid, award.work or booking.work)
+        assert terms == (booking.end, booking.phase, micro(booking.paid), booking.work)
+        assert award.value == pytest.approx(booking.value, abs=1e-9)
+    for track in outcome.tracks:
+        rents = [award for (number, _), award in awards.items() if number == track.job.number and award.rent]
+        settled = track.settlement
+        assert bool(rents) or settled is None
+        assert {award.rent for award in rents} <= {RentState.OPEN if settled is None else RentState.CLOSED}
+        back = 0 if settled is None else micro(settled.refund)
+        assert sum(award.adjusted for award in rents) == pytest.approx(back, abs=len(rents))
+        assert (jobs[track.job.number].state == JobState.EXPIRED) == (track.state == EXPIRED)
+        if any(booking.provisional for booking in track.bookings) and track.state not in (AWARDED, EXPIRED):
+            assert {award.rent for award in rents} == {RentState.OPEN}
+    assert any(booking.provisional for booking in booked.values()) == (parts == "nothing")
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
     assert verify().is_clean

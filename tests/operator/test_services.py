@@ -99,6 +99,8 @@ def test_a_pool_made_by_a_version_without_usual_plans_has_places_kept() -> None:
         ("invalid_pool", {"batch_policy": {"name": "fifo"}}),
         ("invalid_pool", {"batch_policy": {"name": "astraea", "theta": {"worker": 1}}}),
         ("invalid_pool", {"batch_policy": {"name": "astraea", "price_floor": {"gpu": 1}}}),
+        ("invalid_pool", {"batch_policy": {"name": "astraea", "mode": "paper", "parts": "nothing"}}),
+        ("invalid_pool", {"batch_policy": {"name": "astraea", "mode": "guarantee", "parts": "half"}}),
         ("invalid_pool", {"instant_policy": {"name": 7}}),
         ("invalid_pool", {"instant_policy": {"name": "astraea"}}),
         ("invalid_pool", {"instant_policy": {"name": "oasis", "prices": 1}}),
@@ -122,6 +124,23 @@ def test_refusal_of_a_policy_says_of_which_lane_and_what_is_wrong() -> None:
         Lane.INSTANT,
         'policy.units: must be one of worker_slots, chunks, not "hours".',
     )
+
+
+def test_parts_are_worth_nothing_only_where_what_is_saved_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduling.operator.pools.engine_flaw", lambda name, seconds: None)  # there is such a cluster
+    nothing = {"name": "astraea", "mode": "guarantee", "parts": "nothing"}
+    refusal = pool_create(**(POOL | {"batch_policy": nothing, "engine": "dgx"}), **CHANGE)
+    assert isinstance(refusal, InvalidPolicy)
+    assert (refusal.lane, refusal.sentence) == (
+        Lane.BATCH,
+        'policy.parts: "nothing" needs the engine of this machine, for what is saved of a job that expires is deleted; '
+        "on a cluster that belongs to the tenants' accounts.",
+    )
+    prorated = POOL | {"slug": "other", "batch_policy": nothing | {"parts": "prorated"}, "engine": "dgx"}
+    assert isinstance(pool_create(**prorated, **CHANGE), Pool)
+    pool = pool_create(**(POOL | {"batch_policy": nothing}), **CHANGE)
+    assert isinstance(pool, Pool)
+    assert pool.batch_policy["parts"] == "nothing"
 
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:

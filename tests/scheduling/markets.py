@@ -35,7 +35,7 @@ def make_market(
     if instant:
         bounds = {"worker": [0.01, 50.0], "ps": [0.01, 50.0]}
         fields["instant_policy"] = {"name": "oasis", "worker_price": bounds, "ps_price": bounds}
-    pool = make_pool(batch_policy={"name": "astraea", "mode": "guarantee"}, **fields)
+    pool = make_pool(**{"batch_policy": {"name": "astraea", "mode": "guarantee"}} | fields)
     tenants = [make_tenant(slug) for slug in slugs]
     for number, tenant in enumerate(tenants, 1):
         server = make_server(pool, f"s{number:02}", worker=worker, ps=ps)

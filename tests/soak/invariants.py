@@ -110,6 +110,27 @@ def _money_of_awards(awards: list[dict[str, Any]], settled: dict[int, int]) -> I
     yield from (f"award {award_id}: the book tells of it, and there is none" for award_id in entries)
 
 
+_UNDONE = """
+SELECT award.id, award.job_id, award.paid, award.returned
+  FROM scheduling_award AS award
+  JOIN scheduling_trainingjob AS job ON job.id = award.job_id
+  JOIN scheduling_pool AS pool ON pool.id = award.pool_id
+ WHERE pool.batch_policy ->> 'parts' = 'nothing' AND award.work IS NOT NULL AND award.state <> 'void'
+   AND (job.state IN ('expired', 'rejected') OR (job.state = 'failed' AND job.reason_code = 'given_up'))
+   AND NOT EXISTS (SELECT FROM scheduling_jobfloor AS floor WHERE floor.job_id = job.id AND floor.value > 0)
+"""
+
+
+def paid_for_nothing() -> list[str]:
+    """At rest, where parts are worth nothing: who never had a place at home and was not done has all back, but for what
+    a lost piece delivered."""
+    return [
+        f"job {job} was never done, and {back} of {paid} came back for award {award}"
+        for award, job, paid, back in run(_UNDONE)
+        if back != paid
+    ]
+
+
 def _balances() -> Iterator[str]:
     total = 0
     for account, amount, guarded, of_entries in run(_BALANCES):

@@ -38,7 +38,7 @@ from tests.scheduling.builders import make_cells, make_pool, make_server, make_t
 from tests.scheduling.live import INSTANT, SPEC, book_is_sound, fund, moment
 from tests.soak.engine import ENDS, EPOCHS, Double
 from tests.soak.faults import dying
-from tests.soak.invariants import violations
+from tests.soak.invariants import paid_for_nothing, violations
 
 OPERATOR = access_of_system("chance")
 BY: dict[str, Any] = {"by": OPERATOR, "reason": "chance"}
@@ -66,6 +66,7 @@ PRICES: tuple[dict[str, Any], ...] = (
     {"price": "searched", "unit_value": {"worker": 1.0, "ps": 1.0}},
     {"dividend": 0.5},
     {"price": "searched", "unit_value": {"worker": 1.0, "ps": 1.0}, "dividend": 0.3},
+    {"parts": "nothing"},
 )
 
 
@@ -152,7 +153,7 @@ class World:
                 break
         self.now += 1
         self._engine_and_clock()
-        flaws = violations()
+        flaws = violations() + paid_for_nothing()
         with scope_disabled("the world is looked at as a whole"):
             alive = Award.objects.filter(state__in=("booked", "running")).count()
             unsettled = [f"{alive} awards are alive at the end"] if alive else []

@@ -10,8 +10,8 @@ from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import Replayed, name_of
 from scheduling.core import settlement
 from scheduling.core.settlement import micro
-from scheduling.core.types import SHARED, Booking
-from scheduling.market.decide import charges_listed, dividend_of, drafts_after, work_in_pieces, work_left
+from scheduling.core.types import Booking
+from scheduling.market.decide import charges_listed, dividend_of, drafts_after, is_open, work_in_pieces, work_left
 from scheduling.models import Award, AwardState, Interval, JobFloor, Lane, RentState
 
 
@@ -29,8 +29,7 @@ def awards_verify(
         else:
             findings += terms_verify(award, booking, replayed, due)
             findings += _origin(award, interval, attempts.get(award.job_id, 0))
-            rented = award.phase == SHARED and award.job_id in drafts
-            about = f"award {award.pk} of job {award.job_id}"
+            about, rented = f"award {award.pk} of job {award.job_id}", is_open(booking, drafts)
             findings += differences(
                 about, {"whether its rent is settled alone": (award.rent != RentState.NONE, rented)}
             )

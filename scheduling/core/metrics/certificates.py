@@ -120,9 +120,11 @@ def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Ce
     """Jobs that were served or refused for good, those whose floor was due and did not come, and the new floors that
     are not those of being alone."""
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
+    provisional = {booking.job for booking in plan.bookings if booking.provisional}
     for job, got in _settled(view, plan).items():
         floor = floors.get(job, Floor(job))
-        if not floor.draft:  # else the rent is open, and what the job is worth alone is known when it is settled (K6)
+        # Else the rent is open, and what the job is worth alone, or has paid, is known when it is settled (K6, D16).
+        if not floor.draft and job not in provisional:
             yield _certificate(view, job, got, floor.value, BELOW_FLOOR)
     rents: dict[int, list[Booking]] = {}
     for rent in view.open_rents:

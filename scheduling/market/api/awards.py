@@ -86,10 +86,12 @@ class AwardShown(_AwardBase):
         source="award.rent",
         choices=RentState.choices,
         help_text="Of what was rented while the job's plan at home is made anew: `open`, all of it stays held until it "
-        "is known what the job would have had alone; `closed`, the owners are paid. Else empty.",
+        "is known what the job would have had alone; or, where parts are worth nothing, until the job is done or over. "
+        "`closed`: the owners are paid. Else empty.",
     )
     adjusted = Credits(
-        source="award.adjusted", help_text="Of what came back, what the job would have had more of alone."
+        source="award.adjusted",
+        help_text="Of what came back, what the job would have had more of alone, or all, as it was never done.",
     )
     own_part = Credits(
         source="award.own_part", help_text="Of the price, what the tenant pays itself, as one of the owners."

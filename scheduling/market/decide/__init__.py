@@ -25,7 +25,7 @@ from scheduling.market.decide.cooling_off import cooling
 from scheduling.market.decide.estimates import Estimate, estimates_keep, start_estimate
 from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
 from scheduling.market.decide.interval import batch_policy
-from scheduling.market.decide.plans import drafts_after, longest_told, refunds_of, work_in_pieces, work_left
+from scheduling.market.decide.plans import drafts_after, is_open, longest_told, refunds_of, work_in_pieces, work_left
 from scheduling.market.decide.programs import UNITS, Pinned, program_kept, program_of, program_pinned
 from scheduling.market.decide.promises import lanes_lock, promises_kept
 from scheduling.market.decide.submissions import submission_digest, submission_document, submission_event
@@ -59,6 +59,7 @@ __all__ = [
     "instant_admit",
     "instant_answer",
     "intervals_name",
+    "is_open",
     "lanes_lock",
     "link",
     "longest_told",

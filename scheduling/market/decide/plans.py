@@ -19,7 +19,7 @@ from scheduling.market.decide.terms import allocation_rows, award_new
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.market.view.frame import PoolFrame
-from scheduling.models import Award, Event, Interval, JobState, Lane, RentState, TrainingJob
+from scheduling.models import BETTER_ALONE, NOT_DONE, Award, Event, Interval, JobState, Lane, RentState, TrainingJob
 from tenants.ledger.postings import Posting, available, held
 from tenants.ledger.split import split
 
@@ -80,10 +80,16 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> lis
     awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
     if snapshot.frame.pool.is_elastic:
         _slots_say(snapshot, bookings, awards)
-    for award in awards:
+    for award, booking in zip(awards, bookings, strict=True):
         award.interval, award.awarded_at = interval, interval.decided_at
-        award.rent = RentState.OPEN if award.phase == SHARED and award.job_id in drafts else RentState.NONE
+        award.rent = RentState.OPEN if is_open(booking, drafts) else RentState.NONE
     return Award.objects.bulk_create(awards, batch_size=2_000)
+
+
+def is_open(booking: Booking, drafts: Collection[int]) -> bool:
+    """Whether nothing is paid for it before its rent is settled. `drafts`: jobs that still wait in their owner's world
+    alone (K4); else what it pays may be provisional (D16)."""
+    return booking.provisional or (booking.phase == SHARED and booking.job in drafts)
 
 
 def drafts_after(view: View, plan: Plan) -> frozenset[int]:
@@ -97,8 +103,10 @@ def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> li
     floors = {**snapshot.view.floors, **{floor.job: floor for floor in plan.floors}}
     closings = []
     for settled in plan.settlements:
-        awards, alone = snapshot.open_rents[settled.job], floors[settled.job]
-        facts = {"interval": interval.number, "alone": settled.alone, "from_slot": alone.start, "to_slot": alone.end}
+        awards, alone = snapshot.open_rents[settled.job], floors.get(settled.job, Floor(settled.job))
+        cause = NOT_DONE if settled.worth == 0 else BETTER_ALONE
+        facts = {"cause": cause, "interval": interval.number, "alone": settled.alone}
+        facts |= {"from_slot": alone.start, "to_slot": alone.end}
         parts = refunds_of(settled.refund, [award.paid - award.returned for award in awards])
         closings += [Closing(award, part, facts) for award, part in zip(awards, parts, strict=True)]
     return closings

@@ -18,12 +18,11 @@ from django.db.models import F
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.calendar.units import CalendarUnit, UnitReader, units_release
+from scheduling.market.view.rents import GIVEN_UP
 from scheduling.models import ALIVE, Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, JobState
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
 from tenants.ledger.services import post_many
-
-GIVEN_UP = "given_up"
 
 # One statement for thousands of rows: the ORM would build an expression for each field of each.
 _VOID = """

@@ -1,7 +1,8 @@
-"""The end of an open rent (K4): who lent is paid, and who rented gets back what it would have had more of alone.
+"""The end of an open rent (K4, D16): who lent is paid, and who rented gets back what it would have had more of alone,
+or all of it where its job was never done.
 
-While nobody knows what a job would have been worth alone, all that its award costs stays held. So nothing is ever paid
-out that might have to be returned, and an owner's income is final when it comes.
+While nobody knows that, all that its award costs stays held. So nothing is ever paid out that might have to be
+returned, and an owner's income is final when it comes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.settle.payments import slot_posting
-from scheduling.market.view.rents import CUT_SHORT
+from scheduling.market.view.rents import cut_short
 from scheduling.models import BETTER_ALONE, Award, Event, Pool, RentState
 from tenants.ledger.postings import Posting, available, held
 
@@ -30,7 +31,7 @@ class Closing:
 def rents_cut(pool: Pool) -> list[Closing]:
     """Rents of awards that were cut short, or whose jobs ended before their time: in their owner's world they are so,
     too. What was delivered is paid for."""
-    rows = Award.objects.filter(CUT_SHORT, pool=pool, rent=RentState.OPEN)
+    rows = Award.objects.filter(cut_short(pool), pool=pool, rent=RentState.OPEN)
     return [Closing(award) for award in rows.select_related("job").order_by("pk")]
 
 

@@ -20,7 +20,8 @@ from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
-from scheduling.market.view.rents import rents_open
+from scheduling.market.view.policy import parts_worth_nothing
+from scheduling.market.view.rents import rents_open, undone
 from scheduling.market.view.slots import SlotsSoFar, remaining, slots_so_far
 from scheduling.market.view.specs import PROGRAM
 from scheduling.market.view.windows import published_windows
@@ -84,7 +85,7 @@ def batch_view(
     if supposed is not None:
         waiting[supposed.pk] = supposed
     awards = list(Award.objects.filter(unsettled_from(slot), pool=pool, lane=Lane.BATCH).order_by("pk"))
-    rents = rents_open(pool.pk)
+    rents = rents_open(pool, slot)
     asking = {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))}
     frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
     known = known_pool(frame)
@@ -126,6 +127,7 @@ def batch_view(
         memory=clock.memory,
         frontier=clock.frontier,
         open_rents=_rents(frame, rents, jobs),
+        undone=undone(pool, rents, unfit),
         worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
     by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
@@ -140,7 +142,7 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
     waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
     if supposed is not None:
         waiting[supposed.pk] = supposed
-    rents = rents_open(pool.pk, most=1)
+    rents = rents_open(pool, slot, most=1)
     frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))})
     known = known_pool(frame)
     jobs = known.read(waiting.values())
@@ -255,7 +257,9 @@ def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
     for owner, amount in (part for slot in award.charges for part in slot):
         if owner in places:
             payouts[places[owner]] += credits_of(amount)
-    return replace(_booking(frame, award, job), paid=credits_of(award.paid - award.returned), payouts=payouts)
+    provisional = award.work is not None and parts_worth_nothing(frame.pool)
+    paid = credits_of(award.paid - award.returned)
+    return replace(_booking(frame, award, job), paid=paid, payouts=payouts, provisional=provisional)
 
 
 def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:

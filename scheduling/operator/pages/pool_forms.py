@@ -43,7 +43,9 @@ PRICES_HELP = (
     "half of what renting gains, besides the price. Of all that sharing gains, owners got 46 % with posted prices, "
     "48 % with searched ones, 66 % with both (44, 62 and 70 % where jobs ask for twice the cluster). The other side "
     "of it: what a job says it is worth then moves its own price, and in a fifth to a third of all tries saying "
-    "less paid. With posted prices and no dividend no price depends on what a job says."
+    "less paid. With posted prices and no dividend no price depends on what a job says. "
+    'With "parts": "nothing" a job that rents in pieces is worth something only once it is done: without a place of '
+    "its own it pays then, and has everything back if it expires; what is saved of it is deleted."
 )
 INSTANT_POLICY = {
     "name": "oasis",

@@ -89,6 +89,8 @@ def _restarting(settings: Settings, clock: Mapping[str, Any], view: View) -> Tur
         boundary, length = 0, clock["first"]
         if view.waiting:
             boundary = max(view.slot, view.frontier, view.waiting[0].first_slot + length)
+        elif view.open_rents:  # the boundary that should have settled them passed while the lane was held
+            boundary = max(view.slot, view.frontier)
     if not boundary:
         return Turn(cap=cap, frontier=view.slot + 1 + length, memory=_state(0, 0, decided))
     if boundary > view.slot:

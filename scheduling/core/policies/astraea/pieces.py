@@ -7,7 +7,7 @@ of pieces (D2): its home schedule begins when it would have begun anyway, and on
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,6 +65,16 @@ def rests(view: View) -> dict[int, Rest]:
         for job, amount in zip(view.waiting, left, strict=True)
         if job.divisible
     }
+
+
+def kept_at_home(floor: Floor | None) -> bool:
+    """Whether a job will be done at home whatever happens: it has a schedule there, and that is no projection."""
+    return floor is not None and bool(floor.allocation) and not floor.draft
+
+
+def worth_nothing(rests: Mapping[int, Rest], unfinished: Container[int]) -> dict[int, Rest]:
+    """The rests, where what is done of these jobs is worth nothing, for they will never be finished (D10)."""
+    return {number: replace(rest, worth=None) if number in unfinished else rest for number, rest in rests.items()}
 
 
 def end_at_home(cluster: Cluster, floor: Floor, rest: Rest) -> int:

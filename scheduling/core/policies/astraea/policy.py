@@ -17,7 +17,7 @@ from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.screening import last_chances, never_served, screen
-from scheduling.core.policies.astraea.settings import Settings, read_settings
+from scheduling.core.policies.astraea.settings import NOTHING, Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
 from scheduling.core.policies.astraea.together import (
     Served,
@@ -122,7 +122,11 @@ class Astraea(Settings):
         given = self._new_floors(view, jobs, now)
         floors = {**view.floors, **{floor.job: floor for floor in given}} if given else view.floors
         rests = self._stored(view, rests, floors, now.windows[0][0])
-        settled = renewal.settlements(view, floors, rests)
+        over = {refusal.job for refusal in refused}
+        if self.parts == NOTHING:
+            rests = pieces.worth_nothing(rests, over)
+        going_on = {job.number for job in view.waiting} - over
+        settled = renewal.settlements(view, floors, rests, going_on)
         for each in settled:
             if each.job in rests:
                 rests[each.job] = rests[each.job].after(0, -each.refund, rests[each.job].worth)
@@ -171,7 +175,11 @@ class Astraea(Settings):
     def at_the_end(self, view: View) -> Plan:
         """What the end of a run settles, at the slot at which it is cut (D9, D10): nothing is booked any more, so no
         plan at home will come true."""
-        rests = self._stored(view, pieces.rests(view) if self.floor else {}, {}, view.slot)
+        rests = pieces.rests(view) if self.floor else {}
+        if self.parts == NOTHING:
+            rests = pieces.worth_nothing(rests, rests.keys())
+        else:
+            rests = self._stored(view, rests, {}, view.slot)
         settled = renewal.settlements_at_the_end(view, rests)
         return Plan(settlements=tuple(settled), worths=pieces.changed(view, rests))
 

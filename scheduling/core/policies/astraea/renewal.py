@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from scheduling.core.policies.astraea.candidates import Candidates, candidates
 from scheduling.core.policies.astraea.clock import Span
 from scheduling.core.policies.astraea.floors import FloorSearch
 from scheduling.core.policies.astraea.home import HomeCalendar
-from scheduling.core.policies.astraea.pieces import Rest, standing
+from scheduling.core.policies.astraea.pieces import Rest, kept_at_home, standing
 from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import RENEW, Booking, Cluster, Floor, Job, Settlement, View
@@ -55,16 +55,24 @@ def renew(settings: Settings, view: View, new: Sequence[Job], windows: Sequence[
     return [floor for number, floor in sorted(changes.items()) if view.floors.get(number) != floor]
 
 
-def settlements(view: View, floors: Mapping[int, Floor], rests: Mapping[int, Rest]) -> list[Settlement]:
-    """Each open rent whose job has now started alone, or was dropped there (K4, D9).
+def settlements(
+    view: View, floors: Mapping[int, Floor], rests: Mapping[int, Rest], going_on: Container[int]
+) -> list[Settlement]:
+    """Each open rent whose job has now started alone, or was dropped there (K4, D9). One that is provisional only once
+    the job is done, is sure to be done at home, or is over (D16): it is not among those that are `going_on`.
 
     Where value - paid fell short of what the job is worth alone, the payer gets the difference back and the owners
     give it by what each received. It is never more than was paid: who rents in a window has not started alone before
     its end, so alone it ends later, and value never rises with time (K11). `rests`: of divisible jobs that wait, with
     the worth that is stored now.
     """
-    over = [rents for job, rents in _by_job(view) if job in floors and not floors[job].draft]
-    return [_settlement(view, rents, floors[rents[0].job], rests) for rents in over]
+    settled = []
+    for job, rents in _by_job(view):
+        floor = floors.get(job, Floor(job)) if _is_provisional(rents) else floors.get(job)
+        undecided = _is_provisional(rents) and job in going_on and not kept_at_home(floor)
+        if floor is not None and not floor.draft and not undecided:
+            settled.append(_settlement(view, rents, floor, rests))
+    return settled
 
 
 def settlements_at_the_end(view: View, rests: Mapping[int, Rest]) -> list[Settlement]:
@@ -82,9 +90,16 @@ def _by_job(view: View) -> list[tuple[int, list[Booking]]]:
     return list(rents.items())
 
 
+def _is_provisional(rents: Sequence[Booking]) -> bool:
+    return any(rent.provisional for rent in rents)
+
+
 def _settlement(view: View, rents: Sequence[Booking], floor: Floor, rests: Mapping[int, Rest]) -> Settlement:
     rest = rests.get(floor.job)
-    value = rents[-1].value if rest is None else standing(view.cluster, rest, floor)
+    if rest is not None:
+        value = standing(view.cluster, rest, floor)
+    else:
+        value = 0.0 if floor.job in view.undone else rents[-1].value
     paid = math.fsum(rent.paid for rent in rents)
     refund = min(max(0.0, floor.value - (value - paid)), paid)
     payouts = sum((rent.payouts for rent in rents if rent.payouts is not None), np.zeros(len(view.cluster.owners)))

@@ -11,7 +11,7 @@ import numpy as np
 from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.awards import home_booking, rented_booking
 from scheduling.core.policies.astraea.dividend import Dividend
-from scheduling.core.policies.astraea.pieces import Met, pieces, standing
+from scheduling.core.policies.astraea.pieces import Met, kept_at_home, pieces, standing
 from scheduling.core.policies.astraea.pool import IdlePool, reserve_prices
 from scheduling.core.policies.astraea.prospects import Prospect
 from scheduling.core.policies.astraea.room import within
@@ -26,7 +26,7 @@ from scheduling.core.policies.astraea.schedule import (
     Shortfall,
 )
 from scheduling.core.policies.astraea.search import TIE, PieceSearch, Search, generous
-from scheduling.core.policies.astraea.settings import SEARCHED
+from scheduling.core.policies.astraea.settings import NOTHING, SEARCHED
 from scheduling.core.policies.astraea.terms import Limits, Terms
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
 
@@ -150,8 +150,7 @@ class Renting:
         schedule = PieceSearch(ways, terms, has, may_pay.amount, dividend).run()
         if isinstance(schedule, Shortfall):
             return
-        alone = 0.0 if floor is None else floor.value
-        booking = rented_booking(round_, job, schedule, self.pool, terms.of(schedule.pair), alone)
+        booking = self._rented(job, floor, schedule, terms)
         candidate = np.array([schedule.candidate])
         worth = float(ways.worth(candidate, np.array([schedule.end]))[0])
         booking = replace(booking, work=int(ways.work[schedule.candidate]), value=worth)
@@ -199,14 +198,22 @@ class Renting:
         best = search.run()
         if isinstance(best, Shortfall):
             return best, search.limited
-        alone = 0.0 if floor is None else floor.value
-        booking = rented_booking(self.round, job, best, self.pool, terms.of(best.pair), alone)
+        booking = self._rented(job, floor, best, terms)
         margin = TIE * max(1.0, has) if self.settings.floor or job.number in self.round.awards else 0.0
         if booking.value - booking.paid > max(has + margin, 0.0):
             if dividend is not None:
                 booking = dividend.charged(booking, best.amounts, best.start, best.end)
             return Offer(booking, best, has), search.limited
         return Shortfall(TOO_DEAR, booking.value, booking.paid), search.limited
+
+    def _rented(self, job: Job, floor: Floor | None, schedule: Schedule, terms: Terms) -> Booking:
+        """The booking that a schedule would be. Where parts are worth nothing, and no place at home that is kept says
+        that the job will be done, what it pays is provisional (D16)."""
+        alone = 0.0 if floor is None else floor.value
+        booking = rented_booking(self.round, job, schedule, self.pool, terms.of(schedule.pair), alone)
+        if self.settings.parts != NOTHING or not job.divisible or kept_at_home(floor):
+            return booking
+        return replace(booking, provisional=True)
 
     def _sell(self, job: Job, offer: Offer, at_home: Booking | None) -> None:
         """Book the offer; the cells of a schedule that it replaces are free for the jobs that follow (G5)."""

@@ -20,6 +20,7 @@ PRICE_FLOOR_SHARE = 0.01  # of the median value of a unit-slot (section 9, defau
 Figures = Callable[[], list[FloatArray]]
 
 POSTED, SEARCHED = "posted", "searched"  # the price follows what is sold, or is one for all, found by trying
+PRORATED, NOTHING = "prorated", "nothing"  # what the parts of a job that is never finished are worth
 MOST_DIVIDEND = 0.99
 LATER = {"shown": "where it is not the default"}  # of fields that came later: documents read as they did before
 
@@ -61,6 +62,7 @@ COMMON: dict[str, Any] = {
     "price": POSTED,
     "dividend": 0.0,
     "unit_value": None,
+    "parts": PRORATED,
 }
 
 
@@ -87,6 +89,9 @@ class Settings:
     dividend: float = field(default=0.0, metadata=LATER)  # the owners' share of what renting gains, below 1
     # By resource, the median worth of a unit-slot that searched prices are multiples of (K8); empty if none are.
     unit_value: dict[str, float] = field(default_factory=dict, metadata=LATER)
+    # What the parts of a job that is never finished are worth (D10): "prorated", their share of it, or "nothing"; then
+    # what they cost is due only once the job is done (D16).
+    parts: str = field(default=PRORATED, metadata=LATER)
 
     def by_resource(self, amounts: Mapping[str, float], cluster: Cluster) -> FloatArray:
         """(resources,) the amounts in the cluster's order."""
@@ -123,6 +128,7 @@ def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Jo
         "price": section.choice("price", (POSTED, SEARCHED)),
         "dividend": section.number("dividend", least=0.0, most=MOST_DIVIDEND),
         "unit_value": _unit_value(section, cluster, figures),
+        "parts": section.choice("parts", (PRORATED, NOTHING)),
     }
     _check_together(settings, cluster)
     return settings
@@ -136,6 +142,8 @@ def _check_together(settings: Mapping[str, Any], cluster: Cluster) -> None:
     for name, usual in (("price", POSTED), ("dividend", 0.0)):
         if settings[name] != usual and not settings["floor"]:
             raise BadScenario(f"policy.{name}", "needs the guarantee: without floors there is no gain of renting")
+    if settings["parts"] != PRORATED and not settings["floor"]:
+        raise BadScenario("policy.parts", "needs the guarantee: without floors no job rents in pieces")
 
 
 def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
