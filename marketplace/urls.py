@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 
 from marketplace import api, health, metrics, views
 from scheduling.app.urls import websocket_urlpatterns as websocket_urlpatterns
-from tenants.api.reference.views import api_docs, api_docs_tag, api_docs_try
+from tenants.api.reference.views import api_docs, api_docs_operation, api_docs_tag, api_docs_try
 from tenants.api.schema import NoSuchAddress, SchemaView
 
 urlpatterns = [
@@ -18,6 +18,7 @@ urlpatterns = [
     path("api/v1/docs/", api_docs, name="api_docs"),
     path("api/v1/docs/<slug:tag>/", api_docs_tag, name="api_docs_tag"),
     path("api/v1/docs/try/<slug:name>/", api_docs_try, name="api_docs_try"),
+    path("api/v1/docs/<slug:tag>/<slug:name>/", api_docs_operation, name="api_docs_operation"),
     path("api/v1/health/", api.Health.as_view(), name="api_health"),
     path("api/v1/ready/", api.Ready.as_view(), name="api_ready"),
     path("api/v1/", include("tenants.api.urls")),

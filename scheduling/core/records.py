@@ -106,7 +106,8 @@ def view_from(stored: bytes) -> View:
 
 def view_of(document: Mapping[str, Any], cluster: Cluster) -> View:
     """The view that a document of it says, in this cluster."""
-    jobs = {row["number"]: _job_from(row) for row in document["jobs"]}
+    units: dict[str, UnitType] = {}
+    jobs = {row["number"]: _job_from(row, units) for row in document["jobs"]}
     return View(
         slot=document["slot"],
         horizon=document["horizon"],
@@ -185,22 +186,26 @@ def _job(job: Job) -> Document:
     }
 
 
-def _job_from(row: Mapping[str, Any]) -> Job:
+def _job_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> Job:
     value = dict(row["value"])
     samples = dict(row["samples"])
     return Job(
         **{
             **row,
-            "worker_types": tuple(_unit_from(unit) for unit in row["worker_types"]),
-            "ps_types": tuple(_unit_from(unit) for unit in row["ps_types"]),
+            "worker_types": tuple(_unit_from(unit, units) for unit in row["worker_types"]),
+            "ps_types": tuple(_unit_from(unit, units) for unit in row["ps_types"]),
             "value": KINDS[value.pop("kind")](**value),
             "samples": Samples(**{**samples, "speed": tuple(samples["speed"])}),
         }
     )
 
 
-def _unit_from(row: Mapping[str, Any]) -> UnitType:
-    return UnitType(**{**row, "demand": array_from(row["demand"])})
+def _unit_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> UnitType:
+    """`units`: those that other jobs of the document have. Most ask for one of a few kinds, and share it."""
+    written = str(row)
+    if written not in units:
+        units[written] = UnitType(**{**row, "demand": array_from(row["demand"])})
+    return units[written]
 
 
 def cluster_of(row: Mapping[str, Any]) -> Cluster:

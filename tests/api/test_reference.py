@@ -22,6 +22,7 @@ from tenants.api.schema import document
 from tenants.roles import OPERATOR, OWNER
 from tests.api.builders import program_of
 from tests.api.table import operations as all_operations
+from tests.bench.pages.asking import BUDGETS, Nodes
 from tests.tenants.builders import client_of, make_member, make_staff, make_tenant
 
 DOCS = "/api/v1/docs/"
@@ -48,8 +49,8 @@ def article(html: str, name: str) -> str:
 def test_index_has_every_operation_with_a_link_to_its_place(reader: Client) -> None:
     html = html_of(reader, DOCS)
     for name, shown in operations().items():
-        assert f'<tr id="{name}">' in html
-        assert f'href="{DOCS}{shown.tag}/#{name}"' in html
+        assert f'id="{name}"' in html
+        assert f'href="{DOCS}{shown.tag}/{name}/"' in html
     assert sorted(operations()) == sorted(found.name for found in all_operations())
 
 
@@ -60,7 +61,7 @@ def test_a_copied_line_works_with_the_readers_own_names_and_a_token_of_theirs(db
     program.token.name = "nightly"
     program.token.save()
     browser = client_of(program.token.user)
-    told = article(html_of(browser, f"{DOCS}tenants/"), "tenants_read")
+    told = article(html_of(browser, f"{DOCS}tenants/tenants_read/"), "tenants_read")
     line = re.search(r'<pre class="code" id="curl-tenants_read">(.*?)</pre>', told, re.DOTALL)
     assert line
     words = shlex.split(unescape(line[1]))
@@ -74,11 +75,23 @@ def test_a_reader_of_several_tenants_chooses_for_which_lines_are_written(db: Non
     browser = client_of(make_staff(OPERATOR).user)
     make_tenant("castor")
     make_tenant("lumen")
-    assert "/api/v1/tenants/castor/" in html_of(browser, f"{DOCS}tenants/")
-    chosen = html_of(browser, f"{DOCS}tenants/?tenant=lumen")
+    assert "/api/v1/tenants/castor/" in html_of(browser, f"{DOCS}tenants/tenants_read/")
+    chosen = html_of(browser, f"{DOCS}tenants/tenants_read/?tenant=lumen")
     assert "/api/v1/tenants/lumen/" in chosen
     assert "/api/v1/tenants/castor/" not in chosen
     assert "None of your tokens" in chosen
+
+
+def test_a_chosen_tenant_stays_chosen_on_the_way(db: None) -> None:
+    browser = client_of(make_staff(OPERATOR).user)
+    make_tenant("castor")
+    make_tenant("lumen")
+    for page in (DOCS, f"{DOCS}?q=job", f"{DOCS}?q=<b>nothing", f"{DOCS}jobs/", f"{DOCS}jobs/jobs_list/"):
+        html = html_of(browser, f"{page}{'&' if '?' in page else '?'}tenant=lumen")
+        leads = re.findall(rf'<a[^>]* href="({DOCS}[^"#]*)"', html[html.index("<main") : html.index("</main")])
+        assert leads, page
+        assert all(each.endswith("?tenant=lumen") for each in leads), page
+        assert '<input type="hidden" name="tenant" value="lumen">' in html
 
 
 def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(reader: Client) -> None:
@@ -86,7 +99,9 @@ def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(rea
     for group in groups():
         html = html_of(reader, f"{DOCS}{group.tag}/")
         for shown in group.operations:
-            told = article(html, shown.name)
+            assert f'<tr id="{shown.name}">' in html  # where addresses of before lead
+            assert f'href="{DOCS}{group.tag}/{shown.name}/"' in html
+            told = article(html_of(reader, f"{DOCS}{group.tag}/{shown.name}/"), shown.name)
             assert all(f'<code class="breaks">{each.name}</code>' in told for each in shown.parameters)
             assert all(f'<th scope="row">{fault.status}</th>' in told for fault in shown.faults)
             assert ('class="try"' in told) == (shown.method == "GET" and shown.can_be_tried)
@@ -94,6 +109,32 @@ def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(rea
 
 def test_no_such_tag_is_not_found(reader: Client) -> None:
     html_of(reader, f"{DOCS}nothing/", 404)
+
+
+def test_an_operation_is_found_under_its_own_tag_alone(reader: Client) -> None:
+    for path in ("jobs/nothing/", "events/jobs_list/", "nothing/jobs_list/"):
+        html_of(reader, f"{DOCS}{path}", 404)
+
+
+def test_every_page_keeps_to_what_a_page_may_be(reader: Client) -> None:
+    paths = [DOCS, f"{DOCS}?method=GET", *(f"{DOCS}{group.tag}/" for group in groups())]
+    for path in paths + [f"{DOCS}{shown.tag}/{name}/" for name, shown in operations().items()]:
+        html = html_of(reader, path)
+        nodes = Nodes()
+        nodes.feed(html)
+        assert len(html.encode()) / 1_000 <= BUDGETS["kilobytes"], path
+        assert nodes.count <= BUDGETS["nodes"], path
+
+
+def test_a_name_of_a_field_or_of_an_error_leads_to_the_operations_that_have_it(reader: Client) -> None:
+    for word, has, has_not in (
+        ("results[].reason.code", "jobs_list", "jobs_create"),
+        ("unsupported_media_type", "jobs_create", "jobs_list"),
+        ("Idempotency-Key", "jobs_create", "jobs_list"),
+    ):
+        kept = re.findall(r'<(?:tr|li) id="(\w+)">', html_of(reader, f"{DOCS}?q={word}"))
+        assert has in kept, word
+        assert has_not not in kept, word
 
 
 def test_words_and_method_keep_what_says_all_of_them(reader: Client) -> None:
@@ -106,7 +147,7 @@ def test_words_and_method_keep_what_says_all_of_them(reader: Client) -> None:
     assert "No operation says that" in html_of(reader, f"{DOCS}?q=<b>nothing")
 
 
-@pytest.mark.parametrize("path", [DOCS, f"{DOCS}jobs/", f"{DOCS}fairness/"])
+@pytest.mark.parametrize("path", [DOCS, f"{DOCS}jobs/", f"{DOCS}fairness/", f"{DOCS}jobs/jobs_create/"])
 def test_page_is_light_and_has_no_script_or_style_in_it(reader: Client, path: str) -> None:
     reply = reader.get(path)
     html = reply.content.decode()

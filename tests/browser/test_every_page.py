@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tenants.api.reference.operations import groups, operations
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, STAFF_ROLES, VIEWER
+from tests.bench.pages.asking import BUDGETS, SCREEN
 from tests.browser import visits
 from tests.browser.conftest import Visitor, until
 from tests.browser.world import traded_world
@@ -18,6 +20,7 @@ from tests.browser.world import traded_world
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Act = Callable[..., Any]
+DOCS = "/api/v1/docs/"
 WIDTHS = (320, 390, 820, 1440)
 SETTLED = 60.0  # seconds, in which a chart has followed; each page that slides takes so long
 # What reaches beyond the right edge, outermost first.
@@ -94,6 +97,28 @@ def test_every_page_of_an_owner_opens_without_a_complaint(visit: Act, act: Act) 
         one.page.wait_for_selector(".htmx-request", state="detached")
         assert one.sideways() <= 0, path
         assert one.complaints[complaints:] == [], path
+
+
+@pytest.mark.wide
+def test_pages_of_the_interface_are_four_screens_at_most(visit: Act, act: Act) -> None:
+    """They grow with the interface and not with a market, so a test can tell."""
+    one = visit(act(traded_world).people[OWNER])
+    paths = [DOCS, f"{DOCS}?method=GET", *(f"{DOCS}{group.tag}/" for group in groups())]
+    heights = {}
+    for path in paths + [f"{DOCS}{shown.tag}/{name}/" for name, shown in operations().items()]:
+        one.open(path)
+        heights[path] = one.page.evaluate("document.documentElement.scrollHeight") / SCREEN
+    assert not {path: height for path, height in heights.items() if height > BUDGETS["screens"]}
+
+
+@pytest.mark.wide
+def test_an_address_of_before_arrives_at_the_operation(visit: Act, act: Act) -> None:
+    one = visit(act(traded_world).people[OWNER])
+    for path in (f"{DOCS}#webhooks_read", f"{DOCS}webhooks/#webhooks_read"):
+        one.open(path)
+        place = one.page.locator(":target")
+        assert place.get_by_role("link").get_attribute("href") == f"{DOCS}webhooks/webhooks_read/"
+        assert 0 <= place.bounding_box()["y"] < SCREEN
 
 
 @pytest.mark.wide

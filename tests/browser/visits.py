@@ -68,6 +68,10 @@ ACCOUNT = {
     "mfa_reauthenticate": ["/accounts/2fa/reauthenticate/"],
     "api_docs": ["/api/v1/docs/", "/api/v1/docs/?q=nothing-like-this"],
     "api_docs_tag": [f"/api/v1/docs/{tag}/" for tag in ("jobs", "events", "fairness", "health")],
+    "api_docs_operation": [
+        f"/api/v1/docs/{place}/"
+        for place in ("jobs/jobs_create", "jobs/jobs_read", "fairness/fairness_read", "health/ready_read")
+    ],
 }
 STAFF = {
     "overview": ["/overview/"],

@@ -11,7 +11,7 @@ import pytest
 from scheduling.core import records
 from scheduling.core.policies import build
 from scheduling.core.simulation import simulate
-from scheduling.core.types import BATCH, Job, Plan, Policy, View
+from scheduling.core.types import BATCH, Job, Plan, Policy, UnitType, View
 from tests.core.builders import make_job, make_view
 from tests.core.random_markets import random_market
 from tests.core.test_scenario_writing import assert_same
@@ -118,3 +118,40 @@ def test_job_that_is_as_usual_is_stored_as_it_was_before_there_was_a_newer_field
     written = stored(usual_job())
     assert (set(written), set(written["samples"])) == (ALWAYS, ALWAYS_SAMPLES)
     assert_same(kept(usual_job()), usual_job())
+
+
+def test_jobs_of_a_stored_view_share_the_units_that_are_alike_and_no_others() -> None:
+    market = random_market(3, "guarantee", backlog=True)
+    usual = market.jobs[0].worker_types
+    jobs = tuple(replace(job, worker_types=usual) if job.number % 2 else job for job in market.jobs)
+    scenario = replace(market, jobs=jobs)
+    policy = build(scenario.policy, scenario.cluster, scenario.jobs)
+    shared = 0
+
+    @dataclass
+    class Reader:
+        name: ClassVar[str] = "reader"
+
+        def decide(self, view: View) -> Plan:
+            nonlocal shared
+            read = records.view_from(records.view_bytes(view))
+            kinds: dict[tuple[object, ...], UnitType] = {}
+            for number, job in read.jobs.items():
+                assert [written(unit) for unit in units(read, number)] == [
+                    written(unit) for unit in units(view, number)
+                ]
+                for unit in job.worker_types:
+                    shared += written(unit) in kinds
+                    assert kinds.setdefault(written(unit), unit) is unit
+            return policy.decide(view)
+
+    simulate(scenario, {BATCH: Reader()})
+    assert shared
+
+
+def units(view: View, number: int) -> tuple[UnitType, ...]:
+    return view.jobs[number].worker_types
+
+
+def written(unit: UnitType) -> tuple[object, ...]:
+    return unit.seconds, unit.mbps, unit.amounts

@@ -54,6 +54,18 @@ def answered() -> None:
     what_ifs_round(clock=timezone.now)
 
 
+def test_the_list_of_jobs_reads_what_it_shows_at_once() -> None:
+    _, (first, second), interval = make_rivals()
+    client = client_as(AUDITOR, None)
+    with CaptureQueriesContext(connection) as queries:
+        html = page(client, ask_path(interval, None))
+    assert f"J-{first.pk}" in html
+    assert f"J-{second.pk}" in html
+    rows = [each["sql"] for each in queries if 'FROM "scheduling_trainingjob"' in each["sql"]]
+    assert len(rows) == 1  # none of a job by itself, for a field that was left out
+    assert '"scheduling_trainingjob"."reason_numbers"' not in rows[0]
+
+
 def test_member_asks_follows_and_reads_in_numbers_what_it_would_have_meant() -> None:
     _, (first, second), interval = make_rivals()
     Tenant.objects.filter(pk=second.tenant_id).update(name="Castor Vision")

@@ -167,7 +167,7 @@ class Audits(StaffView):
 class AuditRead(StaffView):
     @operation(
         "audits_read",
-        summary="How far one is, and what came of it",
+        summary="How far an audit is, and what came of it",
         description="`done` of `total` while it runs.",
         permission=Permission.FAIRNESS_VIEW,
         answer=AuditShown,
@@ -181,7 +181,7 @@ class AuditRead(StaffView):
 class AuditCancel(StaffView):
     @operation(
         "audits_cancel",
-        summary="Call one off",
+        summary="Call an audit off",
         description="What waits, or a verification of everything. It changes nothing of the market.",
         permission=Permission.FAIRNESS_VIEW,
         answer=AuditShown,

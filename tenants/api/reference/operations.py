@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import yaml
@@ -83,8 +83,16 @@ class OperationShown:
         return self.answers[0].media if self.answers else JSON
 
     def says(self, words: list[str]) -> bool:
+        """Each word stands in its text, or is the whole name of a parameter, field or code of an error."""
         text = f"{self.name} {self.method} {self.path} {self.tag} {self.scope} {self.summary} {self.words}".casefold()
-        return all(word.casefold() in text for word in words)
+        return all(word.casefold() in text or word.casefold() in self._names for word in words)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        bodies = (*self.answers, *((self.request,) if self.request else ()))
+        paths = [row.path for body in bodies for row in body.fields]
+        names = {each.name for each in self.parameters} | {code for fault in self.faults for code in fault.codes}
+        return frozenset(name.casefold() for name in {*names, *paths, *(path.rpartition(".")[2] for path in paths)})
 
 
 @dataclass(frozen=True)

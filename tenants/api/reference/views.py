@@ -1,4 +1,4 @@
-"""The pages about the interface: all operations, one tag's operations, and a call that only reads, made from a page."""
+"""The pages about the interface: all operations, one tag's, one operation, and a call that only reads, made there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import Resolver404, resolve, reverse
+from django.urls import Resolver404, resolve
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
@@ -30,6 +30,7 @@ from tenants.models import ApiToken
 from tenants.selectors import TenantReached, tenants_reached, tokens_working
 
 METHODS = ("GET", "POST", "PUT")
+MOST_IN_TABLE = 40  # operations, with addresses and scopes: more stand in columns, by part
 MOST_TENANTS = 50  # that are offered to choose from
 
 
@@ -55,6 +56,7 @@ class ReferenceReader:
     places: Mapping[str, object]
     tokens: tuple[ApiToken, ...]
     others: tuple[TenantReached, ...]  # whose names may stand in addresses instead
+    query: str  # of an address of these pages, which keeps the tenant that was asked for; else empty
 
     def token_for(self, operation: OperationShown) -> ApiToken | None:
         """One that works at the operation's address and has its scope."""
@@ -71,12 +73,14 @@ def api_docs(request: AccessRequest) -> HttpResponse:
     """`?q=` keeps the operations that say all its words, `?method=` those of one method."""
     words, method = request.GET.get("q", "").split(), request.GET.get("method", "")
     shown_groups = [(group, _kept(group, words, method)) for group in groups()]
+    kept = [each for _, operations_kept in shown_groups for each in operations_kept]
     reader = _reader(request)
     context = {
         "reader": reader,
         "token": reader.tokens[0] if reader.tokens else None,
-        "groups": [(group, kept) for group, kept in shown_groups if kept],
-        "count": sum(len(kept) for _, kept in shown_groups),
+        "groups": [(group, operations_kept) for group, operations_kept in shown_groups if operations_kept],
+        "table": kept if len(kept) <= MOST_IN_TABLE else [],
+        "count": len(kept),
         "total": len(operations()),
         "asked": " ".join(words),
         "method": method,
@@ -94,7 +98,20 @@ def _kept(group: OperationGroup, words: list[str], method: str) -> list[Operatio
 
 @require_safe
 def api_docs_tag(request: AccessRequest, tag: str) -> HttpResponse:
-    return _tag_page(request, tag)
+    """Where each operation of the tag stands under its name, with the way to its page."""
+    group = next((each for each in groups() if each.tag == tag), None)
+    if group is None:
+        raise Http404("no such tag")
+    context = {"group": group, "reader": _reader(request), "others": [each.tag for each in groups()]}
+    return render(request, "api/tag.html", context)
+
+
+@require_safe
+def api_docs_operation(request: AccessRequest, tag: str, name: str) -> HttpResponse:
+    operation = operations().get(name)
+    if operation is None or operation.tag != tag:
+        raise Http404("no such operation")
+    return _operation_page(request, operation)
 
 
 @require_safe
@@ -107,7 +124,7 @@ def api_docs_try(request: AccessRequest, name: str) -> HttpResponse:
     for part in variable_parts(operation.path):
         address = address.replace(f"{{{part}}}", quote(request.GET.get(part, ""), safe=""))
     if not _is_its_address(operation, address):
-        return _tag_page(request, operation.tag, tried=operation)
+        return _operation_page(request, operation, tried=True)
     sent_parameters = [
         (each.name, value)
         for each in operation.parameters
@@ -128,19 +145,14 @@ def _is_its_address(operation: OperationShown, address: str) -> bool:
     return described is not None and described.name == operation.name
 
 
-def _tag_page(request: AccessRequest, tag: str, tried: OperationShown | None = None) -> HttpResponse:
-    group = next((each for each in groups() if each.tag == tag), None)
-    if group is None:
-        raise Http404("no such tag")
+def _operation_page(request: AccessRequest, operation: OperationShown, *, tried: bool = False) -> HttpResponse:
     reader = _reader(request)
     context = {
-        "group": group,
+        "group": next(each for each in groups() if each.tag == operation.tag),
         "reader": reader,
-        "entries": [_entry(each, reader, request, each is tried) for each in group.operations],
-        "others": [each.tag for each in groups()],
-        "docs": reverse("api_docs"),
+        "entry": _entry(operation, reader, request, tried),
     }
-    return render(request, "api/tag.html", context, status=422 if tried else 200)
+    return render(request, "api/operation.html", context, status=422 if tried else 200)
 
 
 def _entry(operation: OperationShown, reader: ReferenceReader, request: AccessRequest, tried: bool) -> OperationPage:
@@ -188,4 +200,5 @@ def _reader(request: AccessRequest) -> ReferenceReader:
         places={**PLACES, **own},
         tokens=tuple(tokens_working(user, timezone.now())) if user else (),
         others=tuple(reached[:MOST_TENANTS]) if len(reached) > 1 else (),
+        query=f"?{urlencode({'tenant': slug})}" if slug and slug == slug_wanted else "",
     )
