@@ -479,7 +479,7 @@ MAY_SEE_ALL = {
     "scheduling/webhooks/deliveries.py": 3,
     "scheduling/webhooks/forgetting.py": 1,
     "scheduling/app/retention.py": 2,
-    "scheduling/runs/old_files.py": 1,
+    "scheduling/runs/old_files.py": 2,
     "scheduling/runs/old_reports.py": 1,
     "scheduling/what_if/asking.py": 4,
     "scheduling/what_if/working.py": 1,
