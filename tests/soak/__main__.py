@@ -40,14 +40,15 @@ class Outcome:
 
 def main(seed: str = "1", minutes: str = "60", processes: str = "2", kind: str = "chance") -> None:
     run, command = KINDS[kind]
-    until = time.monotonic() + 60 * float(minutes)
-    began, events, seeds, broken = time.monotonic(), 0, 0, 0
+    events, seeds, broken = 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="bourse-soak-") as folder:
         Path(folder).chmod(0o711)  # root's servers run under another account
         state = State(Path(folder))
         announced(state)
         with Servers(state, settings=FORGETFUL), multiprocessing.get_context("fork").Pool(int(processes)) as pool:
             pool.apply(migrated)
+            began = time.monotonic()
+            until = began + 60 * float(minutes)
             # The pool takes as many seeds as it is given: each waits until a world is free to begin.
             free = threading.Semaphore(int(processes))
             for outcome in pool.imap_unordered(run, _seeds(int(seed), until, free)):
