@@ -61,13 +61,13 @@ def test_a_copied_line_works_with_the_readers_own_names_and_a_token_of_theirs(db
     program.token.name = "nightly"
     program.token.save()
     browser = client_of(program.token.user)
-    told = article(html_of(browser, f"{DOCS}tenants/tenants_read/"), "tenants_read")
-    line = re.search(r'<pre class="code" id="curl-tenants_read">(.*?)</pre>', told, re.DOTALL)
+    page = article(html_of(browser, f"{DOCS}tenants/tenants_read/"), "tenants_read")
+    line = re.search(r'<pre class="code" id="curl-tenants_read">(.*?)</pre>', page, re.DOTALL)
     assert line
     words = shlex.split(unescape(line[1]))
     assert words[-1] == "http://testserver/api/v1/tenants/castor/"
     assert "Authorization: Bearer $BOURSE_TOKEN" in words
-    assert "your token <b>nightly</b>" in told
+    assert "your token <b>nightly</b>" in page
     assert program.get(words[-1].removeprefix("http://testserver/api/v1/")).status_code == 200
 
 
@@ -101,10 +101,10 @@ def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(rea
         for shown in group.operations:
             assert f'<tr id="{shown.name}">' in html  # where addresses of before lead
             assert f'href="{DOCS}{group.tag}/{shown.name}/"' in html
-            told = article(html_of(reader, f"{DOCS}{group.tag}/{shown.name}/"), shown.name)
-            assert all(f'<code class="breaks">{each.name}</code>' in told for each in shown.parameters)
-            assert all(f'<th scope="row">{fault.status}</th>' in told for fault in shown.faults)
-            assert ('class="try"' in told) == (shown.method == "GET" and shown.can_be_tried)
+            page = article(html_of(reader, f"{DOCS}{group.tag}/{shown.name}/"), shown.name)
+            assert all(f'<code class="breaks">{each.name}</code>' in page for each in shown.parameters)
+            assert all(f'<th scope="row">{fault.status}</th>' in page for fault in shown.faults)
+            assert ('class="try"' in page) == (shown.method == "GET" and shown.can_be_tried)
 
 
 def test_no_such_tag_is_not_found(reader: Client) -> None:
@@ -132,18 +132,18 @@ def test_a_name_of_a_field_or_of_an_error_leads_to_the_operations_that_have_it(r
         ("unsupported_media_type", "jobs_create", "jobs_list"),
         ("Idempotency-Key", "jobs_create", "jobs_list"),
     ):
-        kept = re.findall(r'<(?:tr|li) id="(\w+)">', html_of(reader, f"{DOCS}?q={word}"))
-        assert has in kept, word
-        assert has_not not in kept, word
+        names = re.findall(r'<(?:tr|li) id="(\w+)">', html_of(reader, f"{DOCS}?q={word}"))
+        assert has in names, word
+        assert has_not not in names, word
 
 
 def test_words_and_method_keep_what_says_all_of_them(reader: Client) -> None:
     html = html_of(reader, f"{DOCS}?q=CANCEL+job")
-    kept = re.findall(r'<tr id="(\w+)">', html)
-    assert {"job_cancel", "jobs_cancel"} <= set(kept)
-    assert not {"jobs_list", "member_remove", "prices_now"} & set(kept)
-    kept = re.findall(r'<tr id="(\w+)">', html_of(reader, f"{DOCS}?method=PUT"))
-    assert kept == [name for name, shown in operations().items() if shown.method == "PUT"]
+    names = re.findall(r'<tr id="(\w+)">', html)
+    assert {"job_cancel", "jobs_cancel"} <= set(names)
+    assert not {"jobs_list", "member_remove", "prices_now"} & set(names)
+    names = re.findall(r'<tr id="(\w+)">', html_of(reader, f"{DOCS}?method=PUT"))
+    assert names == [name for name, shown in operations().items() if shown.method == "PUT"]
     assert "No operation says that" in html_of(reader, f"{DOCS}?q=<b>nothing")
 
 

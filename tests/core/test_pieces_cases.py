@@ -493,9 +493,9 @@ class Watched:
 
     def decide(self, view: View) -> Plan:
         then: dict[str, Any] = {name: dict(getattr(view, name)) for name in ("floors", "paid", "worths")}
-        kept = replace(view, occupied=view.occupied.copy(), **then)
+        as_seen = replace(view, occupied=view.occupied.copy(), **then)
         plan = self.policy.decide(view)
-        self.asked.append((kept, plan))
+        self.asked.append((as_seen, plan))
         return plan
 
 

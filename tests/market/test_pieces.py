@@ -50,6 +50,15 @@ class World:
         said = {"epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5} | ONE | fields
         return make_waiting(self.pool, tenant or self.guest, arrival, **said)
 
+    def job_of_two_awards(self) -> TrainingJob:
+        """Other jobs of the owner hold its cells for some slots, so that only the guest's cell is for sale: what begins
+        at home later is rented there first."""
+        make_cells(make_server(self.pool, "g1", worker=1, ps=1), self.guest, {"worker": 1, "ps": 1})
+        for _ in range(2):
+            make_waiting(self.pool, self.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+        steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
+        return self.long_job(self.owner, epochs=12, value=steep)
+
     def awards(self, job: TrainingJob) -> list[Award]:
         with scope_disabled("the test looks at what a job got"):
             return list(Award.objects.filter(job=job).order_by("pk"))
@@ -155,14 +164,7 @@ def test_a_lost_server_is_refunded_and_what_was_lost_is_done_again(world: World)
 
 
 def test_a_piece_and_the_rest_at_home_in_one_window_are_two_awards(world: World) -> None:
-    """The owner's other job holds its cells for some slots; what begins there later is rented from the guest first."""
-    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
-    with scope(world.owner):  # the owner's servers are busy, so that only the guest's cell is for sale
-        pass
-    for _ in range(2):
-        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
-    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
-    job = world.long_job(world.owner, epochs=12, value=steep)
+    job = world.job_of_two_awards()
     advance(world.pool, 8.5)
     awards = world.awards(job)
     assert [(award.phase, award.start, award.end, award.work) for award in awards] == [
@@ -182,11 +184,7 @@ def test_a_piece_and_the_rest_at_home_in_one_window_are_two_awards(world: World)
 
 
 def test_taking_back_a_job_with_two_awards_frees_both(world: World) -> None:
-    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
-    for _ in range(2):
-        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
-    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
-    job = world.long_job(world.owner, epochs=12, value=steep)
+    job = world.job_of_two_awards()
     advance(world.pool, 9.5)
     cancelled = job_cancel(job_id=job.pk, by=member(world.owner), at=moment(world.pool, 9.5))
     assert isinstance(cancelled, TrainingJob)
@@ -200,11 +198,7 @@ def test_taking_back_a_job_with_two_awards_frees_both(world: World) -> None:
 
 
 def test_a_server_that_is_lost_under_one_of_two_awards_takes_both(world: World) -> None:
-    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
-    for _ in range(2):
-        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
-    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
-    job = world.long_job(world.owner, epochs=12, value=steep)
+    job = world.job_of_two_awards()
     advance(world.pool, 9.5)
     running, planned = world.awards(job)
     assert isinstance(award_fail(award_id=running.pk, slot=9, detail="power", at=moment(world.pool, 9.5)), AwardFailed)
@@ -219,11 +213,7 @@ def test_a_server_that_is_lost_under_one_of_two_awards_takes_both(world: World) 
 
 
 def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follows_it_failed(world: World) -> None:
-    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
-    for _ in range(2):
-        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
-    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
-    job = world.long_job(world.owner, epochs=12, value=steep)
+    job = world.job_of_two_awards()
     advance(world.pool, 9.5)
     _, planned = world.awards(job)
     late = moment(world.pool, 12.5)  # the engine goes by the time, the market's clock stands at slot 9

@@ -60,7 +60,7 @@ class KnownPool:
 
     def read(self, rows: Iterable[TrainingJob]) -> dict[int, Job]:
         """The jobs of these rows, by number. Rows of `without_spec` get their specification."""
-        kept, jobs = self.jobs, dict[int, Job]()
+        known_jobs, jobs = self.jobs, dict[int, Job]()  # another thread may put others in their place
         words: dict[int, tuple[TrainingJob, RowWords]] = {}
         for row in rows:
             digest = getattr(row, "spec_digest", None)
@@ -69,14 +69,14 @@ class KnownPool:
             else:
                 array_id = row.array_id if row.together else None
                 words[row.pk] = row, RowWords(digest, row.tenant_id, row.arrival, row.lane, array_id)
-        new = [n for n, (_, of_row) in words.items() if n not in kept or kept[n].words != of_row]
+        new = [n for n, (_, of_row) in words.items() if n not in known_jobs or known_jobs[n].words != of_row]
         specs = dict(TrainingJob.objects.filter(pk__in=new).values_list("pk", "spec")) if new else {}
         for number in new:
             row, of_row = words[number]
             row.spec = specs[number]
-            kept[number] = KnownJob(of_row, row.spec, self.reader.read(row))
+            known_jobs[number] = KnownJob(of_row, row.spec, self.reader.read(row))
         for number, (row, _) in words.items():
-            known = kept[number]
+            known = known_jobs[number]
             row.spec, jobs[number] = known.spec, known.job
         return jobs
 
@@ -112,11 +112,11 @@ def known_pool(frame: PoolFrame) -> KnownPool:
 
 def _others_forget(read: KnownPool) -> None:
     """Of so many jobs as are kept, those of the pools that were read last."""
-    kept = 0
+    jobs = 0
     with _pools_lock:
         for number, pool in reversed(list(_pools.items())):
-            kept += len(pool.jobs)
-            if kept > MOST and pool is not read:
+            jobs += len(pool.jobs)
+            if jobs > MOST and pool is not read:
                 del _pools[number]
 
 

@@ -72,15 +72,15 @@ class ReferenceReader:
 def api_docs(request: AccessRequest) -> HttpResponse:
     """`?q=` keeps the operations that say all its words, `?method=` those of one method."""
     words, method = request.GET.get("q", "").split(), request.GET.get("method", "")
-    shown_groups = [(group, _kept(group, words, method)) for group in groups()]
-    kept = [each for _, operations_kept in shown_groups for each in operations_kept]
+    matches = [(group, _matching(group, words, method)) for group in groups()]
+    matching = [each for _, of_group in matches for each in of_group]
     reader = _reader(request)
     context = {
         "reader": reader,
         "token": reader.tokens[0] if reader.tokens else None,
-        "groups": [(group, operations_kept) for group, operations_kept in shown_groups if operations_kept],
-        "table": kept if len(kept) <= MOST_IN_TABLE else [],
-        "count": len(kept),
+        "groups": [(group, of_group) for group, of_group in matches if of_group],
+        "table": matching if len(matching) <= MOST_IN_TABLE else [],
+        "count": len(matching),
         "total": len(operations()),
         "asked": " ".join(words),
         "method": method,
@@ -92,7 +92,7 @@ def api_docs(request: AccessRequest) -> HttpResponse:
     return render(request, "api/index.html", context)
 
 
-def _kept(group: OperationGroup, words: list[str], method: str) -> list[OperationShown]:
+def _matching(group: OperationGroup, words: list[str], method: str) -> list[OperationShown]:
     return [each for each in group.operations if each.says(words) and method in ("", each.method)]
 
 
