@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scheduling.core.calendar import Shared, Single
+from scheduling.core.collector import collector_resting
 from scheduling.core.parts import parts_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.speed import TOLERANCE
@@ -280,4 +281,5 @@ def simulate(
     scenario: Scenario, policies: Mapping[str, Policy], on_slot: Callable[[int, int], None] | None = None
 ) -> Outcome:
     """Run a scenario to its end under one policy, or one for each lane."""
-    return Simulation(scenario, policies).run(on_slot)
+    with collector_resting():  # a track, a booking and its rows for each job all stay to the end
+        return Simulation(scenario, policies).run(on_slot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -292,3 +293,11 @@ def test_each_lane_has_its_own_policy_and_one_policy_has_all_lanes():
     assert seen == {BATCH: {0}, INSTANT: {1}}
     assert {track.state for track in both.tracks} == {AWARDED}
     assert {track.state for track in run(make_scenario(jobs), PerSlot())} == {AWARDED}
+
+
+def test_the_collector_rests_while_a_scenario_is_simulated() -> None:
+    seen: list[bool] = []
+    simulate(make_scenario([make_job()]), {BATCH: Fifo()}, lambda settled, jobs: seen.append(gc.isenabled()))
+    assert seen
+    assert not any(seen)
+    assert gc.isenabled()

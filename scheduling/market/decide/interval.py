@@ -12,9 +12,9 @@ from django.db import transaction
 
 from scheduling.common import Steps
 from scheduling.core import records
+from scheduling.core.collector import collector_resting
 from scheduling.core.types import WAITING, HasWindows, Plan, Policy, Reason, View
 from scheduling.feed import events_append
-from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.calendar.rows import batch_reserve, prices_post
 from scheduling.market.decide import plans
