@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -66,11 +66,12 @@ class PassedOn:
 
 
 @dataclass
-class Found:
+class Codes:
     codes: list[Code] = field(default_factory=list)
     open: list[str] = field(default_factory=list)  # "path: expression" that nobody can read a code from
 
 
+@cache
 def modules(root: Path = ROOT, apps: Sequence[str] = APPS) -> list[Module]:
     paths = [path for app in apps for path in sorted((root / app).rglob("*.py")) if "migrations" not in path.parts]
     return [module_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
@@ -96,18 +97,18 @@ def _texts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, str]]:
         yield target.id, value.value
 
 
-def codes_of(sources: Sequence[Module]) -> Found:
+def codes_of(sources: Sequence[Module]) -> Codes:
     """All of them, and the places whose code cannot be read."""
     constants = {name: text for module in sources for name, text in module.constants.items()}
     refusals = _derived(sources, REFUSED)
-    found, passed = Found(), []
+    seen, passed = Codes(), []
     for module in sources:
         for kind, expression, call in _sites(module, refusals):
             owner = _parameter(module, expression)
             if owner is not None:
                 passed.append((module, PassedOn(kind, *owner)))
             else:
-                _note(found, module, constants, kind, expression, call)
+                _note(seen, module, constants, kind, expression, call)
     for module, each in passed:
         private = each.function.startswith("_")
         for other in [module] if private else sources:
@@ -115,8 +116,8 @@ def codes_of(sources: Sequence[Module]) -> Found:
                 if isinstance(call, ast.Call) and _name(call.func) == each.function:
                     given = _argument(call, each.place, each.name) or each.default
                     if given is not None:
-                        _note(found, other, constants, each.kind, given, None)
-    return found
+                        _note(seen, other, constants, each.kind, given, None)
+    return seen
 
 
 def _derived(sources: Sequence[Module], base: str) -> set[str]:
@@ -168,17 +169,17 @@ def _assigned(target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _note(
-    found: Found, module: Module, constants: Mapping[str, str], kind: str, expression: ast.expr, call: ast.Call | None
+    seen: Codes, module: Module, constants: Mapping[str, str], kind: str, expression: ast.expr, call: ast.Call | None
 ) -> None:
     texts = _read(module, constants, expression)
     place = f"{module.path}:{expression.lineno}"
     if texts is None:
-        found.open.append(f"{module.path}: {ast.unparse(expression)}")
+        seen.open.append(f"{module.path}: {ast.unparse(expression)}")
         return
     maker = "" if call is None else _name(call.func)
     numbers = _numbers(call) if call is not None and kind == "reason" else None
     state = _state(module, call) if call is not None and kind == "reason" else None
-    found.codes += [Code(kind, text, place, maker, numbers, state) for text in texts if text]
+    seen.codes += [Code(kind, text, place, maker, numbers, state) for text in texts if text]
 
 
 def _read(module: Module, constants: Mapping[str, str], expression: ast.expr) -> list[str] | None:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -21,12 +22,11 @@ from scheduling.refusals import NOT_AT_ONCE, MarketRefusal
 from tenants.access import Refused, RefusedForMoney
 from tenants.api.problems import _CODES
 from tenants.refusals import InterfaceRefusal, RefusalCode, TenantRefusal
-from tests.codes import ROOT, codes_of, module_of, modules
+from tests.codes import ROOT, Codes, codes_of, module_of, modules
 
 REFUSALS: dict[str, RefusalCode] = {
     code.value: code for family in (InterfaceRefusal, TenantRefusal, MarketRefusal) for code in family
 }
-FOUND = codes_of(modules())
 # Places whose code cannot be read from the text, and why that is right.
 OPEN = {
     "scheduling/core/records.py: row['code']": "what was stored is read back",
@@ -39,8 +39,14 @@ NOT_A_CODE = {"demonstration"}  # the reason that the demonstration gives to the
 SAID = {"code", "sentence", "field", "faults"}  # of a refusal; the rest are its figures
 
 
+@cache
+def read() -> Codes:
+    """What the whole product says. Read by the first test that asks, and not by whoever only lists the tests."""
+    return codes_of(modules())
+
+
 def produced(kind: str) -> set[str]:
-    return {each.code for each in FOUND.codes if each.kind == kind} - NOT_A_CODE
+    return {each.code for each in read().codes if each.kind == kind} - NOT_A_CODE
 
 
 def subclasses(base: type) -> Iterator[type]:
@@ -84,7 +90,7 @@ def test_every_refusal_and_problem_has_its_words_and_every_one_with_words_is_giv
 
 
 def test_no_place_hides_its_code() -> None:
-    assert set(FOUND.open) == OPEN.keys()
+    assert set(read().open) == OPEN.keys()
 
 
 def test_codes_that_the_schema_names_are_on_the_list() -> None:
@@ -124,7 +130,7 @@ def test_a_code_that_is_worked_out_does_not_go_unseen(source: str) -> None:
 
 def test_numbers_are_those_that_the_code_is_given_with() -> None:
     given: defaultdict[str, set[str]] = defaultdict(set)
-    for each in FOUND.codes:
+    for each in read().codes:
         if each.kind == "reason" and each.code not in NOT_A_CODE:
             given[each.code] |= each.numbers or set()
     others = {code: names - set(ReasonCode(code).numbers) for code, names in given.items()}
@@ -135,7 +141,7 @@ def test_numbers_are_those_that_the_code_is_given_with() -> None:
 def test_figures_of_a_refusal_are_those_of_its_class() -> None:
     """Those without a default come with every code of the class, the others with one of them at least."""
     codes: defaultdict[str, set[str]] = defaultdict(set)
-    for each in FOUND.codes:
+    for each in read().codes:
         if each.kind == "refusal" and each.maker not in ("", "Refused"):
             codes[each.maker].add(each.code)
             import_module(each.place.partition(".py:")[0].replace("/", "."))
@@ -155,7 +161,7 @@ def test_figures_of_a_refusal_are_those_of_its_class() -> None:
 
 def test_what_becomes_of_a_job_is_what_policies_say() -> None:
     untrue = {("WAITING", Ends.OVER), ("REJECTED", Ends.WAITS), ("EXPIRED", Ends.WAITS)}
-    refusals = [each for each in FOUND.codes if each.state]
+    refusals = [each for each in read().codes if each.state]
     assert len(refusals) > 20
     assert [each for each in refusals if (each.state, ReasonCode(each.code).ends) in untrue] == []
 

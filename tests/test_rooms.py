@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,13 +72,18 @@ def imports_of(module: str) -> Iterator[Import]:
 
 
 ROOMS = sorted({room for module in FILES if (room := room_of(module)) is not None and room != "scheduling.lab"})
-IMPORTS = [each for module in FILES if module != "scheduling" for each in imports_of(module)]
+
+
+@cache
+def imports() -> list[Import]:
+    """Of all modules: read by the first test that asks, and not by whoever only lists the tests."""
+    return [each for module in FILES if module != "scheduling" for each in imports_of(module)]
 
 
 def test_other_rooms_import_only_what_a_room_names() -> None:
     inner = [
         f"{each.module} imports {each.source}"
-        for each in IMPORTS
+        for each in imports()
         if room_of(each.module) is not None
         and (room := room_of(each.source)) is not None
         and subject_of(each.module) != subject_of(each.source)
@@ -97,14 +103,14 @@ def test_room_says_what_it_is_for_and_names_what_others_use(room: str) -> None:
     }
     inside = {module.removeprefix(f"{room}.") for module in FILES if module.startswith(f"{room}.")}
     assert named.isdisjoint(inside), "a module of the room would be hidden by a name"
-    wanted = {each.name for each in IMPORTS if each.source == room and not each.module.startswith(f"{room}.")}
+    wanted = {each.name for each in imports() if each.source == room and not each.module.startswith(f"{room}.")}
     assert named - wanted == set(), "nobody outside uses it"
 
 
 def test_only_interfaces_know_interfaces() -> None:
     upward = [
         f"{each.module} imports {each.source}"
-        for each in IMPORTS
+        for each in imports()
         if is_interface(each.source)
         and not is_interface(each.module)
         and subject_of(each.module) not in {"app", "management"}
@@ -116,7 +122,7 @@ def test_what_only_reads_knows_nothing_that_decides() -> None:
     """It may know the vocabulary, other reads, and what every room uses."""
     upward = [
         f"{each.module} imports {each.source}"
-        for each in IMPORTS
+        for each in imports()
         if is_read(each.module)
         and (room := room_of(each.source)) is not None
         and room != "scheduling.common"
