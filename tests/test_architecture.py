@@ -16,12 +16,13 @@ CORE = ROOT / "scheduling" / "core"
 PROGRAMS = ROOT / "scheduling" / "programs"
 
 # Nothing here reads a clock, throws a die, or opens a file. `io`, `csv`, `json` and `zipfile` parse what the caller
-# opened; `pkgutil` gives what is shipped beside the code, which is as constant as the code; `gc` changes no result.
+# opened; `pkgutil` gives what is shipped beside the code, which is as constant as the code; `gc` and `threading`
+# (of `collector`) change no result.
 PURE = frozenset({
     "__future__", "abc", "bisect", "collections", "contextlib", "copy", "csv", "dataclasses", "decimal", "difflib",
     "enum", "fractions", "functools", "gc", "hashlib", "heapq", "io", "itertools", "json", "keyword", "math", "numbers",
-    "operator", "pkgutil", "re", "statistics", "string", "textwrap", "types", "typing", "warnings", "weakref",
-    "zipfile", "zlib",
+    "operator", "pkgutil", "re", "statistics", "string", "textwrap", "threading", "types", "typing", "warnings",
+    "weakref", "zipfile", "zlib",
 })  # fmt: skip
 LIBRARIES = frozenset({"numpy", "scipy"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from threading import Event, Thread
 
 import pytest
 
@@ -36,3 +37,21 @@ def test_stays_at_rest_where_somebody_else_put_it() -> None:
     with collector_resting():
         pass
     assert not gc.isenabled()
+
+
+def test_it_rests_until_the_last_threads_block_has_ended() -> None:
+    inside, leave = Event(), Event()
+
+    def block() -> None:
+        with collector_resting():
+            inside.set()
+            leave.wait(60)
+
+    thread = Thread(target=block)
+    with collector_resting():
+        thread.start()
+        assert inside.wait(60)
+    assert not gc.isenabled()
+    leave.set()
+    thread.join()
+    assert gc.isenabled()
