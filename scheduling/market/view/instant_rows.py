@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.pool_rows import POOL_TEXT
 from scheduling.models import Lane, Part, Pool
 
-_FORMS = ("?", ">i8", ">i8", ">i8", ">f8")  # of the columns of what is held, as the database sends their numbers
 _CLOCK = "SELECT settled_slot, frontier, head FROM scheduling_laneclock WHERE pool_id = %(pool)s AND lane = %(lane)s"
 _READ = f"""
 SELECT ({POOL_TEXT}),
@@ -24,14 +24,24 @@ SELECT ({POOL_TEXT}),
               ORDER BY number),
        EXISTS(SELECT FROM scheduling_freedunits WHERE pool_id = %(pool)s AND slot >= %(slot)s AND amount > sold),
        held.*
-  FROM (SELECT string_agg(boolsend(part = 'operator'), ''), string_agg(int8send(resource_id), ''),
-               string_agg(int8send(slot), ''), string_agg(int8send(server_id), ''),
-               string_agg(float8send(batch + instant), '')
-          FROM scheduling_calendarcell
-         WHERE pool_id = %(pool)s AND slot >= %(slot)s AND (batch > 0 OR instant > 0)) AS held
+  FROM (SELECT array_agg(part), array_agg(resource_id), array_agg(slot), array_agg(number),
+               string_agg(servers, ''), string_agg(amounts, '')
+          FROM (SELECT part, resource_id, slot, count(*) AS number, string_agg(int8send(server_id), '') AS servers,
+                       string_agg(float8send(batch + instant), '') AS amounts
+                  FROM scheduling_calendarcell
+                 WHERE pool_id = %(pool)s AND slot >= %(slot)s AND (batch > 0 OR instant > 0)
+                 GROUP BY part, resource_id, slot) AS of_slot) AS held
 """  # noqa: S608  put together of two constants
 
-Ids = npt.NDArray[np.int64]
+
+class Held(NamedTuple):
+    """What both lanes hold of one resource in one slot, on one part of the servers."""
+
+    part: str
+    resource_id: int
+    slot: int
+    server_ids: npt.NDArray[np.int64]
+    amounts: FloatArray  # (servers,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,7 @@ class InstantRows:
     text: str  # of the pool's frame
     windows: Sequence[bytes]  # of the intervals whose windows end after `slot`
     any_freed: bool  # whether anything that was given up is for sale from `slot` on
-    held: Sequence[npt.NDArray[Any]]  # whether it is the operator's, resource, slot, server, amount: a column each
+    held: Sequence[Held]
 
 
 def instant_rows(pool: Pool, first: int) -> InstantRows:
@@ -57,22 +67,43 @@ def instant_rows(pool: Pool, first: int) -> InstantRows:
         slot = max(settled + 1, first)
         cursor.execute(_READ, {"pool": pool.pk, "slot": slot})
         text, windows, any_freed, *held = cursor.fetchone()
-    # Hundreds of thousands of rows in a large pool: their bytes become columns at once, and no number by itself.
-    columns = [np.frombuffer(column or b"", form) for column, form in zip(held, _FORMS, strict=True)]
-    return InstantRows(settled, frontier, head, slot, text, [bytes(stored) for stored in windows], any_freed, columns)
+    return InstantRows(
+        settled, frontier, head, slot, text, [bytes(stored) for stored in windows], any_freed, _held(*held)
+    )
+
+
+def _held(
+    parts: Sequence[str] | None,
+    resources: Sequence[int],
+    slots: Sequence[int],
+    numbers: Sequence[int],
+    servers: bytes,
+    amounts: bytes,
+) -> list[Held]:
+    """Of hundreds of thousands of rows in a large pool the database sends the servers' and amounts' bytes, one slot's
+    after another's. `parts` is None where nothing is held at all."""
+    if parts is None:
+        return []
+    ids, held = np.frombuffer(servers, ">i8").astype(np.int64), np.frombuffer(amounts, ">f8")
+    spans = [slice(*span) for span in pairwise([0, *accumulate(numbers)])]
+    return [
+        Held(part, resource_id, slot, ids[span], held[span])
+        for part, resource_id, slot, span in zip(parts, resources, slots, spans, strict=True)
+    ]
 
 
 def held_of(frame: PoolFrame, rows: InstantRows) -> Mapping[str, FloatArray]:
     """Part -> (resources, slots, servers) what both lanes hold of that part of each server from the first slot on."""
-    operators, *columns = rows.held
-    wanted = {Part.HOME.value: ~operators, Part.OPERATOR.value: operators}
-    return {part: _as_array(frame, rows.slot, *(column[mask] for column in columns)) for part, mask in wanted.items()}
+    return {part: _as_array(frame, rows, part) for part in (Part.HOME.value, Part.OPERATOR.value)}
 
 
-def _as_array(frame: PoolFrame, slot: int, resources: Ids, slots: Ids, servers: Ids, amounts: FloatArray) -> FloatArray:
-    """Ids stand in order in a frame, so the index of one is where it would be sorted in."""
-    since = slots.astype(np.int64) - slot  # in this machine's order of bytes, as an index
-    held = np.zeros((len(frame.resource_ids), int(since.max(initial=-1)) + 1, len(frame.server_ids)))
-    held[np.searchsorted(frame.resource_ids, resources), since, np.searchsorted(frame.server_ids, servers)] = amounts
+def _as_array(frame: PoolFrame, rows: InstantRows, part: str) -> FloatArray:
+    """Ids of servers stand in order in a frame, so the index of one is where it would be sorted in."""
+    units = [each for each in rows.held if each.part == part]
+    slots = max((each.slot + 1 - rows.slot for each in units), default=0)
+    held, server_ids = np.zeros((len(frame.resource_ids), slots, len(frame.server_ids))), np.array(frame.server_ids)
+    for each in units:
+        places = np.searchsorted(server_ids, each.server_ids)
+        held[frame.resource_index[each.resource_id], each.slot - rows.slot, places] = each.amounts
     held[..., list(frame.lost)] = 0.0
     return held
