@@ -85,20 +85,6 @@ def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
     return [f"{path}: {line}" for line in wrong_with(one, known)]
 
 
-def test_every_page_of_an_owner_opens_without_a_complaint(visit: Act, act: Act) -> None:
-    """In one width and one theme; `test_every_page_is_for_everybody` looks closer, and at everybody's pages."""
-    world = act(traded_world)
-    one = visit(world.people[OWNER])
-    for path in visits.addresses(world.places, OWNER):
-        complaints = len(one.complaints)
-        if one.open(path).status == 403 and not is_own(OWNER, path):
-            del one.complaints[complaints:]  # the browser calls a refusal an error
-            continue
-        one.page.wait_for_selector(".htmx-request", state="detached")
-        assert one.sideways() <= 0, path
-        assert one.complaints[complaints:] == [], path
-
-
 @pytest.mark.wide
 def test_pages_of_the_interface_are_four_screens_at_most(visit: Act, act: Act) -> None:
     """They grow with the interface and not with a market, so a test can tell."""

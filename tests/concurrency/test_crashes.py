@@ -12,7 +12,7 @@ import pytest
 from django.db import transaction
 
 from scheduling.audit.verification import intervals_verify
-from scheduling.models import Award, Interval, Pool, TrainingJob, VerificationRun
+from scheduling.models import Award, Interval, LaneClock, Pool, TrainingJob, VerificationRun
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 from tests.audit.auditors import everything_asked, work_off
@@ -117,6 +117,9 @@ def kill_at(other: Beside, work: str, step: tuple[str, str, str]) -> None:
     module, function, when = step
     ended = other.work(work, PLACES[module], function, when)
     assert ended.status == -signal.SIGKILL, ended.errors
+    # The database ends the dead process's session a moment later. Until then its locks are busy: whoever comes waits.
+    with transaction.atomic(), scope_disabled("the test waits for the lanes of all pools"):
+        list(LaneClock.objects.select_for_update().order_by("pk"))
 
 
 def undisturbed(slots: int) -> tuple[dict[str, Any], int, int]:
