@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from scheduling.models import Interval, IntervalFairness, TenantFairness
@@ -86,7 +87,7 @@ class IntervalAccount:
     before: int | None
     after: int | None
 
-    @property
+    @cached_property
     def jobs_shown(self) -> tuple[CertificateRow, ...]:
         """On a page: broken certificates first."""
         return tuple(sorted(self.jobs, key=lambda row: not row.broken))[:MOST_SHOWN]

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from scheduling.core import records
 from scheduling.core.metrics.certificates import Certificate, certificates, realised
+from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import Booking, Plan, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, TenantAccount
+from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.models import Tenant
@@ -42,8 +44,9 @@ def _account(pool: Pool, number: int) -> IntervalAccount | None:
     if interval is None:
         return None
     fairness = IntervalFairness.objects.filter(interval=interval).first()
-    account = _read(interval)
-    jobs, payments = _jobs_and_payments(account, fairness) if account else ((), ())
+    with collector_resting():
+        account = _read(interval)
+        jobs, payments = _jobs_and_payments(account, fairness) if account else ((), ())
     last = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAccount(
         interval=interval,
@@ -75,7 +78,7 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
 def _read(interval: Interval) -> tuple[View, Plan] | None:
     try:
         contents = contents_of(interval)
-        return records.view_from(contents.view), records.plan_from(contents.plan)
+        return view_shown(contents.view), records.plan_from(contents.plan)
     except UNREADABLE:
         return None
 
