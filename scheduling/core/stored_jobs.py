@@ -1,8 +1,9 @@
 """The jobs of a stored view, read one by one when somebody asks for them: a page shows some thirty of ten thousand.
 
-Stored bytes are canonical. So the row of a job begins with its arrival, as no other name of a job sorts before that, and
-what begins a row stands nowhere inside one: a quotation mark in a text is never without its backslash. A text in which
-jobs cannot be told apart so is read whole, as everybody reads it who decides, settles or verifies: `records.view_from`.
+Stored bytes are canonical. So the row of a job begins with its arrival, as no other name of a job sorts before that,
+and what begins a row stands nowhere inside one: a quotation mark in a text is never without its backslash. A text in
+which jobs cannot be told apart so is read whole, as everybody reads it who decides, settles or verifies:
+`records.view_from`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,16 @@ from tests.core.test_records import Recorded, unusual, with_defaults
 from tests.core.test_scenario_writing import assert_same
 
 # What would begin or end a row, or all of them, if it did not stand in a text.
-MISLEADING = ('"},{"arrival":1,', '],"memory":', ',"jobs":[', '"number":7,', ',"tenant":7,', "}", "\\", ',"divisible":true,')
+MISLEADING = (
+    '"},{"arrival":1,',
+    '],"memory":',
+    ',"jobs":[',
+    '"number":7,',
+    ',"tenant":7,',
+    "}",
+    "\\",
+    ',"divisible":true,',
+)
 
 
 def assert_reads_the_same(stored: bytes) -> None:

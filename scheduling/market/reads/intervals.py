@@ -150,9 +150,7 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
         plan_digest=hashlib.sha256(plan).hexdigest(),
         view_bytes=len(view),
         plan_bytes=len(plan),
-        bids=tuple(_bids(tenant, pool, view, json.loads(plan), longest))
-        if jobs and not is_archived
-        else (),
+        bids=tuple(_bids(tenant, pool, view, json.loads(plan), longest)) if jobs and not is_archived else (),
         offers=tuple(_offered(kind, index, windows) for index, kind in enumerate(kinds)),
         slots=tuple(_slots(pool, windows, kinds)),
         labels=tuple(kind.label for kind in kinds),
