@@ -22,6 +22,7 @@ from tenants.ledger.sums import EarnedFrom, earned_by_award
 from tenants.models import Tenant
 
 PAGE = 20
+MOST_BIDS = 100  # on a page; programs get all of them
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,10 @@ class IntervalView:
     payouts: tuple[Payout, ...]
     payments: IntervalPayments | None
     tries: tuple[PriceTry, ...]  # of the window's price, where that is searched
+
+    @property
+    def bids_shown(self) -> tuple[Bid, ...]:
+        return self.bids[:MOST_BIDS]
 
     @property
     def earned(self) -> int:
