@@ -55,6 +55,8 @@ class StoredJob:
         return self._value
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of no job: a copy that is half made would ask itself for ever
+            raise AttributeError(name)
         if self._whole is None:
             self._whole = records.job_from(json.loads(self._row), self._units)
         return getattr(self._whole, name)

@@ -102,8 +102,7 @@ def batch_view(
     )
     floors = _still_used(frame, awards) | _floors(frame, known, standing)
     jobs = _jobs(known, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
-    if alone is None:
-        known.forget_but(jobs.keys(), standing.keys())
+    known.forget_but(jobs.keys(), standing.keys())
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
     begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
