@@ -20,10 +20,13 @@ from scheduling.fairness import read_accounts, read_interval
 from scheduling.fairness.read_accounts import CertificateRow
 from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import interval_account
-from scheduling.models import IntervalFairness, TrainingJob
+from scheduling.market.reads import contents_of
+from scheduling.market.reads.stored_intervals import packed
+from scheduling.models import Interval, IntervalFairness, TrainingJob
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tenants.zones import day_of
+from tests.database import without_triggers
 from tests.fairness.fair_world import Fair, make_fair
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
@@ -178,6 +181,22 @@ def test_page_of_an_interval_makes_the_rows_that_it_shows_alone(fair: Fair, monk
     assert [row.job for row in account.jobs_shown] == made
     assert len(made) == 2
     assert [row.job for row in account.jobs][:2] == made[:2]
+
+
+def test_interval_of_which_somebody_broke_the_rows_of_jobs_is_told_as_unreadable(fair: Fair) -> None:
+    interval = Interval.objects.get(pool=fair.pool, number=renting_number())
+    contents = contents_of(interval)
+    assert b',"tenant":' in contents.view
+    interval.base, interval.plan = None, packed(contents.plan)
+    for view, readable in ((contents.view, True), (contents.view.replace(b',"tenant":', b',"tenent":'), False)):
+        interval.view = packed(view)
+        with without_triggers():
+            interval.save()
+        account = interval_account(fair.pool, interval.number)
+        assert account is not None
+        assert (account.readable, bool(account.jobs)) == (readable, readable)
+    path = f"/fairness/pools/{fair.pool.slug}/intervals/{interval.number}/"
+    assert "The stored bytes cannot be read." in lead(client_as(AUDITOR, None), path)
 
 
 def test_charge_is_units_times_posted_prices_less_the_own_part(fair: Fair) -> None:
