@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.core.metrics.certificates import realised
+from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import Factor, decided_award
 from scheduling.models import Award, Lane, LaneClock, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of, micro
@@ -97,7 +98,8 @@ def charge_account(job: TrainingJob) -> tuple[AwardAccount, ...]:
 
 
 def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequence[str], settled: int) -> AwardAccount:
-    decided = decided_award(award.interval, award.job_id, award.start) if award.interval else None
+    with collector_resting():
+        decided = decided_award(award.interval, award.job_id, award.start) if award.interval else None
     costs = decided.factors(labels) if decided else {}
     elapsed = None if decided is None else decided.booking.end - decided.job.arrival
     slots = tuple(

@@ -27,6 +27,7 @@ from scheduling.core.types import (
     Settlement,
     Tenant,
     UnitType,
+    Value,
     View,
     Window,
     read_only,
@@ -104,10 +105,9 @@ def view_from(stored: bytes) -> View:
     return view_of(document, cluster_of(document["cluster"]))
 
 
-def view_of(document: Mapping[str, Any], cluster: Cluster) -> View:
-    """The view that a document of it says, in this cluster."""
-    units: dict[str, UnitType] = {}
-    jobs = {row["number"]: _job_from(row, units) for row in document["jobs"]}
+def view_of(document: Mapping[str, Any], cluster: Cluster, jobs: Mapping[int, Job] | None = None) -> View:
+    """The view that a document of it says, in this cluster. `jobs`: where they were read already."""
+    jobs = jobs_from(document["jobs"]) if jobs is None else jobs
     return View(
         slot=document["slot"],
         horizon=document["horizon"],
@@ -131,6 +131,12 @@ def view_of(document: Mapping[str, Any], cluster: Cluster) -> View:
         own_idle=array_from(document["own_idle"]) if "own_idle" in document else None,
         worths=dict(document.get("worths", ())),
     )
+
+
+def jobs_from(rows: Sequence[Mapping[str, Any]]) -> dict[int, Job]:
+    """The jobs of a stored view, by number."""
+    units: dict[str, UnitType] = {}
+    return {row["number"]: job_from(row, units) for row in rows}
 
 
 def plan_bytes(plan: Plan) -> bytes:
@@ -186,22 +192,28 @@ def _job(job: Job) -> Document:
     }
 
 
-def _job_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> Job:
-    value = dict(row["value"])
+def job_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> Job:
+    """The job that a row says. `units`: those that other jobs of the document have."""
     samples = dict(row["samples"])
     return Job(
         **{
             **row,
             "worker_types": tuple(_unit_from(unit, units) for unit in row["worker_types"]),
             "ps_types": tuple(_unit_from(unit, units) for unit in row["ps_types"]),
-            "value": KINDS[value.pop("kind")](**value),
+            "value": value_from(row["value"]),
             "samples": Samples(**{**samples, "speed": tuple(samples["speed"])}),
         }
     )
 
 
+def value_from(row: Mapping[str, Any]) -> Value:
+    """What a completion is worth, by its kind."""
+    terms = dict(row)
+    return KINDS[terms.pop("kind")](**terms)
+
+
 def _unit_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> UnitType:
-    """`units`: those that other jobs of the document have. Most ask for one of a few kinds, and share it."""
+    """Most jobs ask for one of a few kinds, and share it."""
     written = str(row)
     if written not in units:
         units[written] = UnitType(**{**row, "demand": array_from(row["demand"])})

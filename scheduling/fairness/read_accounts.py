@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, TypeVar, overload
 
 from scheduling.models import Interval, IntervalFairness, TenantFairness
+
+Source = TypeVar("Source")
+Row = TypeVar("Row")
 
 MOST_SHOWN = 30  # rows of one list on a page; programs get all of them
 
@@ -72,27 +77,46 @@ class RentPayment:
         return self.paid - sum(amount for _, amount in self.parts)
 
 
+class RowsMade(Sequence[Row], Generic[Source, Row]):
+    """Rows of which each is made when somebody looks at it: a page shows thirty of ten thousand."""
+
+    def __init__(self, sources: Sequence[Source], make: Callable[[Source], Row]) -> None:
+        self._sources, self._make = sources, make
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        if isinstance(place, slice):
+            return tuple(map(self._make, self._sources[place]))
+        return self._make(self._sources[place])
+
+
 @dataclass(frozen=True)
 class IntervalAccount:
-    """`fairness` None: not worked out yet. `readable` False: the stored bytes were changed; verification names them."""
+    """`fairness` None: not worked out yet. `readable` False: the stored bytes were changed; verification names them.
+    `jobs`: broken certificates first."""
 
     interval: Interval
     fairness: IntervalFairness | None
     policy: str
     tenants: tuple[TenantAccount, ...]
-    jobs: tuple[CertificateRow, ...]
-    payments: tuple[RentPayment, ...]
+    jobs: Sequence[CertificateRow]
+    payments: Sequence[RentPayment]
     readable: bool
     before: int | None
     after: int | None
 
-    @property
-    def jobs_shown(self) -> tuple[CertificateRow, ...]:
-        """On a page: broken certificates first."""
-        return tuple(sorted(self.jobs, key=lambda row: not row.broken))[:MOST_SHOWN]
+    @cached_property
+    def jobs_shown(self) -> Sequence[CertificateRow]:
+        return self.jobs[:MOST_SHOWN]
 
-    @property
-    def payments_shown(self) -> tuple[RentPayment, ...]:
+    @cached_property
+    def payments_shown(self) -> Sequence[RentPayment]:
         return self.payments[:MOST_SHOWN]
 
     @property

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from scheduling.core import records
 from scheduling.core.metrics.certificates import Certificate, certificates, realised
+from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import Booking, Plan, View
-from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, TenantAccount
+from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, RowsMade, TenantAccount
+from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.models import Tenant
@@ -18,6 +20,7 @@ from tenants.scoping import scope_disabled
 
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 OPERATOR = "Operator"
+NOT_THERE = -1  # of a tenant that a stored view does not have: no job is its own
 PARTS = ("policy", "view", "plan")  # of a stored interval, to take away
 
 
@@ -29,30 +32,33 @@ class _Who:
     names: tuple[str, ...]
     slugs: tuple[str, ...]
 
+    def place(self, tenant: Tenant) -> int:
+        return self.ids.index(tenant.pk) if tenant.pk in self.ids else NOT_THERE
+
 
 def interval_account(pool: Pool, number: int, *, tenant: Tenant | None = None) -> IntervalAccount | None:
     """Of all tenants, or the parts that are one tenant's own."""
     with scope_disabled("an interval's figures are those of all tenants; of one tenant, what is its own is shown"):
-        account = _account(pool, number)
-    return account if account is None or tenant is None else _of_tenant(account, tenant)
+        return _account(pool, number, tenant)
 
 
-def _account(pool: Pool, number: int) -> IntervalAccount | None:
+def _account(pool: Pool, number: int, tenant: Tenant | None) -> IntervalAccount | None:
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
     fairness = IntervalFairness.objects.filter(interval=interval).first()
-    account = _read(interval)
-    jobs, payments = _jobs_and_payments(account, fairness) if account else ((), ())
+    with collector_resting():
+        rows = _read(interval, fairness, tenant)
+    jobs, payments = rows or ((), ())
     last = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAccount(
         interval=interval,
         fairness=fairness,
-        policy=str(json.loads(bytes(interval.policy))["name"]) if account or interval.is_archived else "",
-        tenants=tuple(_tenants(fairness)) if fairness else (),
+        policy=str(json.loads(bytes(interval.policy))["name"]) if rows or interval.is_archived else "",
+        tenants=tuple(_tenants(fairness, tenant)) if fairness else (),
         jobs=jobs,
         payments=payments,
-        readable=account is not None,
+        readable=rows is not None,
         before=number - 1 if number > 1 else None,
         after=number + 1 if last else None,
     )
@@ -72,33 +78,59 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
     return contents.view if part == "view" else contents.plan
 
 
-def _read(interval: Interval) -> tuple[View, Plan] | None:
+def _read(
+    interval: Interval, fairness: IntervalFairness | None, tenant: Tenant | None
+) -> tuple[Sequence[CertificateRow], Sequence[RentPayment]] | None:
+    """Certificates, broken ones first, and payments: those of all, or a tenant's own. None: unreadable."""
     try:
         contents = contents_of(interval)
-        return records.view_from(contents.view), records.plan_from(contents.plan)
+        view, plan = view_shown(contents.view), records.plan_from(contents.plan)
+        who = _who(view)
+        own = None if tenant is None else who.place(tenant)
+        return _jobs(view, plan, fairness, who, own), _payments(view, plan, who, own)
     except UNREADABLE:
         return None
 
 
-def _tenants(fairness: IntervalFairness) -> Iterable[TenantAccount]:
-    rows = list(TenantFairness.objects.filter(fairness=fairness).order_by("tenant"))
+def _tenants(fairness: IntervalFairness, tenant: Tenant | None) -> Iterable[TenantAccount]:
+    rows = TenantFairness.objects.filter(fairness=fairness).order_by("tenant")
+    rows = list(rows if tenant is None else rows.filter(tenant=tenant))
     tenants = Tenant.objects.in_bulk([row.tenant_id for row in rows])
     for row in rows:
         tenant = tenants[row.tenant_id]
         yield TenantAccount(tenant.name, tenant.slug, row, fairness.revenue)
 
 
-def _jobs_and_payments(
-    found: tuple[View, Plan], fairness: IntervalFairness | None
-) -> tuple[tuple[CertificateRow, ...], tuple[RentPayment, ...]]:
-    view, plan = found
-    who = _who(view)
+def _jobs(
+    view: View, plan: Plan, fairness: IntervalFairness | None, who: _Who, own: int | None
+) -> Sequence[CertificateRow]:
+    """`own`: a tenant's place in the view, whose jobs alone are listed."""
     bookings = {booking.job: booking for booking in plan.bookings}
-    jobs = [_job(view, certificate, bookings, who) for certificate in _certificates(view, plan, fairness)]
-    known = {row.job for row in jobs}
-    jobs += [_unknown(view, booking, who) for booking in plan.bookings if booking.job not in known]
-    payments = [_payment(view, booking, who) for booking in plan.bookings if booking.cost]
-    return tuple(sorted(jobs, key=lambda row: (not row.broken, row.job))), tuple(payments)
+    known = _certificates(view, plan, fairness)
+    listed_jobs = {certificate.job for certificate in known}
+    unknown = [booking for booking in plan.bookings if booking.job not in listed_jobs]
+    rows: list[Certificate | Booking] = [
+        *(row for row in known if own is None or row.tenant == own),
+        *(row for row in unknown if own is None or view.jobs[row.job].tenant == own),
+    ]
+
+    def made(row: Certificate | Booking) -> CertificateRow:
+        return _job(view, row, bookings, who) if isinstance(row, Certificate) else _unknown(view, row, who)
+
+    return RowsMade(sorted(rows, key=lambda row: (isinstance(row, Booking) or not row.broken, row.job)), made)
+
+
+def _payments(view: View, plan: Plan, who: _Who, own: int | None) -> Sequence[RentPayment]:
+    """Of a tenant's own the other owners of what it paid have no name."""
+    rents = [
+        booking for booking in plan.bookings if booking.cost and (own is None or view.jobs[booking.job].tenant == own)
+    ]
+
+    def made(rent: Booking) -> RentPayment:
+        row = _payment(view, rent, who)
+        return row if own is None else replace(row, parts=_anonymous(row.parts, who.names[own]))
+
+    return RowsMade(rents, made)
 
 
 def _who(view: View) -> _Who:
@@ -167,19 +199,6 @@ def _payment(view: View, booking: Booking, who: _Who) -> RentPayment:
         booking.paid,
         parts,
         booking.dividend,
-    )
-
-
-def _of_tenant(account: IntervalAccount, tenant: Tenant) -> IntervalAccount:
-    """Its own row, jobs and payments; the other owners of what it paid have no name here."""
-    payments = tuple(
-        replace(row, parts=_anonymous(row.parts, tenant.name)) for row in account.payments if row.tenant_id == tenant.pk
-    )
-    return replace(
-        account,
-        tenants=tuple(row for row in account.tenants if row.row.tenant_id == tenant.pk),
-        jobs=tuple(row for row in account.jobs if row.tenant_id == tenant.pk),
-        payments=payments,
     )
 
 

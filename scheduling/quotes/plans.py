@@ -118,7 +118,7 @@ def _boundary(pool: Pool, clock: LaneClock, tenant_id: int, at: datetime) -> tup
     if boundary is not None:
         slot, memory = boundary
         clock = LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(memory))
-    view = batch_view(pool, slot, clock, at)
+    view = batch_view(pool, slot, clock, at, alone=tenant_id)
     return view.view, policy, view.frame.tenant_index[tenant_id]
 
 

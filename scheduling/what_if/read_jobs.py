@@ -9,7 +9,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models.expressions import RawSQL
+
+from scheduling.core.stored_jobs import document_and_jobs
 from scheduling.core.types import AWARDED
+from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, Pool, TrainingJob
 from scheduling.what_if.read_words import outcome_words
@@ -54,7 +58,8 @@ def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None, job: int |
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
-    decision = _decided(interval)
+    with collector_resting():
+        decision = _decided(interval)
     jobs, more = _jobs(decision, tenant, job) if decision else ((), 0)
     later = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAsked(
@@ -91,25 +96,22 @@ def _decided(interval: Interval) -> dict[int, str] | None:
     """Number of each job that waited, and came before the slot of the decision -> what it got. None: unreadable."""
     try:
         contents = contents_of(interval)
-        view, plan = json.loads(contents.view), json.loads(contents.plan)
+        (view, came), plan = document_and_jobs(contents.view), json.loads(contents.plan)
         booked = {row["job"]: {"state": AWARDED, **row} for row in plan["bookings"]}
         left = {row["job"]: {"state": row["state"], "reason": row["code"]} for row in plan["refusals"]}
-        waiting, came = set(view["waiting"]), {row["number"]: row["arrival"] for row in view["jobs"]}
+        waiting = [number for number in sorted(set(view["waiting"])) if came[number].arrival < view["slot"]]
     except UNREADABLE:
         return None
     got = left | booked
-    return {
-        number: outcome_words(got[number]) if number in got else "no news"
-        for number in sorted(waiting)
-        if came[number] < view["slot"]
-    }
+    return {number: outcome_words(got[number]) if number in got else "no news" for number in waiting}
 
 
 def _jobs(found: Mapping[int, str], tenant: Tenant | None, also: int | None) -> tuple[tuple[JobAsked, ...], int]:
     """In the order of their numbers, and how many more there are."""
     with _reading(tenant):
         shown = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand: no other field is read
-        rows = TrainingJob.objects.filter(pk__in=found).select_related("tenant").only(*shown).order_by("pk")
+        decided = RawSQL("SELECT unnest(%s::bigint[])", [list(found)])  # one value, and not ten thousand
+        rows = TrainingJob.objects.filter(pk__in=decided).select_related("tenant").only(*shown).order_by("pk")
         jobs = list(rows[:MOST_JOBS])
         count = rows.count() if len(jobs) == MOST_JOBS else len(jobs)
         if also in found and also not in {row.pk for row in jobs}:

@@ -60,6 +60,23 @@ def test_billing_sees_no_bids(world: World) -> None:
     assert "My bids" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
 
 
+def test_page_of_an_interval_lists_the_first_of_many_bids_and_says_how_many_there_are(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = busiest(world.pool).number
+    browser, page = client(world.lumen, OWNER), f"intervals/main/{number}/"
+    whole = text(read(browser, world.lumen, page))
+    listed = whole.count('<td data-h="Answer">')
+    assert listed > 1
+    assert "in the order of the queue" not in whole
+    monkeypatch.setattr("scheduling.market.reads.intervals.MOST_BIDS", 1)
+    shown = text(read(browser, world.lumen, page))
+    assert f"These are the first 1 of {listed} in the order of the queue." in " ".join(shown.split())
+    assert shown.count('<td data-h="Answer">') == 1
+    foot = [html[html.index("<tfoot>") : html.index("</tfoot>")] for html in (whole, shown)]
+    assert foot[0] == foot[1]
+
+
 def test_what_does_not_exist_is_not_found(world: World) -> None:
     browser = client(world.lumen, OWNER)
     for page in ("intervals/main/999/", "intervals/nowhere/1/", "ledger/?below=nonsense", "share/?pool=nowhere"):

@@ -7,18 +7,26 @@ import csv
 import io
 import json
 from datetime import UTC, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from scheduling.books.read_charge_account import charge_account
+from scheduling.core.metrics.certificates import Certificate
+from scheduling.core.types import View
+from scheduling.fairness import read_accounts, read_interval
+from scheduling.fairness.read_accounts import CertificateRow
 from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import interval_account
-from scheduling.models import IntervalFairness, TrainingJob
+from scheduling.market.reads import contents_of
+from scheduling.market.reads.stored_intervals import packed
+from scheduling.models import Interval, IntervalFairness, TrainingJob
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tenants.zones import day_of
+from tests.database import without_triggers
 from tests.fairness.fair_world import Fair, make_fair
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
@@ -135,6 +143,60 @@ def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:
     }
     assert client.get(f"{path}?file=../secret").status_code == 404
     assert client.get(f"/fairness/pools/{fair.pool.slug}/intervals/99999/").status_code == 404
+
+
+def test_what_a_tenant_sees_is_its_part_of_what_all_have(fair: Fair) -> None:
+    listed = 0
+    for number in IntervalFairness.objects.values_list("number", flat=True):
+        whole = interval_account(fair.pool, number)
+        assert whole is not None
+        assert [not row.broken for row in whole.jobs] == sorted(not row.broken for row in whole.jobs)
+        for tenant in fair.tenants.values():
+            own = interval_account(fair.pool, number, tenant=tenant)
+            assert own is not None
+            assert list(own.jobs) == [row for row in whole.jobs if row.tenant_id == tenant.pk]
+            assert [one.row for one in own.tenants] == [one.row for one in whole.tenants if one.slug == tenant.slug]
+            rents = [row for row in whole.payments if row.tenant_id == tenant.pk]
+            assert [row.job for row in own.payments] == [row.job for row in rents]
+            for row, rent in zip(own.payments, rents, strict=True):
+                assert {name for name, _ in row.parts} <= {tenant.name, "Operator", "Other owners"}
+                assert sum(amount for _, amount in row.parts) == pytest.approx(sum(part for _, part in rent.parts))
+            listed += len(own.jobs) + len(own.payments)
+    assert listed > 10
+
+
+def test_page_of_an_interval_makes_the_rows_that_it_shows_alone(fair: Fair, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[int]()
+
+    def counted(view: View, row: Certificate, *rest: Any) -> CertificateRow:
+        made.append(row.job)
+        return whole(view, row, *rest)
+
+    whole = read_interval._job
+    monkeypatch.setattr(read_interval, "_job", counted)
+    monkeypatch.setattr(read_accounts, "MOST_SHOWN", 2)
+    account = interval_account(fair.pool, renting_number())
+    assert account is not None
+    assert (len(account.jobs) > 2, made) == (True, [])
+    assert [row.job for row in account.jobs_shown] == made
+    assert len(made) == 2
+    assert [row.job for row in account.jobs][:2] == made[:2]
+
+
+def test_interval_of_which_somebody_broke_the_rows_of_jobs_is_told_as_unreadable(fair: Fair) -> None:
+    interval = Interval.objects.get(pool=fair.pool, number=renting_number())
+    contents = contents_of(interval)
+    assert b',"tenant":' in contents.view
+    interval.base, interval.plan = None, packed(contents.plan)
+    for view, readable in ((contents.view, True), (contents.view.replace(b',"tenant":', b',"tenent":'), False)):
+        interval.view = packed(view)
+        with without_triggers():
+            interval.save()
+        account = interval_account(fair.pool, interval.number)
+        assert account is not None
+        assert (account.readable, bool(account.jobs)) == (readable, readable)
+    path = f"/fairness/pools/{fair.pool.slug}/intervals/{interval.number}/"
+    assert "The stored bytes cannot be read." in lead(client_as(AUDITOR, None), path)
 
 
 def test_charge_is_units_times_posted_prices_less_the_own_part(fair: Fair) -> None:

@@ -10,14 +10,26 @@ import pytest
 from django.db import transaction
 
 from scheduling.core.scenario import BadScenario
+from scheduling.market.view.batch import _occupied
 from scheduling.market.view.frame import PoolShape, _shape, pool_frame
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pool_rows import rows_of
-from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState, TenantPolicy
+from scheduling.models import (
+    CalendarCell,
+    Cell,
+    Part,
+    Pool,
+    ResourceKind,
+    Server,
+    ServerCapacity,
+    ServerState,
+    TenantPolicy,
+)
 from tenants.models import Tenant
 from tenants.scoping import scope
 from tests.database import overrule
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
+from tests.scheduling.markets import make_market
 
 pytestmark = pytest.mark.django_db
 
@@ -169,3 +181,41 @@ def test_settings_of_the_pool_are_those_of_whoever_asks() -> None:
     other = Pool.objects.get(pk=pool.pk)
     other.instant_policy = {"name": "oasis"}
     assert pool_frame(other).batch_cluster is not pool_frame(pool).batch_cluster
+
+
+@pytest.mark.parametrize("instant", [False, True])
+def test_what_batch_plans_hold_is_the_sum_over_the_parts_of_a_server_that_they_plan(instant: bool) -> None:
+    pool, _ = make_market("lumen", "castor", "orrin", instant=instant)
+    servers, kinds = Server.objects.order_by("pk"), ResourceKind.objects.order_by("pk")
+    Server.objects.filter(pk=servers[1].pk).update(state=ServerState.LOST)
+    cells = [
+        CalendarCell(
+            pool=pool, server=server, resource=kind, part=part, slot=slot, capacity=4.0, batch=batch, instant=1.0
+        )
+        for number, server in enumerate(servers)
+        for place, kind in enumerate(kinds)
+        for part, more in ((Part.HOME, 0.125), (Part.OPERATOR, 0.25))
+        for slot in range(6, 10 + number)
+        if (batch := float((slot + place) % 2) * (more + number))
+    ]
+    CalendarCell.objects.bulk_create(cells)
+    frame = pool_frame(Pool.objects.get(pk=pool.pk))
+    expected = np.zeros((2, 5, 3))
+    for cell in cells:
+        if cell.slot >= 7 and (not instant or cell.part == Part.HOME) and cell.server_id != servers[1].pk:
+            resource, server = frame.resource_index[cell.resource_id], frame.server_index[cell.server_id]
+            expected[resource, cell.slot - 7, server] += cell.batch
+    assert expected.any(axis=(0, 1)).tolist() == [True, False, True]
+    np.testing.assert_array_equal(_occupied(frame, 7), expected)
+    assert _occupied(frame, 99).shape == (2, 0, 3)
+
+
+def test_calendar_that_names_a_server_which_the_pool_has_not_is_no_calendar_of_it() -> None:
+    pool, _ = make_market("lumen", "castor")
+    frame, late = pool_frame(pool), make_server(pool, "s00")
+    kind = ResourceKind.objects.order_by("pk")[0]
+    CalendarCell.objects.create(
+        pool=pool, server=late, resource=kind, part=Part.HOME, slot=3, capacity=4.0, batch=1.0, instant=0.0
+    )
+    with pytest.raises(KeyError, match="the calendar names what the pool does not have"):
+        _occupied(frame, 2)

@@ -6,7 +6,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from scheduling.models import AlonePlan, JobFloor, TenantPolicy
+from scheduling.core import records
+from scheduling.core.metrics.certificates import alone_view, cells_of
+from scheduling.market.view import batch_view
+from scheduling.models import AlonePlan, JobFloor, Lane, LaneClock, TenantPolicy
 from scheduling.quotes.plans import NO_PLANS, HomePlace, Plans, plans_compare
 from tenants.access import Refused
 from tenants.roles import BILLING, OWNER
@@ -69,6 +72,27 @@ def test_what_others_have_and_do_changes_nothing_of_it() -> None:
     before = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 0.5))
     make_waiting(pool, castor, **DENSE, **ONE)
     assert plans_compare(pool=pool, by=member(lumen), at=moment(pool, 0.5)) == before
+
+
+def test_what_a_tenant_has_alone_is_read_without_what_others_have() -> None:
+    """What a tenant has alone is the same to the byte, whether the rest of the market was read or not."""
+    pool, tenants = make_market("lumen", "castor", "orrin", worker=2, ps=2, **CLOCK)
+    for tenant in tenants:
+        for spec in (LONG, DENSE, LONG):
+            make_waiting(pool, tenant, **spec, **ONE)
+    advance(pool, 4.5)
+    for tenant in tenants:
+        make_waiting(pool, tenant, 4.6, **DENSE, **ONE)
+    clock, at = LaneClock.objects.get(pool=pool, lane=Lane.BATCH), moment(pool, 4.7)
+    with scope_disabled("the test compares what everybody has"):
+        whole = batch_view(pool, 6, clock, at)
+        for tenant in tenants:
+            index, part = whole.frame.tenant_index[tenant.pk], batch_view(pool, 6, clock, at, alone=tenant.pk)
+            alone, again = (alone_view(one.view, index, cells_of(one.view.cluster)) for one in (whole, part))
+            assert alone.active
+            assert alone.floors
+            assert records.view_bytes(alone) == records.view_bytes(again)
+            assert {one.job for one in part.view.active} < {one.job for one in whole.view.active}
 
 
 def test_who_has_no_jobs_no_floors_or_no_right_is_told_so() -> None:

@@ -15,6 +15,7 @@ from scheduling.core import policies, records
 from scheduling.core.policies.elastic import Elastic
 from scheduling.core.prices import scarcity
 from scheduling.core.settlement import ROUNDING
+from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import SHARED, Booking, FloatArray, Job, Plan, View
 from scheduling.market.reads.stored_intervals import contents_of
 from scheduling.models import Interval
@@ -66,7 +67,7 @@ def decided_award(interval: Interval, job_id: int, start: int) -> DecidedAward |
     """Of a job's award that begins with this slot. None where the stored bytes cannot be read: verification says so."""
     try:
         contents = contents_of(interval)
-        view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
+        view, plan = view_shown(contents.view), records.plan_from(contents.plan)
         booking = next(booking for booking in plan.bookings if (booking.job, booking.start) == (job_id, start))
         return DecidedAward(view, plan, booking, json.loads(contents.policy))
     except UNREADABLE:

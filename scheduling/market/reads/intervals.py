@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scheduling.core.policies.astraea.renting import KAPPAS
+from scheduling.core.stored_jobs import document_and_jobs
 from scheduling.market.reads.anonymous import awards_seen
 from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to
 from scheduling.market.reads.stored_intervals import contents_of
@@ -21,6 +22,7 @@ from tenants.ledger.sums import EarnedFrom, earned_by_award
 from tenants.models import Tenant
 
 PAGE = 20
+MOST_BIDS = 100  # on a page; programs get all of them
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,10 @@ class IntervalView:
     tries: tuple[PriceTry, ...]  # of the window's price, where that is searched
 
     @property
+    def bids_shown(self) -> tuple[Bid, ...]:
+        return self.bids[:MOST_BIDS]
+
+    @property
     def earned(self) -> int:
         return sum(row.amount for row in self.payouts)
 
@@ -149,9 +155,7 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
         plan_digest=hashlib.sha256(plan).hexdigest(),
         view_bytes=len(view),
         plan_bytes=len(plan),
-        bids=tuple(_bids(tenant, pool, json.loads(view), json.loads(plan), longest))
-        if jobs and not is_archived
-        else (),
+        bids=tuple(_bids(tenant, pool, view, json.loads(plan), longest)) if jobs and not is_archived else (),
         offers=tuple(_offered(kind, index, windows) for index, kind in enumerate(kinds)),
         slots=tuple(_slots(pool, windows, kinds)),
         labels=tuple(kind.label for kind in kinds),
@@ -187,15 +191,13 @@ def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool)
     ]
 
 
-def _bids(
-    tenant: Tenant, pool: Pool, view: Mapping[str, Any], plan: Mapping[str, Any], longest: int | None
-) -> list[Bid]:
+def _bids(tenant: Tenant, pool: Pool, stored: bytes, plan: Mapping[str, Any], longest: int | None) -> list[Bid]:
     """The tenant's own rows of the stored input and answer, in the order of the queue. `longest`: slots of the longest
     interval that there will be."""
+    view, jobs = document_and_jobs(stored)
     tenants = [row["name"] for row in view["cluster"]["tenants"]]
     index = tenants.index(str(tenant.pk)) if str(tenant.pk) in tenants else None
-    mine = {row["number"] for row in view["jobs"] if row["tenant"] == index}
-    numbers = [number for number in view["waiting"] if number in mine]
+    numbers = [number for number in view["waiting"] if jobs[number].tenant == index]
     names = dict(TrainingJob.objects.filter(pk__in=numbers).values_list("pk", "name"))
     bookings = {row["job"]: row for row in plan["bookings"]}
     refusals = {row["job"]: row for row in plan["refusals"]}

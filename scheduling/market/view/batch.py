@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
+import numpy.typing as npt
 from django.db import connection
 from django.db.models import Q, QuerySet
 
@@ -74,24 +75,30 @@ def batch_view(
     *,
     supposed: TrainingJob | None = None,
     seen: PoolFrame | None = None,
+    alone: int | None = None,
 ) -> BatchSnapshot:
     """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
 
     `supposed`: a job that is looked at as if it waited too (a quote). `seen`: the pool as it was just read, under
-    the same lock or for the same quote; it is read again if somebody waits who was not known then.
+    the same lock or for the same quote; it is read again if somebody waits who was not known then. `alone`: a tenant
+    whose `alone_view` is all that the view is asked for: others' awards and floors and the calendar are not read.
     """
     queue = _queue(pool, slot)
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
     if supposed is not None:
         waiting[supposed.pk] = supposed
-    awards = list(Award.objects.filter(unsettled_from(slot), pool=pool, lane=Lane.BATCH).order_by("pk"))
+    its = Q() if alone is None else Q(tenant=alone)
+    awards = list(Award.objects.filter(unsettled_from(slot), its, pool=pool, lane=Lane.BATCH).order_by("pk"))
     rents = rents_open(pool, slot)
     asking = {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))}
     frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
     known = known_pool(frame)
     known.begin_floors()
     standing = floors_standing(
-        pool.pk, Q(end__gt=slot, draft=False), Q(job__in=waiting.keys() | rents.keys()), known=known.floor_rows
+        pool.pk,
+        its & Q(end__gt=slot, draft=False),
+        its & Q(job__in=waiting.keys() | rents.keys()),
+        known=known.floor_rows,
     )
     floors = _still_used(frame, awards) | _floors(frame, known, standing)
     jobs = _jobs(known, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
@@ -112,7 +119,7 @@ def batch_view(
         cluster=frame.batch_cluster,
         waiting=tuple(jobs[number] for number in fit),
         remaining=np.array([_remaining(jobs[number], before.get(number), begun.get(number)) for number in fit]),
-        occupied=_occupied(frame, slot),
+        occupied=_occupied(frame, slot) if alone is None else _nothing_occupied(frame),
         active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards if award.used_until > slot),
         jobs=jobs,
         floors=floors,
@@ -154,7 +161,7 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         cluster=frame.batch_cluster,
         waiting=tuple(jobs.values()),
         remaining=np.array([float(job.work) for job in jobs.values()]),
-        occupied=np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))),
+        occupied=_nothing_occupied(frame),
         jobs=jobs | renting,
         memory=clock.memory,
         frontier=clock.frontier,
@@ -289,21 +296,36 @@ def _allocation(frame: PoolFrame, rows: Iterable[Iterable[int]]) -> tuple[Alloca
 
 
 def _occupied(frame: PoolFrame, slot: int) -> FloatArray:
-    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans."""
+    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans. There
+    are hundreds of thousands of rows in a large pool: the database sends a column's bytes at once."""
     parts = list(Part.values) if frame.pool.instant_policy is None else [Part.HOME.value]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT server_id, resource_id, slot, batch FROM scheduling_calendarcell"
-            " WHERE pool_id = %s AND slot >= %s AND batch > 0 AND part = ANY(%s)",
+            "SELECT string_agg(int8send(resource_id), ''), string_agg(int8send(slot), ''),"
+            "       string_agg(int8send(server_id), ''), string_agg(float8send(batch), '')"
+            "  FROM scheduling_calendarcell WHERE pool_id = %s AND slot >= %s AND batch > 0 AND part = ANY(%s)",
             [frame.pool.pk, slot, parts],
         )
-        rows = cursor.fetchall()
-    reach = max((row[2] for row in rows), default=slot - 1) + 1 - slot
+        *named, held = cursor.fetchone()
+    resources, slots, servers = (np.frombuffer(column or b"", ">i8").astype(np.int64) for column in named)
+    reach = int(slots.max(initial=slot - 1)) + 1 - slot
     occupied = np.zeros((len(frame.resource_ids), reach, len(frame.server_ids)))
-    for server_id, resource_id, taken_in, amount in rows:
-        occupied[frame.resource_index[resource_id], taken_in - slot, frame.server_index[server_id]] += amount
+    places = (_places(frame.resource_ids, resources), slots - slot, _places(frame.server_ids, servers))
+    np.add.at(occupied, places, np.frombuffer(held or b"", ">f8"))  # a server's two parts, where both are planned
     occupied[..., list(frame.lost)] = 0.0
     return occupied
+
+
+def _nothing_occupied(frame: PoolFrame) -> FloatArray:
+    return np.zeros((len(frame.resource_ids), 0, len(frame.server_ids)))
+
+
+def _places(ids: Sequence[int], asked: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """The index of each: ids stand in order in a frame."""
+    places = np.searchsorted(ids, asked)
+    if not np.array_equal(np.asarray(ids, np.int64)[places.clip(max=len(ids) - 1)], asked):
+        raise KeyError("the calendar names what the pool does not have")
+    return places
 
 
 def _spent(frame: PoolFrame, at: datetime) -> FloatArray:

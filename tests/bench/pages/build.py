@@ -46,8 +46,8 @@ SLUG = "big"  # before "main", the small world's pool, in the order in which pag
 
 @dataclass(frozen=True)
 class Size:
-    """`waiting`: jobs when the market decides for the last time; nearly all of them get an award. `jobs`: those of the
-    days before."""
+    """`waiting`: jobs when the market decides for the last time. More than a quarter of them get an award, which is at
+    home: the figure of making says how many. `jobs`: those of the days before."""
 
     servers: int = 500
     waiting: int = 300

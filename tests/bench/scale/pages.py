@@ -1,6 +1,7 @@
-"""Every page of a market with so many servers and twice as many live awards, against the budget of a page.
+"""Every page of a market with so many servers and an interval of twice as many jobs, against the budget of a page.
 
-A tenth is a tenth of both. The days behind them are few: the pages bench has thirty, on 500 servers.
+A tenth is a tenth of both. More than a quarter of the jobs get an award: `pages.making` says how many are alive. The
+days behind them are few: the pages bench has thirty, on 500 servers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any
 from django.conf import settings
 
 SIZES = (500, 5_000)  # servers
-LIVE, JOBS, DAYS = 2, 10_000, 2  # live awards for each server; jobs that ended, in so many days
+WAIT, JOBS, DAYS = 2, 10_000, 2  # jobs of the last interval for each server; jobs that ended, in so many days
 
 
 def measure(size: int) -> Iterator[dict[str, Any]]:
     """In a process of its own, with servers that lose what a crash would take: pages only read."""
     with tempfile.TemporaryDirectory(prefix="bourse-scale-pages-", dir="/var/tmp") as folder:
-        market = [str(number) for number in (size, LIVE * size, JOBS, DAYS)]
+        market = [str(number) for number in (size, WAIT * size, JOBS, DAYS)]
         command = [sys.executable, "-m", "tests.bench.pages", folder, *market]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:
             assert process.stdout is not None

@@ -1,0 +1,88 @@
+"""The jobs of a stored view, read one by one when somebody asks for them: a page shows some thirty of ten thousand.
+
+Stored bytes are canonical. So the row of a job begins with its arrival, as no other name of a job sorts before that,
+and what begins a row stands nowhere inside one: a quotation mark in a text is never without its backslash. A text in
+which jobs cannot be told apart so is read whole, as everybody reads it who decides, settles or verifies:
+`records.view_from`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from scheduling.core import records
+from scheduling.core.plain import Document
+from scheduling.core.types import Job, UnitType, Value, View
+
+BEFORE, BEHIND = b',"jobs":[', b'],"memory":'  # the names between which all jobs stand
+BEGINS, ENDS = b'{"arrival":', b"}"
+NUMBER = re.compile(rb'"number":(\d+),')
+FRACTION = re.compile(rb"[.eE]")
+
+
+class StoredJob:
+    """Reads like the job, which is made when something is asked that its row does not answer by itself."""
+
+    __slots__ = ("_row", "_units", "_value", "_whole", "number")
+
+    def __init__(self, number: int, row: bytes, units: dict[str, UnitType]) -> None:
+        self.number = number
+        self._row = row
+        self._units = units
+        self._value: Value | None = None
+        self._whole: Job | None = None
+
+    @property
+    def arrival(self) -> float:
+        text = self._row[len(BEGINS) : self._row.index(b",")]
+        return float(text) if FRACTION.search(text) else int(text)
+
+    @property
+    def tenant(self) -> int:
+        return int(self._between(b',"tenant":', b","))
+
+    @property
+    def divisible(self) -> bool:
+        return b',"divisible":true,' in self._row
+
+    @property
+    def value(self) -> Value:
+        if self._value is None:
+            self._value = records.value_from(json.loads(self._between(b',"value":', b',"worker_types":')))
+        return self._value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of no job: a copy that is half made would ask itself for ever
+            raise AttributeError(name)
+        if self._whole is None:
+            self._whole = records.job_from(json.loads(self._row), self._units)
+        return getattr(self._whole, name)
+
+    def _between(self, before: bytes, behind: bytes) -> bytes:
+        """Of names that a row has once. Raises ValueError where it has them not at all."""
+        start = self._row.index(before) + len(before)
+        return self._row[start : self._row.index(behind, start)]
+
+
+def view_shown(stored: bytes) -> View:
+    """The view that was stored, for whoever looks at few of its jobs."""
+    document, jobs = document_and_jobs(stored)
+    return records.view_of(document, records.cluster_of(document["cluster"]), jobs)
+
+
+def document_and_jobs(stored: bytes) -> tuple[Document, Mapping[int, Job]]:
+    """What a stored view says beside its jobs, and these by number."""
+    head, _, tail = stored.partition(BEFORE)
+    middle, _, rest = tail.partition(BEHIND)
+    rows = middle.removeprefix(BEGINS).removesuffix(ENDS).split(ENDS + b"," + BEGINS) if middle else []
+    numbers = [int(number) for number in NUMBER.findall(middle)]
+    whole_rows = not middle or (middle.startswith(BEGINS) and middle.endswith(ENDS))
+    if not (rest and whole_rows and len(numbers) == len(rows)):
+        document = json.loads(stored)
+        return document, records.jobs_from(document["jobs"])
+    units: dict[str, UnitType] = {}
+    jobs = {number: StoredJob(number, BEGINS + row + ENDS, units) for number, row in zip(numbers, rows, strict=True)}
+    return json.loads(head + BEFORE + BEHIND + rest), cast(dict[int, Job], jobs)
