@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from scheduling.core.plain import Document, array_from, plain, plain_array, record
 from scheduling.core.types import (
@@ -37,7 +38,11 @@ from scheduling.core.value import KINDS
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
     """Canonical JSON: sorted names, no blanks, ASCII, floats in their shortest exact form."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _canonical(document).encode("ascii")
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(previous: str, *parts: bytes) -> str:
@@ -50,8 +55,11 @@ def digest(previous: str, *parts: bytes) -> str:
 
 
 def view_bytes(view: View) -> bytes:
-    """A view; of its jobs only those that its other fields name."""
-    return to_bytes(view_document(view) | {"cluster": cluster_document(view.cluster)})
+    """A view; of its jobs only those that its other fields name. A job that was written before is not written again."""
+    document = _beside_jobs(view) | {"cluster": cluster_document(view.cluster)}
+    texts = {name: _canonical(value) for name, value in document.items()}
+    texts["jobs"] = "[" + ",".join(map(_job_text, _jobs_named(view))) + "]"
+    return ("{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}").encode("ascii")
 
 
 def cluster_document(cluster: Cluster) -> Document:
@@ -64,9 +72,18 @@ def cluster_document(cluster: Cluster) -> Document:
 
 def view_document(view: View) -> Document:
     """A view without its cluster, which is the same in many of them."""
+    return _beside_jobs(view) | {"jobs": [_job(job) for job in _jobs_named(view)]}
+
+
+def _jobs_named(view: View) -> list[Job]:
+    """Jobs that wait, or that other fields of the view name, by number."""
     named = {job.number for job in view.waiting} | {b.job for b in (*view.active, *view.open_rents)} | set(view.floors)
     jobs = {number: view.jobs[number] for number in named if number in view.jobs}
     jobs |= {job.number: job for job in view.waiting}
+    return [jobs[number] for number in sorted(jobs)]
+
+
+def _beside_jobs(view: View) -> Document:
     document = {
         "slot": view.slot,
         "horizon": view.horizon,
@@ -74,7 +91,6 @@ def view_document(view: View) -> Document:
         "remaining": plain_array(view.remaining),
         "occupied": plain_array(view.occupied),
         "active": [_booking(booking) for booking in view.active],
-        "jobs": [_job(jobs[number]) for number in sorted(jobs)],
         "floors": [_floor(view.floors[number]) for number in sorted(view.floors)],
         "windows": [_window(window) for window in view.windows],
         "tail": plain_array(view.tail),
@@ -180,6 +196,17 @@ def plan_from(stored: bytes) -> Plan:
 
 def _reason(reason: Reason) -> Document:
     return {"code": reason.code, "numbers": plain(dict(reason.numbers))}
+
+
+_job_texts: WeakKeyDictionary[Job, str] = WeakKeyDictionary()  # a job is a value of its own, and never changes
+
+
+def _job_text(job: Job) -> str:
+    """A long queue is much the same from one interval to the next, and the jobs in it are the same values."""
+    text = _job_texts.get(job)
+    if text is None:
+        text = _job_texts[job] = _canonical(_job(job))
+    return text
 
 
 def _job(job: Job) -> Document:

@@ -27,6 +27,8 @@ class Recorded:
 
     def decide(self, view: View) -> Plan:
         stored = records.view_bytes(view)
+        cluster = records.cluster_document(view.cluster)
+        assert stored == records.to_bytes(records.view_document(view) | {"cluster": cluster})
         replayed = records.view_from(stored)
         assert records.view_bytes(replayed) == stored
         plan = self.policy.decide(view)
