@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from scheduling.core.posted.bounds import PriceBounds
-from scheduling.core.types import View
+from scheduling.core.types import Booking, View
 
 COUNTED = PriceBounds(1.0, {})  # every unit counts alike: the cheapest schedule is the one that takes the fewest
 
@@ -26,3 +28,27 @@ def home_view(view: View) -> View | None:
         windows=(),
         resale=(),
     )
+
+
+def on_its_servers(view: View) -> tuple[View, list[int]]:
+    """What `home_view` leaves, on those servers alone that have any of it, and which these are: a tenant has cells on
+    a few of thousands."""
+    cluster = view.cluster
+    servers = np.flatnonzero(cluster.capacity.any(axis=0))
+    smaller = replace(
+        cluster,
+        servers=tuple(cluster.servers[server] for server in servers.tolist()),
+        capacity=cluster.capacity[:, servers],
+        hosts_workers=cluster.hosts_workers[servers],
+        hosts_ps=cluster.hosts_ps[servers],
+        cells=None if cluster.cells is None else cluster.cells[:, :, servers],
+    )
+    own_idle = None if view.own_idle is None else view.own_idle[:, :, servers]
+    tail = None if view.tail is None else view.tail[:, servers]
+    occupied = view.occupied[:, :, servers]
+    return replace(view, cluster=smaller, occupied=occupied, tail=tail, own_idle=own_idle), servers.tolist()
+
+
+def on_whole_cluster(booking: Booking, servers: list[int]) -> Booking:
+    """A booking on some `servers`, as one on the cluster that has them."""
+    return replace(booking, allocation=tuple(replace(row, server=servers[row.server]) for row in booking.allocation))

@@ -12,9 +12,10 @@ from scheduling.core.policies.oasis.market import OasisMarket
 from scheduling.core.policies.oasis.quote import BestSchedule, best_schedule, soonest, unservable
 from scheduling.core.posted import menu
 from scheduling.core.posted.bounds import PriceBounds, read_bounds
-from scheduling.core.posted.home import COUNTED, home_view
+from scheduling.core.posted.home import COUNTED, home_view, on_its_servers, on_whole_cluster
 from scheduling.core.posted.tariff import Side, tariff
 from scheduling.core.scenario.fields import Section
+from scheduling.core.speed import most_servers
 from scheduling.core.types import REJECTED, Booking, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
 UNITS = ("worker_slots", "chunks")
@@ -71,13 +72,14 @@ class Oasis:
         own = home_view(view) if self.mode == menu.MARKET else None
         if own is None:
             return None
-        market = OasisMarket(own, COUNTED, COUNTED)
-        offers = [soonest(job, w, p, market, self.units, self.mode) for w, p in pairs]
+        own, servers = on_its_servers(own)
+        market, spread = OasisMarket(own, COUNTED, COUNTED), most_servers(job, view.cluster)
+        offers = [soonest(job, w, p, market, spread, self.units, self.mode) for w, p in pairs]
         schedules = [best for best in offers if best is not None]
         if not schedules:
             return None
         best = max(schedules, key=lambda best: best.choice.value)
-        return book(job, best, market, self.mode, best.choice.value)
+        return on_whole_cluster(book(job, best, market, self.mode, best.choice.value), servers)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Oasis:

@@ -86,7 +86,7 @@ def best_schedule(
 ) -> BestSchedule | Reason:
     """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
     more than `least`, which the job has without."""
-    question = ask(job, worker_type, ps_type, market, units, mode)
+    question = ask(job, worker_type, ps_type, market, most_servers(job, market.cluster), units, mode)
     if (reason := hopeless(question)) is not None:
         return reason
     slots, needed = paying_slots(question, market, least), shortest(question)
@@ -99,11 +99,11 @@ def best_schedule(
 
 
 def soonest(
-    job: Job, worker_type: int, ps_type: int, market: OasisMarket, units: str, mode: str
+    job: Job, worker_type: int, ps_type: int, market: OasisMarket, servers: int, units: str, mode: str
 ) -> BestSchedule | None:
     """The schedule that ends first, of those the one with the fewest units: what is best where all of it is free. None
-    where there is no schedule of positive value."""
-    question = ask(job, worker_type, ps_type, market, units, mode)
+    where there is no schedule of positive value. `servers`: as many as the job's workers may be taken to be on."""
+    question = ask(job, worker_type, ps_type, market, servers, units, mode)
     if hopeless(question) is not None:
         return None
     slots = int(np.flatnonzero(question.values > 0)[-1]) + 1
@@ -118,10 +118,12 @@ def soonest(
     return None
 
 
-def ask(job: Job, worker_type: int, ps_type: int, market: OasisMarket, units: str, mode: str) -> OasisQuestion:
+def ask(
+    job: Job, worker_type: int, ps_type: int, market: OasisMarket, servers: int, units: str, mode: str
+) -> OasisQuestion:
     """The question in numbers."""
     worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
-    per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds, most_servers(job, market.cluster))
+    per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds, servers)
     work, gang = gangs(job, per_chunk, units, job.max_workers)
     counts = ps_counts(job.max_workers, worker, ps)
     if job.max_ps is not None:
