@@ -27,8 +27,8 @@ from scheduling.jobs.submission import (
     spec_checked,
     submission_before,
 )
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of
-from scheduling.models import Described, JobDescription, Lane, Pool
+from scheduling.market.view import SpecRead, arrival_of
+from scheduling.models import PROGRAM, Described, JobDescription, Lane, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from scheduling.core.estimates.live import CONVERGED, EXHAUSTED, FITTED
 from scheduling.core.scenario import BadScenario
-from scheduling.market.view import UNTIL, target_of
-from scheduling.models import JobReport, TrainingJob
+from scheduling.market.view import target_of
+from scheduling.models import UNTIL, JobReport, TrainingJob
 
 LOOKED_AT = 100  # of the tenant's last jobs that ended so
 MOST_POINTS = 200  # of a curve

@@ -32,7 +32,6 @@ from scheduling.market.decide import (
 )
 from scheduling.market.reads import jobs_named
 from scheduling.market.view import (
-    PROGRAM,
     NewSpecReader,
     PoolResource,
     SpecRead,
@@ -41,7 +40,18 @@ from scheduling.market.view import (
     pool_resources,
     target_check,
 )
-from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.models import (
+    HELD,
+    PROGRAM,
+    Award,
+    JobArray,
+    JobDescription,
+    JobState,
+    Lane,
+    LaneClock,
+    Pool,
+    TrainingJob,
+)
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
 from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named, waited_in_order

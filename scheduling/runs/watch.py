@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scheduling.market.view import PROGRAM
-from scheduling.models import ALIVE, Award, Lane, LaneClock, Pool, Run, RunState
+from scheduling.models import ALIVE, PROGRAM, Award, Lane, LaneClock, Pool, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.engines import patience_of
 from scheduling.runs.failures import award_fail

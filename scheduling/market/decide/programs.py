@@ -9,7 +9,7 @@ from typing import Any
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
 from scheduling.engines.programs import PROGRAMS, RegisteredProgram
-from scheduling.market.view.specs import PROGRAM
+from scheduling.models import PROGRAM
 from scheduling.programs.catalogue import LIVE, PARAMETER_SERVER, values_of
 from scheduling.programs.fields import nearest
 from scheduling.programs.parameters import Value

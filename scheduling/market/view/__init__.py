@@ -16,11 +16,17 @@ from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
-from scheduling.market.view.policy import fixed_settings, gives_floors, parts_worth_nothing, unusable, unusable_instant
+from scheduling.market.view.policy import (
+    fixed_settings,
+    gives_floors,
+    parts_worth_nothing,
+    policy_built,
+    unusable,
+    unusable_instant,
+)
 from scheduling.market.view.rents import jobs_undone
 from scheduling.market.view.reports import with_reports
 from scheduling.market.view.specs import (
-    PROGRAM,
     NewSpecReader,
     PoolResource,
     SpecRead,
@@ -29,22 +35,8 @@ from scheduling.market.view.specs import (
     pool_resources,
     steps_of,
 )
-from scheduling.market.view.targets import (
-    LEAST_THRESHOLD,
-    MOST_THRESHOLD,
-    PATIENCE,
-    THRESHOLD,
-    UNTIL,
-    target_check,
-    target_of,
-)
-from scheduling.market.view.weights import (
-    is_learned,
-    policy_built,
-    promotion_by,
-    settings_in_use,
-    weights_stored,
-)
+from scheduling.market.view.targets import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD, target_check, target_of
+from scheduling.market.view.weights import is_learned, promotion_by, settings_in_use, weights_stored
 
 __all__ = [
     "DEMANDS",
@@ -54,9 +46,7 @@ __all__ = [
     "ONES",
     "OPERATOR_ID",
     "PATIENCE",
-    "PROGRAM",
     "THRESHOLD",
-    "UNTIL",
     "AmountSteps",
     "JobReader",
     "NewSpecReader",

@@ -23,9 +23,9 @@ from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
 from scheduling.market.view.policy import parts_worth_nothing
 from scheduling.market.view.rents import rents_open, undone
 from scheduling.market.view.slots import SlotsSoFar, remaining, slots_so_far
-from scheduling.market.view.specs import PROGRAM
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
+    PROGRAM,
     Award,
     AwardState,
     JobState,

@@ -20,8 +20,7 @@ from django.db.models import Count, F, Q, Sum
 from scheduling.core.types import Job
 from scheduling.engines.programs import PROGRAMS
 from scheduling.market.view.slots import epochs_reported, share_reported
-from scheduling.market.view.specs import PROGRAM
-from scheduling.models import Award, AwardState, RentState, Run, RunState, TrainingJob
+from scheduling.models import PROGRAM, Award, AwardState, RentState, Run, RunState, TrainingJob
 
 DIVISIBLE = "divisible"  # of a specification: the job rents in pieces
 

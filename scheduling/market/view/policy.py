@@ -12,8 +12,8 @@ from scheduling.core.policies.astraea.settings import NOTHING, SEARCHED
 from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
-from scheduling.core.types import Cluster
-from scheduling.market.view.weights import policy_built, settings_in_use
+from scheduling.core.types import Cluster, Policy
+from scheduling.market.view.weights import settings_in_use, with_stored_weights
 from scheduling.models import Pool
 
 # Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
@@ -53,6 +53,12 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
     if fixed["name"] == "astraea" and fixed["mode"] == "guarantee" and not written:
         fixed["trailing"] = dict(TRAILING)
     return fixed
+
+
+def policy_built(settings: Mapping[str, Any], cluster: Cluster) -> Policy:
+    """The policy of a lane: weights that its settings name are those that are stored. No jobs are named, for no setting
+    may depend on those of the day. Raises `BadScenario`."""
+    return policies.build(with_stored_weights(settings), cluster, ())
 
 
 def gives_floors(pool: Pool) -> bool:

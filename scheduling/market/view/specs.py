@@ -13,11 +13,8 @@ from django.db import connection
 from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, Tenant
 from scheduling.market.view.demands import AmountSteps, demands_check, members_check
-from scheduling.market.view.targets import UNTIL
-from scheduling.models import Pool, ResourceKind, TrainingJob
+from scheduling.models import PROGRAM, UNTIL, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of
-
-PROGRAM = "program"  # of a specification: what really runs. The core knows jobs, not what they are made of.
 
 
 def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
