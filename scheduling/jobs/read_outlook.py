@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scheduling.core.estimates.live import CONVERGED, EXHAUSTED, FITTED
 from scheduling.core.scenario import BadScenario
-from scheduling.market.view import target_of
+from scheduling.market.elastic import target_of
 from scheduling.models import UNTIL, JobReport, TrainingJob
 
 LOOKED_AT = 100  # of the tenant's last jobs that ended so

@@ -30,16 +30,9 @@ from scheduling.market.decide import (
     program_pinned,
     submission_event,
 )
+from scheduling.market.elastic import target_check
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import (
-    NewSpecReader,
-    PoolResource,
-    SpecRead,
-    arrival_of,
-    gives_floors,
-    pool_resources,
-    target_check,
-)
+from scheduling.market.view import NewSpecReader, PoolResource, SpecRead, arrival_of, gives_floors, pool_resources
 from scheduling.models import (
     HELD,
     PROGRAM,

@@ -16,7 +16,7 @@ from scheduling.cluster import may_change_cluster, pool_lock
 from scheduling.feed import EventKind, event, events_append
 from scheduling.learner.read_learner import LearnerSettings, digest_in_use, settings_of
 from scheduling.market.calendar import lane_lock
-from scheduling.market.view import is_learned
+from scheduling.market.elastic import is_learned
 from scheduling.models import (
     CandidateState,
     Lane,

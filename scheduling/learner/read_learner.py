@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count
 
 from scheduling.core.policies.dl2.files import Network, decode, shipped
-from scheduling.market.view import is_learned, promotion_by, settings_in_use, weights_stored
+from scheduling.market.elastic import is_learned, promotion_by, settings_in_use, weights_stored
 from scheduling.models import (
     CandidateState,
     Lane,

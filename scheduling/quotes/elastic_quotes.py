@@ -14,7 +14,8 @@ import numpy as np
 from scheduling.core.speed import elastic_rate, parameter_servers
 from scheduling.core.types import Job, Plan, Reason, View
 from scheduling.market.decide import batch_policy
-from scheduling.market.view import JobReader, batch_view, with_reports, within_engine
+from scheduling.market.elastic import with_reports
+from scheduling.market.view import JobReader, batch_view, within_engine
 from scheduling.models import PROGRAM, Lane, LaneClock, TrainingJob
 from scheduling.quotes.desks import SUPPOSED, QuotedTerms, supposed, terms_of
 from tenants.ledger.amounts import micro

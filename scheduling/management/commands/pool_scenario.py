@@ -14,10 +14,10 @@ from scheduling.core.scenario import BadScenario, read, to_json, write
 from scheduling.lab.files import save
 from scheduling.lab.reports import scenario_line
 from scheduling.management.base import FileCommand
-from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.elastic.read_prices import in_credits, use_prices
+from scheduling.market.elastic.read_weights import weights_stored
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import arrival_of
-from scheduling.market.view.weights import weights_stored
 from scheduling.models import Pool
 from tenants.scoping import scope_disabled
 

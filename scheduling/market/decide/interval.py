@@ -20,15 +20,15 @@ from scheduling.market.calendar.rows import batch_reserve, prices_post, ticks_wr
 from scheduling.market.decide import plans
 from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
 from scheduling.market.decide.chain import START, base_for, heads_beside, interval_new, policy_bytes
-from scheduling.market.decide.elastic import elastic_events, jobs_pause, smaller_write, taken_over_events, use_ticks
-from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.elastic.boundary import elastic_events, jobs_pause, smaller_write, taken_over_events, use_ticks
+from scheduling.market.elastic.read_prices import in_credits, use_prices
+from scheduling.market.elastic.read_reports import with_reports
 from scheduling.market.reads.stored_intervals import Contents
 from scheduling.market.settle.rents import rents_close
 from scheduling.market.settle.slots import awards_start
 from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, states_decided
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.policy import batch_settings, policy_built
-from scheduling.market.view.reports import with_reports
 from scheduling.market.view.windows import windows_bytes
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from tenants.ledger.postings import InsufficientFunds

@@ -25,7 +25,6 @@ from scheduling.market.view.policy import (
     unusable_instant,
 )
 from scheduling.market.view.rents import jobs_undone
-from scheduling.market.view.reports import with_reports
 from scheduling.market.view.specs import (
     NewSpecReader,
     PoolResource,
@@ -35,18 +34,12 @@ from scheduling.market.view.specs import (
     pool_resources,
     steps_of,
 )
-from scheduling.market.view.targets import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD, target_check, target_of
-from scheduling.market.view.weights import is_learned, promotion_by, settings_in_use, weights_stored
 
 __all__ = [
     "DEMANDS",
-    "LEAST_THRESHOLD",
     "MOST_MEMBERS",
-    "MOST_THRESHOLD",
     "ONES",
     "OPERATOR_ID",
-    "PATIENCE",
-    "THRESHOLD",
     "AmountSteps",
     "JobReader",
     "NewSpecReader",
@@ -62,7 +55,6 @@ __all__ = [
     "gives_floors",
     "glance",
     "is_divisible",
-    "is_learned",
     "jobs_undone",
     "member_too_little",
     "parts_worth_nothing",
@@ -70,16 +62,10 @@ __all__ = [
     "pool_frame",
     "pool_resources",
     "pool_scenario",
-    "promotion_by",
-    "settings_in_use",
     "shown",
     "steps_flaw",
     "steps_of",
-    "target_check",
-    "target_of",
     "unusable",
     "unusable_instant",
-    "weights_stored",
-    "with_reports",
     "within_engine",
 ]

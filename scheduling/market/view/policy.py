@@ -13,7 +13,7 @@ from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster, Policy
-from scheduling.market.view.weights import settings_in_use, with_stored_weights
+from scheduling.market.elastic.read_weights import settings_in_use, with_stored_weights
 from scheduling.models import Pool
 
 # Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from scheduling.market.prices import use_prices_of
-from scheduling.market.view import is_learned, steps_of
+from scheduling.market.elastic import is_learned, use_prices_of
+from scheduling.market.view import steps_of
 from scheduling.models import Pool
 from scheduling.operator.engine_servers import servers_return_set
 from scheduling.operator.holds import pool_drain, pool_hold, pool_resume

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduling.market.view import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD
+from scheduling.market.elastic import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD
 from scheduling.models import UNTIL
 
 PER_CENT = 100.0

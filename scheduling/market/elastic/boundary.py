@@ -10,8 +10,8 @@ import numpy as np
 
 from scheduling.core.types import Booking, Plan, Reason, View
 from scheduling.feed import EventKind, event, events_append, job_subject
-from scheduling.market.prices.read_of_use import in_credits, use_prices
-from scheduling.market.view.slots import SlotsSoFar
+from scheduling.market.elastic.read_prices import in_credits, use_prices
+from scheduling.market.elastic.read_slots import SlotsSoFar
 from scheduling.models import Award, Event, JobState, Lane, Pool, TrainingJob
 
 Place = tuple[int, int]  # resource, slot
