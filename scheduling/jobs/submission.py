@@ -327,7 +327,7 @@ def spec_checked(
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
         read = intake.reader.read(spec, arrival=arrival, lane=lane)
-        sells_pieces = not pool.is_elastic and gives_floors(pool)
+        sells_pieces = gives_floors(pool)
         if read.job.divisible and not sells_pieces:
             raise BadScenario(DIVISIBLE, f"{pool.name} sells whole jobs only")
         target_check(spec, read.job, elastic=pool.is_elastic, has_program=PROGRAM in spec)

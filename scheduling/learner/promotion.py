@@ -58,7 +58,7 @@ def learner_set(*, pool: Pool, settings: LearnerSettings, by: Access, reason: st
 
 
 def _flaw(pool: Pool, settings: LearnerSettings) -> Refused | None:
-    if not (pool.is_elastic and is_learned(pool)):
+    if not is_learned(pool):
         return NOT_LEARNED
     limits = (
         ("every_seconds", settings.every_seconds, EVERY),
@@ -87,7 +87,7 @@ def weights_take(
     saw it. Those that are in place already are left as they are."""
     if refusal := may_change_cluster(by, reason):
         return refusal
-    if not (pool.is_elastic and is_learned(pool)):
+    if not is_learned(pool):
         return NOT_LEARNED
     # 1. Gather, under the locks of a boundary.
     pool_lock(pool)

@@ -160,7 +160,7 @@ def learner_state(pool: Pool, at: datetime) -> LearnerState:
     named = promotion.weights.name if promotion is not None and promotion.weights is not None else ""
     return LearnerState(
         pool=pool.slug,
-        learned=pool.is_elastic and is_learned(pool),
+        learned=is_learned(pool),
         settings=settings_of(learner),
         slot=slot,
         weights=named,

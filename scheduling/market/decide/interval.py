@@ -21,7 +21,6 @@ from scheduling.market.decide import plans
 from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
 from scheduling.market.decide.chain import START, base_for, heads_beside, interval_new, policy_bytes
 from scheduling.market.elastic.boundary import elastic_events, jobs_pause, smaller_write, taken_over_events, use_ticks
-from scheduling.market.elastic.read_prices import in_credits, use_prices
 from scheduling.market.elastic.read_reports import with_reports
 from scheduling.market.reads.stored_intervals import Contents
 from scheduling.market.settle.rents import rents_close
@@ -177,9 +176,7 @@ def _lock_funds(pool: Pool) -> None:
 
 def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
     """The policy of the pool's batch lane at a boundary; only prices of use and weights depend on which."""
-    prices = in_credits(use_prices(frame.pool, slot)) if frame.pool.is_elastic else None
-    settings = batch_settings(frame.pool, frame.cluster.resources, prices, slot)
-    return policy_built(settings, frame.batch_cluster)
+    return policy_built(batch_settings(frame.pool, frame.cluster.resources, slot), frame.batch_cluster)
 
 
 def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -> int:

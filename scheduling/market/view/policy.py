@@ -13,6 +13,7 @@ from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster, Policy
+from scheduling.market.elastic.read_prices import in_credits, use_prices
 from scheduling.market.elastic.read_weights import settings_in_use, with_stored_weights
 from scheduling.models import Pool
 
@@ -26,14 +27,13 @@ INSTANT = ("oasis", "pdors")
 Settings = dict[str, Any]
 
 
-def batch_settings(
-    pool: Pool, resources: Sequence[str], prices: Mapping[str, float] | None = None, slot: int | None = None
-) -> Settings:
+def batch_settings(pool: Pool, resources: Sequence[str], slot: int | None = None) -> Settings:
     """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. Where the pool is
-    elastic: `prices` of use, in credits, and with the weights that hold in the `slot` (None: as the pool was made)."""
+    elastic: with the weights and prices of use that hold in the `slot` (None: as the pool was made, and for free)."""
     if pool.is_elastic:
         inner = dict(pool.batch_policy) if slot is None else settings_in_use(pool, slot)
-        return {"name": "elastic", "policy": inner, "prices": dict(prices or {})}
+        prices = {} if slot is None else in_credits(use_prices(pool, slot))
+        return {"name": "elastic", "policy": inner, "prices": prices}
     fill = _CONSTANTS.get(pool.batch_policy["name"])
     return dict(pool.batch_policy) if fill is None else fill(pool, resources)
 

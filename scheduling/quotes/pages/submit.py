@@ -427,7 +427,7 @@ def _page(
         "told": told_card,
         "note": note,
         "tabs": TABS,
-        "sells_pieces": not pool.is_elastic and gives_floors(pool),
+        "sells_pieces": gives_floors(pool),
         "next_slot_at": pool.slot_start(pool.slot_at(timezone.now()) + 1),
         "presets": presets(pool, form.kinds),
         "programs": program_choices(form),
