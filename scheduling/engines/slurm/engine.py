@@ -201,7 +201,7 @@ class SlurmEngine:
         """One question to Slurm for all, at most every two seconds; then what each launcher wrote."""
         self._list()
         self._copy_plans()
-        known = {handle.key for handle in handles} | set(self._sent_keys())
+        known = {handle.key for handle in handles} | {name.split(":")[1] for name in self._sent}
         if self._known is not None and self.listing.good:
             self._end_strangers(self._known | known)
         due = []
@@ -479,9 +479,6 @@ class SlurmEngine:
         end_at = float(plan["end_at"])
         return end_at if phase is plan["phases"][-1] else min(end_at, float(phase["end"]))
 
-    def _sent_keys(self) -> Iterator[str]:
-        return (name.split(":")[1] for name in self._sent)
-
     def _give_up(self, key: str, fault: Fault) -> None:
         """Whole or not at all: parts that Slurm has taken already see the order, and are taken back."""
         plan = self._plans[key]
@@ -611,10 +608,10 @@ class SlurmEngine:
         return [phase for phase in phases if phase["at"] - self.timings.lead <= self.clock()] or phases[:1]
 
     def _end_of(
-        self, plan: Mapping[str, Any], phase: Phase, found: Mapping[str, dict[str, Any] | None], now: float
+        self, plan: Mapping[str, Any], phase: Phase, records: Mapping[str, dict[str, Any] | None], now: float
     ) -> tuple[str, str, float] | None:
         """How this generation ended the gang, why and when. None: it did not."""
-        over = {server: record for server, record in found.items() if record and record["state"] == ENDED}
+        over = {server: record for server, record in records.items() if record and record["state"] == ENDED}
         first = over.get(_first(phase))
         asked_at = self._end(plan, phase) - ((plan.get("own") or {}).get("grace_seconds", 0.0))
         early = first is not None and first["ended_at"] < asked_at - LAST_WORD_SECONDS  # by itself
@@ -625,10 +622,10 @@ class SlurmEngine:
             late = time.monotonic() - seen.moved > LAST_WORD_SECONDS
             if first is None and record["end"] in (LOST, FAILED) and late:
                 return record["end"], f"{server}: {record['detail']}", record["ended_at"]
-        for server in sorted(found.keys() - over.keys()):
-            if end := self._missing(plan, phase, server, found[server], now):
+        for server in sorted(records.keys() - over.keys()):
+            if end := self._missing(plan, phase, server, records[server], now):
                 return end
-        if plan["stop"] and not any(found.values()) and not self._lives(plan, phase) and self.listing.good:
+        if plan["stop"] and not any(records.values()) and not self._lives(plan, phase) and self.listing.good:
             return (PAUSED if plan["stop"] == PAUSED else STOPPED), "it was taken back before it began", now
         return None
 
@@ -697,9 +694,9 @@ class SlurmEngine:
         self._over_at.setdefault(key, time.monotonic())
         return status
 
-    def _forget(self, asked: set[str]) -> None:
+    def _forget(self, keys_asked: set[str]) -> None:
         """Gangs that ended and that nobody asks about any more; should anything of them live, it is a stranger."""
-        old = {key for key, at in self._over_at.items() if time.monotonic() - at > FORGET_SECONDS} - asked
+        old = {key for key, at in self._over_at.items() if time.monotonic() - at > FORGET_SECONDS} - keys_asked
         for key in old:
             self._over.pop(key)
             self._over_at.pop(key)

@@ -40,13 +40,9 @@ class Published:
     @property
     def my_sold(self) -> FloatArray:
         """Every sale is split by what each owner offered in the slot (revenue is shared the same way)."""
-        part: FloatArray = self.sold * _ratio(self.mine, self.offered)
+        ratio: FloatArray = self.mine / self.offered.clip(min=1e-12)
+        part: FloatArray = self.sold * ratio
         return part
-
-
-def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    ratio: FloatArray = part / whole.clip(min=1e-12)
-    return ratio
 
 
 def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], WindowSpan]:

@@ -118,11 +118,11 @@ def _astraea(pool: Pool, resources: Sequence[str]) -> Settings:
 _CONSTANTS: Mapping[str, Callable[[Pool, Sequence[str]], Settings]] = {"astraea": _astraea}
 
 
-def _by_resource(given: Any, constant: float, resources: Sequence[str]) -> Any:
+def _by_resource(setting: Any, constant: float, resources: Sequence[str]) -> Any:
     """One amount for each resource; what is neither left out nor an object stays for the policy to judge."""
-    if given is not None and not isinstance(given, Mapping):
-        return given
-    return {**dict.fromkeys(resources, constant), **(given or {})}
+    if setting is not None and not isinstance(setting, Mapping):
+        return setting
+    return {**dict.fromkeys(resources, constant), **(setting or {})}
 
 
 def _empty(resources: Sequence[str]) -> Cluster:

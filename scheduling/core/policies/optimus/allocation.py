@@ -65,14 +65,14 @@ def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArra
 class _Greedy:
     """The state of an allocation. `more` is what a job has beyond its least, `left` what nobody has."""
 
-    def __init__(self, asked: JobDemands, free: FloatArray) -> None:
-        self.asked = asked
+    def __init__(self, jobs: JobDemands, free: FloatArray) -> None:
+        self.asked = jobs
         self.left = free + ROUNDING * np.maximum(1.0, free)
-        self.more = np.zeros_like(asked.least)
-        self.served = np.zeros(len(asked.least), dtype=np.bool_)
-        self.grows: BoolArray = np.ones(asked.least.shape, dtype=np.bool_)  # kinds of which a job may get more
+        self.more = np.zeros_like(jobs.least)
+        self.served = np.zeros(len(jobs.least), dtype=np.bool_)
+        self.grows: BoolArray = np.ones(jobs.least.shape, dtype=np.bool_)  # kinds of which a job may get more
         self.limited = False  # whether there is a kind that a job gets no more of
-        self.gains = (_gains(asked, PS), _gains(asked, WORKER))
+        self.gains = (_gains(jobs, PS), _gains(jobs, WORKER))
 
     def first_round(self) -> None:
         """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
