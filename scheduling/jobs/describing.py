@@ -242,11 +242,11 @@ def understand(
     arrival = max(at, begin or at)
     answer = _worth(wording, at, arrival, head.deadline)
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
-        kept = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
-        if isinstance(kept, FieldRefusal):
-            faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {kept.sentence}"))
+        by_deadline = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
+        if isinstance(by_deadline, FieldRefusal):
+            faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {by_deadline.sentence}"))
         else:
-            answer = kept
+            answer = by_deadline
     faults += _faults(answer)
     if faults or head.run is None or not isinstance(answer, Worth):
         return tuple(faults)

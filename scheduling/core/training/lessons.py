@@ -70,12 +70,12 @@ def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[
         waiting = tuple(each.track.job for each in open_jobs)
         remaining = np.array([each.remaining for each in open_jobs])
         view = View(slot, scenario.slots, scenario.cluster, waiting, remaining, taken[:, slot : slot + 1])
-        given: dict[int, tuple[int, int]] = {}
+        sizes: dict[int, tuple[int, int]] = {}
         for each in open_jobs:
             if units := _units(each, slot):
-                given[each.track.job.number] = units
+                sizes[each.track.job.number] = units
         ages = {each.track.job.number: each.ran for each in open_jobs}
-        yield from _slot(view, given, ages, shape)
+        yield from _slot(view, sizes, ages, shape)
         for each in open_jobs:
             done = sum(b.work / (b.end - b.start) for b in each.track.bookings if b.start <= slot < b.end)
             each.remaining -= done

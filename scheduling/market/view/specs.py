@@ -97,8 +97,8 @@ def pool_resources(pool: Pool, tenant_id: int) -> list[PoolResource]:
     """What every submission asks for, in one statement; in the order of rows."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT kind.id, kind.name, kind.least, kind.step, said.budget FROM scheduling_resourcekind kind"
-            "  LEFT JOIN scheduling_tenantpolicy said ON said.pool_id = kind.pool_id AND said.tenant_id = %s"
+            "SELECT kind.id, kind.name, kind.least, kind.step, sharing.budget FROM scheduling_resourcekind kind"
+            "  LEFT JOIN scheduling_tenantpolicy sharing ON sharing.pool_id = kind.pool_id AND sharing.tenant_id = %s"
             " WHERE kind.pool_id = %s ORDER BY kind.id",
             [tenant_id, pool.pk],
         )
