@@ -44,14 +44,15 @@ def span_read(pool: Pool, query: Mapping[str, Any], *, usual: SlotSpan, most: in
         end = first + length if "from_slot" in query else usual.end
     first = max(first, 0)
     if not first < end <= first + most:
-        raise _invalid("to_slot", f"Must be 1 to {most} slots after from_slot.")
+        raise invalid_parameter("to_slot", f"Must be 1 to {most} slots after from_slot.")
     try:
         pool.slot_start(end)
     except OverflowError:
-        raise _invalid("to_slot", "The calendar ends before that slot.") from None
+        raise invalid_parameter("to_slot", "The calendar ends before that slot.") from None
     return SlotSpan(first, end)
 
 
-def _invalid(field: str, sentence: str) -> ProblemRaised:
+def invalid_parameter(field: str, sentence: str) -> ProblemRaised:
+    """Of the address: 400 with the field and a sentence."""
     errors = [FieldError(field, "invalid_parameter", sentence)]
     return ProblemRaised(Problem(400, "invalid_request", f"{field}: {sentence}", errors=errors))
