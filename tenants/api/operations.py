@@ -116,14 +116,14 @@ def operation(
     return decorate
 
 
-def _parameters(one: Operation, is_post: bool) -> list[OpenApiParameter]:
-    listed = [_parameter(each) for each in one.filters]
-    if one.listing:
+def _parameters(entry: Operation, is_post: bool) -> list[OpenApiParameter]:
+    listed = [_parameter(each) for each in entry.filters]
+    if entry.listing:
         listed += [
             OpenApiParameter("cursor", str, description="Where the page begins: taken from `next` or `previous`."),
             OpenApiParameter("format", {"type": "string", "enum": ["json", "csv"]}, description="As `Accept` says."),
         ]
-    if one.listing and (orderings := list(one.listing.orderings)):
+    if entry.listing and (orderings := list(entry.listing.orderings)):
         orders = {"type": "string", "enum": orderings, "default": orderings[0]}
         listed.append(OpenApiParameter("ordering", orders, description="The order; with a minus, falling."))
     if is_post:
@@ -142,26 +142,26 @@ def _parameter(filter_: Filter) -> OpenApiParameter:
 
 
 def _responses(
-    one: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], changes: bool
+    entry: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], changes: bool
 ) -> dict[Any, Any]:
     responses: dict[Any, Any] = {status: answer}
-    if one.listing:
+    if entry.listing:
         responses = {
-            (200, "application/json"): _page_of(one.listing.row),
+            (200, "application/json"): _page_of(entry.listing.row),
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "The whole filtered list."),
         }
-    if one.stream:
+    if entry.stream:
         responses = {(200, EVENT_STREAM): OpenApiResponse(OpenApiTypes.STR, "Server-sent events.")}
-    if one.file:
-        responses = {(200, one.file): OpenApiResponse(OpenApiTypes.BINARY, "The file.")}
+    if entry.file:
+        responses = {(200, entry.file): OpenApiResponse(OpenApiTypes.BINARY, "The file.")}
     statuses = {status_of(code) for code in refusals}
     statuses |= {400, 401, 403, 404, 406, 429, 503} | ({409, 413, 415} if changes else set())
-    if one.costly:
+    if entry.costly:
         refusals = (*refusals, "too_many_at_once")
     codes_by_status = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
         codes = [*codes_by_status[number], *_COMMON.get(number, ())]
-        title = _TITLES[number].format(most_values=one.most_values)
+        title = _TITLES[number].format(most_values=entry.most_values)
         description = f"{title} Codes: {', '.join(f'`{code}`' for code in codes)}."
         responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, description)
     return responses

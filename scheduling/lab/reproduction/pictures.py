@@ -28,7 +28,7 @@ def pictures_of(repeated: Repeated) -> dict[str, bytes]:
         columns = [repeated.column(line, 0) for line in range(len(figure.lines))]
         return pictures(heading, columns, figure.measures, _title)
     across, down = _panels(repeated)
-    return drawn(lambda picture: _curves(picture, repeated, heading), *(4.4 * across + 0.4, 3.4 * down + 1.0))
+    return drawn(lambda picture: _curves(picture, repeated, heading), 4.4 * across + 0.4, 3.4 * down + 1.0)
 
 
 def _title(measure: str) -> str:
