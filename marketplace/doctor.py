@@ -160,15 +160,11 @@ def _clock_of_database() -> float:
 
 
 def _clock_of_broker() -> float:
-    with _broker() as broker:
+    with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
         before = timezone.now()
         seconds, micro_seconds = broker.time()
         middle = before + (timezone.now() - before) / 2
     return seconds + micro_seconds / 1_000_000 - middle.timestamp()
-
-
-def _broker() -> Redis:
-    return Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
 
 
 def _queue(at: datetime) -> Iterator[Judged]:

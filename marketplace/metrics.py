@@ -52,8 +52,8 @@ class Metrics(StaffView):
 def metrics_text(at: datetime) -> str:
     """At most `KEPT_SECONDS` old; made anew each time while Redis does not answer."""
     try:
-        if (kept := cache.get("metrics")) is not None:
-            return str(kept)
+        if (page := cache.get("metrics")) is not None:
+            return str(page)
     except RedisError:
         log.warning("metrics are not kept: Redis does not answer")
         return written(gauges(at), engine_figures()) + measured()
@@ -62,10 +62,10 @@ def metrics_text(at: datetime) -> str:
     return text
 
 
-def written(found: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
+def written(figures: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
     """In the text format of Prometheus, 0.0.4. Figures of one name stand together. `texts`: what engines counted."""
     registry = CollectorRegistry()
-    registry.register(_Figures(found))
+    registry.register(_Figures(figures))
     registry.register(_Counted(texts))
     return generate_latest(registry).decode()
 

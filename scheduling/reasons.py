@@ -161,7 +161,8 @@ def jobs_named(waited: Iterable[Waited]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _clock(pool: Pool, slot: int) -> str:
+def slot_clock(pool: Pool, slot: int) -> str:
+    """When the slot begins, by the reader's clock."""
     return f"{timezone.localtime(pool.slot_start(int(slot))):%H:%M:%S}"
 
 
@@ -180,7 +181,7 @@ def _least(numbers: Numbers) -> str:
 
 
 def _waiting(pool: Pool, numbers: Numbers) -> str:
-    sentence = f"Waits for the interval that closes at {_clock(pool, numbers.get('slot', numbers['closes_at']))}."
+    sentence = f"Waits for the interval that closes at {slot_clock(pool, numbers.get('slot', numbers['closes_at']))}."
     if not (instant := numbers.get("instant")):
         return sentence
     return f"{sentence} The instant lane did not take it: {_not_at_once(instant)}."
@@ -286,7 +287,7 @@ def _engine_error(pool: Pool, numbers: Numbers) -> str:
     sentence = "The platform could not run it. What was not delivered is refunded, and it waits again."
     if "next_slot" not in numbers:
         return sentence
-    sentence = f"{sentence} It is tried again from {_clock(pool, numbers['next_slot'])} on"
+    sentence = f"{sentence} It is tried again from {slot_clock(pool, numbers['next_slot'])} on"
     if "losses" not in numbers:
         return f"{sentence}: before that nobody can say whether it still runs."
     return f"{sentence}, after {numbers['losses']} failure{'s' * (numbers['losses'] != 1)}."
@@ -365,7 +366,7 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     WAITING_AT_HOME = (
         "waiting_at_home", Ends.WAITS, "better off later at home",
-        lambda pool, n: f"Renting is not worth it; it starts on your own cells at {_clock(pool, n['start'])}.",
+        lambda pool, n: f"Renting is not worth it; it starts on your own cells at {slot_clock(pool, n['start'])}.",
         "", "start", "value",
     )  # fmt: skip
     BOUGHT_TOGETHER = (

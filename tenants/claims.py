@@ -105,8 +105,8 @@ def _found(value: Any, parts: Sequence[str]) -> Iterator[Any]:
                 return
 
 
-def _texts(found: Iterable[Any]) -> Iterator[str]:
-    for value in found:
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, bool):
                 yield "true" if each else "false"

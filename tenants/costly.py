@@ -48,14 +48,10 @@ def costly_place(party: str, *, at: float, name: Callable[[], object] = uuid.uui
         yield taken
     finally:
         if taken:
-            _give_back(key, member)
-
-
-def _give_back(key: str, member: str) -> None:
-    try:
-        counters().zrem(key, member)
-    except RedisError:
-        log.warning("a place of a costly call is not given back: Redis does not answer. It ends by itself")
+            try:
+                counters().zrem(key, member)
+            except RedisError:
+                log.warning("a place of a costly call is not given back: Redis does not answer. It ends by itself")
 
 
 @cache

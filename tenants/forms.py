@@ -91,6 +91,12 @@ class ReasonForm(forms.Form):
     )
 
 
+def reason_in(data: Mapping[str, Any]) -> str:
+    """The reason that somebody wrote; none where it is too long."""
+    form = ReasonForm(data)
+    return form.cleaned_data["reason"] if form.is_valid() else ""
+
+
 class RoleForm(ReasonForm):
     role = forms.ChoiceField(choices=ROLE_CHOICES)
 

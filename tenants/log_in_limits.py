@@ -96,7 +96,7 @@ def now() -> float:
 
 
 def _counted(
-    counters_of: Callable[[HttpRequest, Who], Sequence[TryCounter]], request: HttpRequest, who: Who, told: str
+    counters_of: Callable[[HttpRequest, Who], Sequence[TryCounter]], request: HttpRequest, who: Who, sentence: str
 ) -> Sequence[TryCounter]:
     try:
         counters = counters_of(request, who)
@@ -104,7 +104,7 @@ def _counted(
     except CannotCount:
         raise ValidationError(NOT_COUNTED, code="not_counted") from None
     if wait:
-        raise ValidationError(told.format(_words(wait)), code="too_many_tries")
+        raise ValidationError(sentence.format(_words(wait)), code="too_many_tries")
     return counters
 
 

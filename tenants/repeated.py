@@ -64,5 +64,5 @@ def _part(name: str | None, constant: Any) -> Callable[[dict[str, Any]], Any]:
     if name is None:
         return lambda _: constant
     if isinstance(constant, int) and type(constant) is not int:
-        return lambda given: type(constant)(given[name])
-    return lambda given: given[name]
+        return lambda values: type(constant)(values[name])
+    return lambda values: values[name]

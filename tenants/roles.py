@@ -190,7 +190,7 @@ PRESETS = MappingProxyType(
         ),
     }
 )
-_SCOPE_OF = MappingProxyType({permission: scope for scope, found in SCOPES.items() for permission in found})
+_SCOPE_OF = MappingProxyType({permission: scope for scope, permissions in SCOPES.items() for permission in permissions})
 
 
 def scope_of(permission: Permission) -> str:

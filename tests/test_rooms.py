@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NO_ROOMS = {"core", "programs", "models", "engines", "reasons", "refusals", "apps", "migrations", "management", "app"}
 INTERFACES = {"pages", "api"}
 VOCABULARY = {"scheduling.feed.kinds", "scheduling.notices.kinds"}  # of a room, and no rule
-PARTS_OF_MARKET = {"reads", "view", "calendar", "prices", "settle", "decide"}
+PARTS_OF_MARKET = {"elastic", "reads", "view", "calendar", "prices", "settle", "decide"}
 
 
 class Import(NamedTuple):

@@ -96,14 +96,15 @@ def pools_due(*, at: datetime) -> list[int]:
 def _boundaries(pool: Pool, last: int) -> Iterator[int]:
     """The next boundary, asked anew each time: another worker may have moved the clock."""
     before = None
-    while (boundary := _next_boundary(pool)) <= last:
+    while (boundary := next_boundary(pool)) <= last:
         if boundary == before:
             raise ClockStuck(f"boundary {boundary} of pool {pool.slug} does not get done")
         yield boundary
         before = boundary
 
 
-def _next_boundary(pool: Pool) -> int:
+def next_boundary(pool: Pool) -> int:
+    """The first that is not decided."""
     decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
     return 0 if decided is None else decided + 1
 
@@ -114,7 +115,7 @@ def _skip_silence(pool: Pool, last: int) -> None:
 
     Only for clocks that restart: one that goes on by itself publishes windows whether somebody waits or not.
     """
-    boundary = _next_boundary(pool)
+    boundary = next_boundary(pool)
     stopped = outage_next(pool.pk, boundary)  # an outage is not silence: it is passed by itself
     last = last if stopped is None else min(last, stopped)
     if not pool.clock_restart or boundary >= last:

@@ -15,14 +15,14 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from scheduling.app.clock import slot_advance
+from scheduling.app.clock import next_boundary, slot_advance
 from scheduling.demo import content, habits
 from scheduling.demo.demo import demo_is_open
 from scheduling.demo.outside import demo_members, long_submit, pay_in
 from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.market.calendar.lanes import Busy
 from scheduling.market.settle.use import use_count
-from scheduling.models import Award, Interval, Lane, LaneClock, Pool, Pulse, Server, ServerState, TrainingJob
+from scheduling.models import Award, Interval, Pool, Pulse, Server, ServerState, TrainingJob
 from scheduling.money.credits import earned_collect
 from scheduling.notices.collecting import notices_skip
 from scheduling.operator.server_states import server_return
@@ -62,7 +62,7 @@ def past_make(*, at: datetime) -> PastMade | None:
     if (pool := past_due()) is None:
         return None
     last, members, by = pool.slot_at(at), demo_members(), access_of_system("the demo")
-    while (first := _next_boundary(pool)) <= last:
+    while (first := next_boundary(pool)) <= last:
         end = min(first - first % habits.SLOTS_IN_A_DAY + habits.SLOTS_IN_A_DAY, last + 1)
         with transaction.atomic():
             for slot in range(first, end):
@@ -102,11 +102,6 @@ def _server_fails(pool: Pool, slot: int, starts_at: datetime, by: Access) -> Non
     elif server.state == ServerState.LOST and slot >= (server.lost_from or 0) + habits.LOST_SLOTS:
         use_count(pool=pool, at=starts_at)
         _done(server_return(server=server, by=by, reason="it has a new power supply", at=moment))
-
-
-def _next_boundary(pool: Pool) -> int:
-    decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
-    return 0 if decided is None else decided + 1
 
 
 def _done(outcome: object) -> None:

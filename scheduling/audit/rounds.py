@@ -146,7 +146,11 @@ def _bundle(run: AuditRun, at: datetime) -> StoredVerdict | Refused:
     assert run.pool and run.period_start and run.period_end  # noqa: S101, PT018  as every bundle's row has it
     seed = signing_seed(at=at)
     with tempfile.TemporaryFile() as file:
-        counted: Any = _CountedFile(file, _teller(run.pk))
+
+        def tell(done: int, total: int, unit: str) -> None:
+            cache.set(progress_key(run.pk), (done, total, unit), timeout=3_600)
+
+        counted: Any = _CountedFile(file, tell)
         contents = bundle_write(pool=run.pool, start=run.period_start, end=run.period_end, seed=seed, file=counted)
         if isinstance(contents, Refused):
             return contents
@@ -181,10 +185,3 @@ class _CountedFile:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
-
-
-def _teller(run_id: int) -> Callable[[int, int, str], None]:
-    def tell(done: int, total: int, unit: str) -> None:
-        cache.set(progress_key(run_id), (done, total, unit), timeout=3_600)
-
-    return tell

@@ -75,13 +75,10 @@ def ledger_rows(*, tenant: Tenant, choice: MovementFilter) -> Iterator[LedgerRow
     """Every transaction of the choice, newest first, page by page (CSV)."""
     pools = list(Pool.objects.all())
     for movement in movements_all(tenant_id=tenant.pk, choice=choice):
-        top = balances_below(tenant_id=tenant.pk, position=_above(movement[0]))
+        above = Position(movement[0].at, movement[0].transaction_id + 1)
+        top = balances_below(tenant_id=tenant.pk, position=above)
         for group in _groups(tenant, pools, movement, choice, top, each=True):
             yield from group.rows
-
-
-def _above(movement: Movement) -> Position:
-    return Position(movement.at, movement.transaction_id + 1)
 
 
 @dataclass(frozen=True)
@@ -98,13 +95,13 @@ class _Placed:
 def _groups(
     tenant: Tenant,
     pools: Sequence[Pool],
-    found: Sequence[Movement],
+    moves: Sequence[Movement],
     choice: MovementFilter,
     top: TenantBalances,
     *,
     each: bool,
 ) -> tuple[LedgerGroup, ...]:
-    placed = _placed(tenant, pools, found)
+    placed = _placed(tenant, pools, moves)
     spans = spans_of((row.pool.pk, row.slot) for row in placed if row.pool and row.slot is not None)
     running = _start(choice, top)
 
@@ -123,9 +120,9 @@ def _groups(
     return tuple(groups)
 
 
-def _flat(tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement]) -> tuple[LedgerGroup, ...]:
+def _flat(tenant: Tenant, pools: Sequence[Pool], moves: Sequence[Movement]) -> tuple[LedgerGroup, ...]:
     """Each by itself, in the order given."""
-    rows = tuple(_row([row], None) for row in _placed(tenant, pools, found))
+    rows = tuple(_row([row], None) for row in _placed(tenant, pools, moves))
     return (LedgerGroup(None, None, None, None, rows),) if rows else ()
 
 
@@ -140,16 +137,16 @@ def _moved(row: LedgerRow, choice: MovementFilter) -> int:
     return int(getattr(row, choice.account)) if choice.account else row.total
 
 
-def _placed(tenant: Tenant, known: Sequence[Pool], found: Sequence[Movement]) -> list[_Placed]:
-    awards = awards_seen(tenant_id=tenant.pk, award_ids=[m.facts["award"] for m in found if "award" in m.facts])
+def _placed(tenant: Tenant, known: Sequence[Pool], moves: Sequence[Movement]) -> list[_Placed]:
+    awards = awards_seen(tenant_id=tenant.pk, award_ids=[m.facts["award"] for m in moves if "award" in m.facts])
     pools = {pool.pk: pool for pool in known}
     only = next(iter(pools.values())) if len(pools) == 1 else None
     jobs = {
         f"job:{award.job_id}": (award.job_id, award.job_name, award.by) for award in awards.values() if award.job_id
     }
-    jobs |= _jobs(movement for movement in found if movement.subject not in jobs and "award" not in movement.facts)
+    jobs |= _jobs(movement for movement in moves if movement.subject not in jobs and "award" not in movement.facts)
     placed = []
-    for row in found:
+    for row in moves:
         award = awards.get(row.facts.get("award", 0))
         pool = pools.get(award.pool_id) if award else only
         slot = row.facts.get("slot", pool.slot_at(row.at) if pool else None)
@@ -157,9 +154,9 @@ def _placed(tenant: Tenant, known: Sequence[Pool], found: Sequence[Movement]) ->
     return placed
 
 
-def _jobs(found: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
+def _jobs(moves: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
     """Subject -> the tenant's own job. Others' are not found: the scope is the tenant's."""
-    ids = {int(m.subject[4:]) for m in found if m.subject.startswith("job:") and m.subject[4:].isdecimal()}
+    ids = {int(m.subject[4:]) for m in moves if m.subject.startswith("job:") and m.subject[4:].isdecimal()}
     if not ids:
         return {}
     rows = TrainingJob.objects.filter(pk__in=ids).select_related("submitted_by").only("name", "submitted_by__name")

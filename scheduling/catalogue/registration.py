@@ -78,22 +78,16 @@ def program_register(
     # 1. Who, and whether the words can be a program's at all.
     if refusal := _may_register(by, reason, tenants):
         return refusal
-    owner = ProgramOwner(by.tenant.slug) if by.tenant else ProgramOwner()
     digest = "" if archive is None else _digest_of(archive)
     words = dict(document) | ({"archive": digest} if digest else {})
-    program = read(words, owner)
+    program = read(words, ProgramOwner(by.tenant.slug) if by.tenant else ProgramOwner())
     if isinstance(program, tuple):
         return invalid_program(program)
     flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, by.tenant)]
     if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
         return invalid_program(flaws)
-    versions = ProgramVersion.objects.filter(program__tenant=by.tenant).exclude(archive=None)
-    if program.archive and not versions.filter(archive=program.archive).exists():
-        if archive is None:  # somebody else's would be read by naming its digest
-            return invalid_program([FieldRefusal("archive", "is none of yours: send it along")])
-        size = ProgramArchive.objects.filter(pk__in=versions.values("archive")).aggregate(total=Sum("size"))["total"]
-        if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT:
-            return TOO_MANY
+    if refusal := _archive_refusal(program, archive, by.tenant):
+        return refusal
     # 2. Its row, locked: versions of one program are made one after the other.
     rows = CatalogueProgram.objects.filter(tenant=by.tenant)
     if is_new is False and not rows.filter(name=program.name).exists():
@@ -192,6 +186,17 @@ def programs_allow(
         subject = f"programs of {tenant.slug}"
         history.append(at=at, by=by, tenant=tenant, action="programs_allow", subject=subject, reason=reason, **values)
     return row
+
+
+def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant | None) -> Refused | None:
+    """An archive that the owner does not have yet is to come along, and needs room among those that it has."""
+    versions = ProgramVersion.objects.filter(program__tenant=tenant).exclude(archive=None)
+    if not program.archive or versions.filter(archive=program.archive).exists():
+        return None
+    if archive is None:  # somebody else's would be read by naming its digest
+        return invalid_program([FieldRefusal("archive", "is none of yours: send it along")])
+    size = ProgramArchive.objects.filter(pk__in=versions.values("archive")).aggregate(total=Sum("size"))["total"]
+    return TOO_MANY if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT else None
 
 
 def _digest_of(file: IO[bytes]) -> str:

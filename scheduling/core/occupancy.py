@@ -136,8 +136,8 @@ class Occupancy:
         """Drop slots that have passed, once they make up half of what is kept."""
         passed = slot - self.origin
         if 2 * passed > self._amounts.shape[1]:
-            kept = self._amounts[:, passed:]
-            self._amounts = np.concatenate([kept, np.zeros_like(self._amounts[:, :passed])], axis=1)
+            rest = self._amounts[:, passed:]
+            self._amounts = np.concatenate([rest, np.zeros_like(self._amounts[:, :passed])], axis=1)
             self.origin, self._reach = slot, max(0, self._reach - passed)
 
     def _rows(
@@ -152,9 +152,9 @@ class Occupancy:
         needed = end - self.origin
         self._reach = max(self._reach, needed)
         if needed > self._amounts.shape[1]:
-            resources, kept, servers = self._amounts.shape
-            grown = np.zeros((resources, max(needed, 2 * kept), servers))
-            grown[:, :kept] = self._amounts
+            resources, slots, servers = self._amounts.shape
+            grown = np.zeros((resources, max(needed, 2 * slots), servers))
+            grown[:, :slots] = self._amounts
             self._amounts = grown
 
     def _exceeded(self, slots: slice, server: int) -> CapacityExceeded:

@@ -71,7 +71,10 @@ def demo_load(*, at: datetime, since: datetime | None = None) -> DemoLoaded | Re
     if not database_is_empty():
         return NOT_EMPTY
     by, begun = access_of_system("the demo"), since or at
-    tenants = _tenants(by, begun)
+    tenants = {
+        tenant.slug: _done(tenant_create(slug=tenant.slug, name=tenant.name, by=by, reason=_REASON, at=begun))
+        for tenant in content.TENANTS
+    }
     _people(tenants, by, begun)
     if since is None:
         demo_open(at=at)
@@ -149,13 +152,6 @@ def _may_be_wiped() -> bool:
 
 def _is_migrated() -> bool:
     return User._meta.db_table in connection.introspection.table_names()
-
-
-def _tenants(by: Access, at: datetime) -> dict[str, Tenant]:
-    return {
-        tenant.slug: _done(tenant_create(slug=tenant.slug, name=tenant.name, by=by, reason=_REASON, at=at))
-        for tenant in content.TENANTS
-    }
 
 
 def _people(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:

@@ -94,13 +94,13 @@ class Generation:
 
 def merged(generations: Sequence[Generation]) -> tuple[Generation, ...]:
     """Neighbours that are the same gang are one generation."""
-    kept: list[Generation] = []
+    gangs: list[Generation] = []
     for each in generations:
-        if kept and kept[-1].servers == each.servers and kept[-1].end == each.at:
-            kept[-1] = replace(kept[-1], end=each.end)
+        if gangs and gangs[-1].servers == each.servers and gangs[-1].end == each.at:
+            gangs[-1] = replace(gangs[-1], end=each.end)
         else:
-            kept.append(each)
-    return tuple(kept)
+            gangs.append(each)
+    return tuple(gangs)
 
 
 @dataclass(frozen=True)

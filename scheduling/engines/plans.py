@@ -108,8 +108,8 @@ def limits_of(limits: ProcessLimits, gang: Gang) -> ProcessLimits:
 
 def processor_seconds(limits: ProcessLimits, gang: Gang, seconds: float) -> int:
     """Of one process, in a gang that lasts so long."""
-    said = gang.own.limits.get("processor_seconds") if gang.own else None
-    return limits.cpu_seconds(seconds) if said is None else said
+    limit = gang.own.limits.get("processor_seconds") if gang.own else None
+    return limits.cpu_seconds(seconds) if limit is None else limit
 
 
 def most_members(gang: Gang) -> int:

@@ -24,8 +24,8 @@ from scheduling.jobs.submission import (
     waiting_tell,
 )
 from scheduling.market.decide import program_kept
-from scheduling.market.view import PROGRAM, is_divisible
-from scheduling.models import JobArray, JobDescription, Lane, Pool
+from scheduling.market.view import is_divisible
+from scheduling.models import PROGRAM, JobArray, JobDescription, Lane, Pool
 from scheduling.programs.catalogue import values_of
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.ordering import ArrayMember, Waited, members, waited_in_order

@@ -162,11 +162,7 @@ def _keys(client_key: str | None, count: int) -> list[str | None]:
     """The first job keeps the key itself, so that one key is one submission, whichever way it comes."""
     if client_key is None:
         return [None] * count
-    return [client_key, *(_key(client_key, index) for index in range(1, count))]
-
-
-def _key(client_key: str, index: int) -> str:
-    return hashlib.sha256(f"{client_key} {index}".encode()).hexdigest()
+    return [client_key, *(hashlib.sha256(f"{client_key} {index}".encode()).hexdigest() for index in range(1, count))]
 
 
 def _earlier(client_key: str | None, digests: Sequence[str]) -> SubmittedJobs | Refused | None:

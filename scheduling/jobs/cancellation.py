@@ -134,12 +134,12 @@ def _before_start(
 ) -> tuple[list[Posting], dict[str, Any]]:
     """Nothing of it is settled. All its units are free again, and all the money but what the rule keeps. What an event
     tells of the cut comes second."""
-    kept = kept_parts(award.charges, job.pool.cancellation_keep_percent)
+    parts = kept_parts(award.charges, job.pool.cancellation_keep_percent)
     freed = _free(award, job, batch, award.start, paid_for=award.phase == OWN)
     award.state, award.cut_at = AwardState.ENDED, award.start
-    award.returned = award.paid - sum(amount for _, amount in kept)
+    award.returned = award.paid - sum(amount for _, amount in parts)
     award.save(update_fields=["state", "cut_at", "returned"])
-    return [cancellation(award, kept, at)] if award.paid else [], cut_told(award, freed)
+    return [cancellation(award, parts, at)] if award.paid else [], cut_told(award, freed)
 
 
 def slot_running(pool: Pool, batch: LaneClock | None, at: datetime) -> int:
@@ -180,9 +180,9 @@ def kept_parts(charges: Sequence[Sequence[Sequence[int]]], keep_percent: int) ->
     return [(o, part) for o, part in zip(owners, split(keep, [earned[o] for o in owners]), strict=True) if part]
 
 
-def cancellation(award: Award, kept: Sequence[tuple[int, int]], at: datetime) -> Posting:
+def cancellation(award: Award, parts: Sequence[tuple[int, int]], at: datetime) -> Posting:
     """All that is held for the award goes back to its tenant, or to the owners."""
-    entries = [(held(award.tenant_id), -award.paid), *parts_by_account(kept).items()]
+    entries = [(held(award.tenant_id), -award.paid), *parts_by_account(parts).items()]
     if award.returned:
         entries.append((available(award.tenant_id), award.returned))
     return Posting(

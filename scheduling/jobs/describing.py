@@ -27,8 +27,8 @@ from scheduling.jobs.submission import (
     spec_checked,
     submission_before,
 )
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of
-from scheduling.models import Described, JobDescription, Lane, Pool
+from scheduling.market.view import SpecRead, arrival_of
+from scheduling.models import PROGRAM, Described, JobDescription, Lane, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of
@@ -242,11 +242,11 @@ def understand(
     arrival = max(at, begin or at)
     answer = _worth(wording, at, arrival, head.deadline)
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
-        kept = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
-        if isinstance(kept, FieldRefusal):
-            faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {kept.sentence}"))
+        by_deadline = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
+        if isinstance(by_deadline, FieldRefusal):
+            faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {by_deadline.sentence}"))
         else:
-            answer = kept
+            answer = by_deadline
     faults += _faults(answer)
     if faults or head.run is None or not isinstance(answer, Worth):
         return tuple(faults)

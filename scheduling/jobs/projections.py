@@ -105,11 +105,11 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
     )
 
 
-def held(said: Iterable[_Said], slot: int) -> PastProjections:
+def held(estimates: Iterable[_Said], slot: int) -> PastProjections:
     """How projections held, seen in the running slot. What was cancelled, or is still to come, does not count."""
     by_then = not_started = 0
     late: list[int] = []
-    for each in said:
+    for each in estimates:
         if each.began is not None and each.began <= slot:
             if each.began <= each.start:
                 by_then += 1

@@ -107,29 +107,29 @@ def _smaller(pool: Pool, row: Event) -> str:
 
 
 def life(
-    job: TrainingJob, award: Award | None, floor: JobFloor | None, told: Sequence[Happening], at: datetime
+    job: TrainingJob, award: Award | None, floor: JobFloor | None, news: Sequence[Happening], at: datetime
 ) -> tuple[LifeStep, ...]:
     """Submitted, decided, begun, ended: each with its time, or with what is known of it at this moment."""
     who = f"by {job.submitted_by}" if job.submitted_by else "by a program"
     came = LifeStep(DONE, "Submitted", job.submitted_at, job.pool.slot_at(job.submitted_at), f"{who}, {job.lane} lane")
-    decided = _decided(job, award, told)
+    decided = _decided(job, award, news)
     if award is None and job.state in (JobState.REJECTED, JobState.EXPIRED, JobState.CANCELLED):
         return came, decided  # nothing begins or ends any more
     return came, decided, _begun(job, award, floor, at), _ended(job, award, at)
 
 
-def _decided(job: TrainingJob, award: Award | None, told: Sequence[Happening]) -> LifeStep:
+def _decided(job: TrainingJob, award: Award | None, news: Sequence[Happening]) -> LifeStep:
     if award is not None and job.pool.is_elastic:
         return LifeStep(DONE, "First sized", award.awarded_at, None, "and again in every slot since")
     if award is not None:
-        newest_first = told if award.work is not None else tuple(reversed(told))  # of pieces the first began it
+        newest_first = news if award.work is not None else tuple(reversed(news))  # of pieces the first began it
         decided = next((each.at for each in newest_first if each.kind == EventKind.JOB_AWARDED), None)
         interval = f"interval {award.interval.number}, " if award.interval else "instant lane, "
         where = "on your own cells" if award.phase == "own" else "rented from the pool"
         return LifeStep(DONE, "Awarded", decided or job.submitted_at, None, interval + where)
     if job.state == JobState.QUEUED:
         since = next(
-            (each.at for each in told if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
+            (each.at for each in news if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
             job.submitted_at,
         )
         note = "for other jobs" if job.not_before == HELD else "for an interval that gives it a place"

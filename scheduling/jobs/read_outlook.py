@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from scheduling.core.estimates.live import CONVERGED, EXHAUSTED, FITTED
 from scheduling.core.scenario import BadScenario
-from scheduling.market.view import UNTIL, target_of
-from scheduling.models import JobReport, TrainingJob
+from scheduling.market.elastic import target_of
+from scheduling.models import UNTIL, JobReport, TrainingJob
 
 LOOKED_AT = 100  # of the tenant's last jobs that ended so
 MOST_POINTS = 200  # of a curve
@@ -90,6 +90,7 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
         None if over else whole_epochs(each) for each in (row.epochs_low, row.epochs_left, row.epochs_high)
     )
     until = done + (left or 0) if row.source == FITTED else done
+    points = [(epoch, loss) for epoch, loss in enumerate(row.losses, 1) if loss is not None]
     return Outlook(
         threshold=PER_CENT * target.delta,
         patience=target.patience,
@@ -99,7 +100,7 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
         left=left,
         low=low,
         high=high,
-        reported=_reported(row.losses),
+        reported=_thinned(points),
         estimated=_estimated(row.curve, until) if row.first_after is not None else (),
         first_after=row.first_after,
         first_low=whole_epochs(row.first_low),
@@ -122,11 +123,6 @@ def outlook_record(most: int = LOOKED_AT) -> OutlookRecord:
 def whole_epochs(number: float | None) -> int | None:
     """An epoch that has begun is trained to its end."""
     return None if number is None else math.ceil(number)
-
-
-def _reported(losses: Sequence[float | None]) -> tuple[tuple[int, float], ...]:
-    points = [(epoch, loss) for epoch, loss in enumerate(losses, 1) if loss is not None]
-    return _thinned(points)
 
 
 def _estimated(curve: Sequence[float], until: int) -> tuple[tuple[int, float], ...]:

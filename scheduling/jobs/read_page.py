@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
-from scheduling.jobs.read_by_use import MOST_SLOTS, SoFar, joined, so_far
 from scheduling.jobs.read_courses import CourseRecord, Guess, courses_record, guess_of
 from scheduling.jobs.read_life import Happening, LifeStep, happenings, life
 from scheduling.jobs.read_pieces import PiecesOfJob, in_parts, pieces_of
 from scheduling.jobs.read_pieces import joined as joined_pieces
 from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
+from scheduling.market.elastic import MOST_SLOTS, SoFar, joined, so_far
 from scheduling.market.reads import JobView, NamedPayee, job_view, payees
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES

@@ -133,10 +133,10 @@ def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
     decided = decided_award(interval, award.job_id, award.start) if interval else None
     labels = list(ResourceKind.objects.filter(pool=pool).values_list("label", flat=True))
     factors_by_label = decided.factors(labels) if decided else {}
-    kept = [
+    document = [
         (slot, [(one.label, one.units, one.price) for one in factors]) for slot, factors in factors_by_label.items()
     ]
-    cache.set(key, kept, DAY)
+    cache.set(key, document, DAY)
     return factors_by_label
 
 
@@ -151,8 +151,8 @@ def _table(award: Award, rows: tuple[SlotRow, ...]) -> SlotTable:
                 settled_by_owner[owner] += part
     settled = sum(row.paid for row in rows if row.state == SETTLED)
     held = sum(row.paid for row in rows if row.state in (RUNNING, HELD))
-    kept = award.paid - award.returned - settled - held
-    return SlotTable(rows, award.paid, settled, held, award.returned, kept, dict(by_owner), dict(settled_by_owner))
+    rest = award.paid - award.returned - settled - held
+    return SlotTable(rows, award.paid, settled, held, award.returned, rest, dict(by_owner), dict(settled_by_owner))
 
 
 def _charge(award: Award, slot: int) -> list[list[int]]:

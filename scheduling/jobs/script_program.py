@@ -11,8 +11,7 @@ from typing import Any
 
 from scheduling.catalogue import MAY_NOT_BRING, program_register
 from scheduling.common import as_sentence
-from scheduling.market.view import PROGRAM
-from scheduling.models import CatalogueProgram, ProgramSwitch, ProgramVersion
+from scheduling.models import PROGRAM, CatalogueProgram, ProgramSwitch, ProgramVersion
 from scheduling.programs.catalogue import (
     ALL_REDUCE,
     EACH_GPU,

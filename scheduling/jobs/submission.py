@@ -30,18 +30,21 @@ from scheduling.market.decide import (
     program_pinned,
     submission_event,
 )
+from scheduling.market.elastic import target_check
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import (
+from scheduling.market.view import NewSpecReader, PoolResource, SpecRead, arrival_of, gives_floors, pool_resources
+from scheduling.models import (
+    HELD,
     PROGRAM,
-    NewSpecReader,
-    PoolResource,
-    SpecRead,
-    arrival_of,
-    gives_floors,
-    pool_resources,
-    target_check,
+    Award,
+    JobArray,
+    JobDescription,
+    JobState,
+    Lane,
+    LaneClock,
+    Pool,
+    TrainingJob,
 )
-from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
 from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named, waited_in_order
@@ -324,7 +327,7 @@ def spec_checked(
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
         read = intake.reader.read(spec, arrival=arrival, lane=lane)
-        sells_pieces = not pool.is_elastic and gives_floors(pool)
+        sells_pieces = gives_floors(pool)
         if read.job.divisible and not sells_pieces:
             raise BadScenario(DIVISIBLE, f"{pool.name} sells whole jobs only")
         target_check(spec, read.job, elastic=pool.is_elastic, has_program=PROGRAM in spec)

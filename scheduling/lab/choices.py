@@ -32,7 +32,7 @@ SAVING_SLOTS = 0.25
 def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
     """Ask for the study; it begins as soon as nothing else is worked at. Set against what holds in the pool now for
     tenants that said nothing."""
-    if pool.is_elastic or not gives_floors(pool):
+    if not gives_floors(pool):
         return NO_PLANS
     now = (pool.usual_plan, pool.batch_policy.get("price", POSTED), float(pool.batch_policy.get("dividend", 0.0)))
     choices = dict(CHOICES)
@@ -51,7 +51,7 @@ def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
 def windows_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
     """The same days in windows of 8, 16 and 32 slots, with jobs that are sold whole and with jobs that rent in pieces,
     each of which loses a quarter of a slot to a save. Set against whole jobs in windows of 32."""
-    if pool.is_elastic or not gives_floors(pool):
+    if not gives_floors(pool):
         return NO_PLANS
     saving = SAVING_SLOTS * pool.slot_seconds / 60
     rules = [

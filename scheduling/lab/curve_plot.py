@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from scheduling.lab.plots import drawn
 
 LINE, TEACHER, INK, QUIET = "#2A55D4", "#15171C", "#15171C", "#5F6570"
 
 
 def pictures(curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> dict[str, bytes]:
     """{"png": ..., "svg": ...}. The same curve gives the same bytes."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "bourse", "svg.fonttype": "none", "font.size": 9}):
-        picture = Figure(figsize=(9, 4), layout="constrained")
-        FigureCanvasAgg(picture)
-        _draw(picture.subplots(), curve, teachers, teacher)
-        return {
-            "png": _saved(picture, "png", dpi=150, metadata={"Software": None}),
-            "svg": _saved(picture, "svg", metadata={"Date": None}),
-        }
+    return drawn(lambda picture: _draw(picture.subplots(), curve, teachers, teacher), 9, 4)
 
 
 def _draw(panel: Any, curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> None:
@@ -44,9 +34,3 @@ def _draw(panel: Any, curve: Sequence[Mapping[str, float]], teachers: float, tea
     panel.set_xlabel("rounds after the warm-up", color=QUIET)
     panel.tick_params(colors=QUIET, labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
-
-
-def _saved(picture: Any, form: str, **options: Any) -> bytes:
-    stream = io.BytesIO()
-    picture.savefig(stream, format=form, facecolor="white", **options)
-    return stream.getvalue()

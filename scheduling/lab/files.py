@@ -64,7 +64,9 @@ def save(path: Path, content: str | bytes) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-            Path(temporary).chmod(0o666 & ~_umask())
+            mask = os.umask(0o077)
+            os.umask(mask)
+            Path(temporary).chmod(0o666 & ~mask)
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -84,9 +86,3 @@ def folder_make(path: Path) -> None:
 def reason(error: BaseException) -> str:
     """What the system said, in a few words."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

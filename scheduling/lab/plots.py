@@ -97,14 +97,10 @@ def _scale(panel: Any, means: Sequence[float], spreads: Sequence[float]) -> None
     width = (high - low) or 1.0
     panel.set_xlim(low - 0.03 * width if low < 0 else 0.0, high + 0.42 * width)
     panel.set_ylim(0.4, len(means) + 0.6)
-    panel.xaxis.set_major_locator(_few_ticks(counted=all(mean == int(mean) for mean in means)))
-    panel.xaxis.set_major_formatter(lambda number, _: f"{number + 0.0:,.6g}")
-
-
-def _few_ticks(*, counted: bool) -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(4, min_n_ticks=2, integer=counted)
+    panel.xaxis.set_major_locator(MaxNLocator(4, min_n_ticks=2, integer=all(mean == int(mean) for mean in means)))
+    panel.xaxis.set_major_formatter(lambda number, _: f"{number + 0.0:,.6g}")
 
 
 def _number(panel: Any, place: int, column: VariantColumn, measure: str, end: float) -> None:

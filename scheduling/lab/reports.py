@@ -35,7 +35,8 @@ def report(name: str, scenario: Scenario, result: Document) -> str:
     elif unserved := _reasons(result["jobs"]):
         parts.append(unserved)
     if 0 < len(result["tenants"]) <= FEW_TENANTS:
-        parts.append(_tenants(result))
+        rows = [[row["name"], row["gain"], row["alone"], row["fairness_ratio"]] for row in result["tenants"]]
+        parts.append(table(("tenant", "gain", "alone", "fairness ratio"), rows))
     return "\n\n".join([*parts, figures(result)])
 
 
@@ -82,12 +83,8 @@ def _job(row: Document, *, with_floor: bool) -> list[Cell]:
     if not row["allocation"]:
         return ["", "", *[None] * len(schedule), *floor, *[None] * len(terms), _because(row["reason"])]
     where = [row["phase"] or "", row["placement"] or ""]
-    whom = _paid_to(row["payouts"]) or _because(row["reason"])
+    whom = ", ".join(f"{owner} {figure(amount)}" for owner, amount in row["payouts"].items()) or _because(row["reason"])
     return [*where, *(row[name] for name in schedule), *floor, *(row[name] for name in terms), whom]
-
-
-def _paid_to(payouts: Mapping[str, float]) -> str:
-    return ", ".join(f"{owner} {figure(amount)}" for owner, amount in payouts.items())
 
 
 def _because(reason: Mapping[str, Any] | None) -> str:
@@ -105,11 +102,6 @@ def _reasons(jobs: Iterable[Document]) -> str:
     counts = Counter((row["state"], row["reason"]["code"] if row["reason"] else "") for row in jobs)
     rows = [[state, code, count] for (state, code), count in counts.most_common() if state != AWARDED]
     return table(("state", "reason", "jobs"), rows) if rows else ""
-
-
-def _tenants(result: Document) -> str:
-    rows = [[row["name"], row["gain"], row["alone"], row["fairness_ratio"]] for row in result["tenants"]]
-    return table(("tenant", "gain", "alone", "fairness ratio"), rows)
 
 
 def figures(result: Document) -> str:

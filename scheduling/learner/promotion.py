@@ -16,7 +16,7 @@ from scheduling.cluster import may_change_cluster, pool_lock
 from scheduling.feed import EventKind, event, events_append
 from scheduling.learner.read_learner import LearnerSettings, digest_in_use, settings_of
 from scheduling.market.calendar import lane_lock
-from scheduling.market.view import is_learned
+from scheduling.market.elastic import is_learned
 from scheduling.models import (
     CandidateState,
     Lane,
@@ -58,7 +58,7 @@ def learner_set(*, pool: Pool, settings: LearnerSettings, by: Access, reason: st
 
 
 def _flaw(pool: Pool, settings: LearnerSettings) -> Refused | None:
-    if not (pool.is_elastic and is_learned(pool)):
+    if not is_learned(pool):
         return NOT_LEARNED
     limits = (
         ("every_seconds", settings.every_seconds, EVERY),
@@ -87,7 +87,7 @@ def weights_take(
     saw it. Those that are in place already are left as they are."""
     if refusal := may_change_cluster(by, reason):
         return refusal
-    if not (pool.is_elastic and is_learned(pool)):
+    if not is_learned(pool):
         return NOT_LEARNED
     # 1. Gather, under the locks of a boundary.
     pool_lock(pool)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count
 
 from scheduling.core.policies.dl2.files import Network, decode, shipped
-from scheduling.market.view import is_learned, promotion_by, settings_in_use, weights_stored
+from scheduling.market.elastic import is_learned, promotion_by, settings_in_use, weights_stored
 from scheduling.models import (
     CandidateState,
     Lane,
@@ -160,7 +160,7 @@ def learner_state(pool: Pool, at: datetime) -> LearnerState:
     named = promotion.weights.name if promotion is not None and promotion.weights is not None else ""
     return LearnerState(
         pool=pool.slug,
-        learned=pool.is_elastic and is_learned(pool),
+        learned=is_learned(pool),
         settings=settings_of(learner),
         slot=slot,
         weights=named,

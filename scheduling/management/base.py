@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -43,6 +44,12 @@ class FileCommand(BaseCommand):
 def add_set_option(parser: CommandParser, help_text: str) -> None:
     """`--set KEY=VALUE`, as often as needed."""
     parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE", help=help_text)
+
+
+def moment_of(text: str) -> datetime:
+    """Of ISO 8601; in UTC where it names no zone."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def cores() -> int:

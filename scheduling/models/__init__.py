@@ -18,6 +18,8 @@ from scheduling.models.fairness import IntervalFairness, TenantFairness
 from scheduling.models.feed import Event, FeedSeal, PriceTick
 from scheduling.models.jobs import (
     HELD,
+    PROGRAM,
+    UNTIL,
     Described,
     JobArray,
     JobDescription,
@@ -68,8 +70,10 @@ __all__ = [
     "HELD",
     "NOT_DONE",
     "OPEN_WORK",
+    "PROGRAM",
     "STUDY_AT_WORK",
     "STUDY_OPEN",
+    "UNTIL",
     "AlonePlan",
     "AnswerFrame",
     "AuditKind",

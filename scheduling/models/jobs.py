@@ -29,6 +29,9 @@ class JobState(models.TextChoices):
 
 
 LIVE_STATES = (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING)
+# Words of a specification that are the market's own: the core knows jobs, not what they are made of.
+PROGRAM = "program"  # what really runs
+UNTIL = "until_converged"  # that it trains until its loss has stopped falling
 HELD = 2**53  # `not_before` of a job that waits for others: a slot that never comes
 
 

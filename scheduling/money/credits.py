@@ -136,8 +136,8 @@ def _collect(tenant_id: int, at: datetime) -> int:
     return amount
 
 
-def _withdrawal(tenant: Tenant, amount: int, found: TenantBalances, key: str, at: datetime) -> Posting:
-    of_earned = min(amount, found.earned)
+def _withdrawal(tenant: Tenant, amount: int, balances: TenantBalances, key: str, at: datetime) -> Posting:
+    of_earned = min(amount, balances.earned)
     taken: list[tuple[AccountName, int]] = [
         (earned(tenant.pk), -of_earned),
         (available(tenant.pk), of_earned - amount),

@@ -67,22 +67,22 @@ def _limits(budgets: Collection[Budget], at: datetime) -> tuple[BudgetLimit, ...
     )
 
 
-def left_for(found: Iterable[BudgetLimit], tenant_id: int, member_id: int | None) -> int | None:
+def left_for(budgets: Iterable[BudgetLimit], tenant_id: int, member_id: int | None) -> int | None:
     """What one more award may cost under every budget that binds this member; None: without limit."""
-    lefts = [limit.left for limit in found if limit.binds(tenant_id, member_id) and limit.left is not None]
+    lefts = [limit.left for limit in budgets if limit.binds(tenant_id, member_id) and limit.left is not None]
     return min(lefts, default=None)
 
 
-def tenant_lefts(found: Iterable[BudgetLimit]) -> dict[int, int]:
+def tenant_lefts(budgets: Iterable[BudgetLimit]) -> dict[int, int]:
     """Tenant id -> what is left under the hard limits of the whole tenant; who has none is not named."""
     lefts: dict[int, int] = {}
-    for limit in found:
+    for limit in budgets:
         if limit.member_id is None and limit.left is not None:
             lefts[limit.tenant_id] = min(limit.left, lefts.get(limit.tenant_id, limit.left))
     return lefts
 
 
-def member_caps(found: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
+def member_caps(budgets: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
     """Job -> the most it may cost under its submitter's hard limits.
 
     All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left.
@@ -91,7 +91,7 @@ def member_caps(found: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) ->
     for row in waiting:
         jobs[row.tenant_id, row.submitted_by_id].append(row.pk)
     caps: dict[int, int] = {}
-    for limit in found:
+    for limit in budgets:
         theirs = jobs.get((limit.tenant_id, limit.member_id), []) if limit.member_id is not None else []
         for number in theirs if limit.left is not None else []:
             share = (limit.left or 0) // len(theirs)

@@ -94,12 +94,12 @@ def _of_events(events: Sequence[Event]) -> list[Notice]:
     return notices_for(events_with_kind, circle, choices_of(persons))
 
 
-def notices_for(told: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices) -> list[Notice]:
+def notices_for(events: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices) -> list[Notice]:
     """Who is told of what. Of a tenant's events only its members, by their roles; of a job its submitter, and whoever
     wants to hear of all jobs; and nobody of a kind that they do not want to be told of."""
     return [
         _notice(person_id, kind, at=event.at, tenant_id=event.tenant_id, event_id=event.pk, choices=choices)
-        for event, kind in told
+        for event, kind in events
         for person_id in sorted(_concerned(event, kind, circle, choices.all_jobs))
         if choices.now(person_id, kind).is_stored
     ]

@@ -57,13 +57,13 @@ class Owners:
     partitions: Mapping[str, str] = field(default_factory=dict)
     accounts: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, node: Node, kept: Mapping[str, Sequence[str]]) -> str | Refused:
-        """`kept`: by partition, the accounts to which it is kept."""
+    def of(self, node: Node, accounts_of: Mapping[str, Sequence[str]]) -> str | Refused:
+        """`accounts_of`: by partition, the accounts to which it is kept."""
         if node.name in self.servers:
             return self.servers[node.name]
         if partition := next((name for name in node.partitions if name in self.partitions), ""):
             return self.partitions[partition]
-        known = {name for each in node.partitions for name in kept.get(each, ()) if name in self.accounts}
+        known = {name for each in node.partitions for name in accounts_of.get(each, ()) if name in self.accounts}
         tenants = sorted({self.accounts[name] for name in known})
         if len(tenants) > 1:
             sentence = f"{node.name} is kept to accounts of {' and '.join(tenants)}: say whose it is by its name."

@@ -76,18 +76,18 @@ def servers_return_set(*, pool: Pool, returns: bool, by: Access, reason: str, at
     return None
 
 
-def servers_due(told: Mapping[str, Told], grace: float, now: float) -> Due:
+def servers_due(states: Mapping[str, Told], grace: float, now: float) -> Due:
     """By what the engine says; of servers that are draining or unknown nothing follows."""
-    long = {name: state.state for name, state in told.items() if now - state.since > grace}
+    long = {name: state.state for name, state in states.items() if now - state.since > grace}
     return Due(
         frozenset(name for name, state in long.items() if state == DOWN),
         frozenset(name for name, state in long.items() if state == UP),
     )
 
 
-def _why(word: str, told: Told, at: datetime) -> str:
-    seconds = int(at.timestamp() - told.since)
-    detail = f": {told.reason[:200]}" if told.reason else ""
+def _why(word: str, state: Told, at: datetime) -> str:
+    seconds = int(at.timestamp() - state.since)
+    detail = f": {state.reason[:200]}" if state.reason else ""
     return f"The cluster says that it has been {word} for {seconds} s{detail}"
 
 

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from scheduling.cluster import may_change_cluster, row_refusal
-from scheduling.market.prices import NOT_ELASTIC, prices_refusal, prices_write
+from scheduling.market.elastic import NOT_ELASTIC, prices_refusal, prices_write
 from scheduling.market.view import (
     ONES,
     AmountSteps,

@@ -42,7 +42,7 @@ MEASURED = (
 
 def choices_of(pool: Pool) -> tuple[PoolChoice, ...]:
     """Empty for a pool that promises no places at home. The plan that holds now is that of who said nothing."""
-    if pool.is_elastic or not gives_floors(pool):
+    if not gives_floors(pool):
         return ()
     price, dividend = pool.batch_policy.get("price", "posted"), pool.batch_policy.get("dividend", 0)
     now = (pool.usual_plan, price, dividend)

@@ -152,8 +152,7 @@ def _engines(at: datetime) -> Iterator[Gauge]:
 
 def _lendable(overview: PoolOverview) -> dict[int, float]:
     """Tenant id -> units of its cells, of all resources, that its policy lends."""
-    kept = TenantPolicy.objects.filter(pool=overview.pool, lend=Lend.KEEP).values_list("tenant_id", flat=True)
-    keepers = set(kept)
+    keepers = set(TenantPolicy.objects.filter(pool=overview.pool, lend=Lend.KEEP).values_list("tenant_id", flat=True))
     sums: defaultdict[int, float] = defaultdict(float)
     for total in overview.totals:
         for tenant_id, units in total.units_by_tenant.items():

@@ -11,7 +11,7 @@ from django.db import transaction
 from scheduling.cluster import may_change_cluster, pool_lock
 from scheduling.feed import EventKind, event, events_append
 from scheduling.market.calendar import lane_lock
-from scheduling.market.prices import NOT_ELASTIC, prices_refusal, prices_write, use_prices
+from scheduling.market.elastic import NOT_ELASTIC, prices_refusal, prices_write, use_prices
 from scheduling.models import Lane, LaneClock, Pool, ResourceKind
 from tenants import history
 from tenants.access import Access, Refused

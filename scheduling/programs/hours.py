@@ -103,12 +103,12 @@ def curve(job: InHours) -> tuple[float, ...]:
     return (round(part, 9), round(1.0 - part, 9), 0.0, 0.0, 0.0)
 
 
-def answers_of(said: Mapping[str, Any]) -> dict[str, Any] | None:
+def answers_of(specification: Mapping[str, Any]) -> dict[str, Any] | None:
     """The answers that a specification is made of; None where it says something that no answers in hours say.
 
     What it is worth is left to `worth.answers_of`.
     """
-    spec = {name: entry for name, entry in said.items() if name != "value"}
+    spec = {name: entry for name, entry in specification.items() if name != "value"}
     least, most, seconds = (spec.get(name) for name in ("min_workers", "max_workers", "minibatches"))
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in (least, most, seconds)):
         return None

@@ -14,8 +14,9 @@ import numpy as np
 from scheduling.core.speed import elastic_rate, parameter_servers
 from scheduling.core.types import Job, Plan, Reason, View
 from scheduling.market.decide import batch_policy
-from scheduling.market.view import PROGRAM, JobReader, batch_view, with_reports, within_engine
-from scheduling.models import Lane, LaneClock, TrainingJob
+from scheduling.market.elastic import with_reports
+from scheduling.market.view import JobReader, batch_view, within_engine
+from scheduling.models import PROGRAM, Lane, LaneClock, TrainingJob
 from scheduling.quotes.desks import SUPPOSED, QuotedTerms, supposed, terms_of
 from tenants.ledger.amounts import micro
 from tenants.patience import give_way

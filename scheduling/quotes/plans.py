@@ -76,7 +76,7 @@ def plans_compare(*, pool: Pool, by: Access, at: datetime) -> Plans | Refused:
     """For the tenant that asks. Jobs whose places differ come first."""
     if by.tenant is None or not (by.allows(Permission.JOBS_VIEW) and by.allows(Permission.QUOTA_VIEW)):
         return NOT_ALLOWED
-    if pool.is_elastic or not gives_floors(pool):
+    if not gives_floors(pool):
         return NO_PLANS
     with scope(by.tenant):
         chosen = sharing_of(by.tenant, pool).plan

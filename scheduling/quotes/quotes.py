@@ -81,7 +81,10 @@ def job_quote(
 def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: datetime) -> Quote:
     with scope_disabled("what is for sale, and who waits, is everybody's"):
         if pool.is_elastic:
-            return _by_use(ElasticDesk(job, at), job)
+            by_slot = ElasticDesk(job, at)
+            terms = by_slot.ask({})
+            cheapest = None if terms.admitted else _cheapest(job, terms, by_slot)
+            return Quote(job.lane, terms, None, cheapest, by_slot.by_use())
         if lane == Lane.INSTANT:
             at_once = InstantDesk(job, at)
             terms = at_once.ask({})
@@ -93,11 +96,6 @@ def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: dat
             return Quote(lane, terms, None, _cheapest(job, terms, desk))
         estimate = start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
-
-
-def _by_use(desk: ElasticDesk, job: TrainingJob) -> Quote:
-    terms = desk.ask({})
-    return Quote(job.lane, terms, None, None if terms.admitted else _cheapest(job, terms, desk), desk.by_use())
 
 
 def _cheapest(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:

@@ -66,13 +66,13 @@ def offer(spec: Mapping[str, Any]) -> MeasuredTimes | None:
     return None if all(spec.get(name) == value for name, value in times.items()) else MeasuredTimes(times, measurement)
 
 
-def _times(spec: Mapping[str, Any], found: Measured) -> dict[str, Any]:
+def _times(spec: Mapping[str, Any], measured: Measured) -> dict[str, Any]:
     """An exchange that took E seconds with gradients of G MB is a bandwidth of 16 G / E Mbit/s. How many workers one
     parameter server serves stays as it was."""
-    times: dict[str, Any] = {"minibatch_seconds": round(found.minibatch_seconds, 4)}
-    if found.exchange_seconds > 0 and found.gradient_mb > 0:
-        mbps = exchange_seconds(found.gradient_mb, found.exchange_seconds)  # the same law, solved for the other
-        times |= {"gradient_mb": found.gradient_mb, "worker_mbps": round(mbps, 6)}
+    times: dict[str, Any] = {"minibatch_seconds": round(measured.minibatch_seconds, 4)}
+    if measured.exchange_seconds > 0 and measured.gradient_mb > 0:
+        mbps = exchange_seconds(measured.gradient_mb, measured.exchange_seconds)  # the same law, solved for the other
+        times |= {"gradient_mb": measured.gradient_mb, "worker_mbps": round(mbps, 6)}
         before = spec.get("worker_mbps"), spec.get("ps_mbps")
         if all(isinstance(number, int | float) and number > 0 for number in before):
             times["ps_mbps"] = round(mbps * before[1] / before[0], 6)  # type: ignore[operator]

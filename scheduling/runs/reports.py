@@ -18,7 +18,8 @@ from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
 from scheduling.engines.launcher.files import GangRecords
 from scheduling.engines.programs import PROGRAMS
-from scheduling.market.view import SpecReader, target_of
+from scheduling.market.elastic import target_of
+from scheduling.market.view import SpecReader
 from scheduling.models import JobReport, JobState, Run
 from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.heard import During, Epoch, epochs_of_ours, epochs_of_own, losses_after, speeds_of

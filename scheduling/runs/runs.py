@@ -21,8 +21,7 @@ from scheduling.core.scenario import BadScenario
 from scheduling.engines.base import ENDED, FAILED, LOST, RUNNING, STOPPING, UNKNOWN, Engine, Fault, Gang, Handle, Status
 from scheduling.feed import EventKind, events_append, job_event, tenant_tell
 from scheduling.market.decide import program_kept, program_of
-from scheduling.market.view import PROGRAM
-from scheduling.models import ALIVE, Award, JobState, Pool, Run, RunState, Server
+from scheduling.models import ALIVE, PROGRAM, Award, JobState, Pool, Run, RunState, Server
 from scheduling.models.runs import OPEN
 from scheduling.programs.stored import stored_program
 from scheduling.runs.ends import run_end

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scheduling.market.view import PROGRAM
-from scheduling.models import ALIVE, Award, Lane, LaneClock, Pool, Run, RunState
+from scheduling.models import ALIVE, PROGRAM, Award, Lane, LaneClock, Pool, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.engines import patience_of
 from scheduling.runs.failures import award_fail
@@ -20,7 +19,8 @@ SILENT = "the engine is silent"
 def runs_watch(*, pool: Pool, at: datetime) -> int:
     """How many awards were failed. `at` is now: an engine is no part of the market's own time."""
     with scope_disabled("the engine may be silent for any tenant"):
-        first = _first_unsettled(pool)
+        settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
+        first = 0 if settled is None else settled + 1
         running = Award.objects.filter(
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at), end__gt=first, job__spec__has_key=PROGRAM
         )
@@ -38,11 +38,6 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         for award, slot, gone_at in late:
             award_fail(award_id=award.pk, slot=max(award.start, slot), detail=SILENT, at=at, gone_at=gone_at)
     return len(late)
-
-
-def _first_unsettled(pool: Pool) -> int:
-    settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
-    return 0 if settled is None else settled + 1
 
 
 def _undelivered_since(

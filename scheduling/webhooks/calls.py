@@ -102,9 +102,9 @@ def _received(connection: socket.socket, ends: float) -> bytes:
     return bytes(received_bytes[:MOST_BYTES])
 
 
-def _is_whole(found: bytearray) -> bool:
+def _is_whole(answer: bytearray) -> bool:
     """Somebody who keeps the connection open need not be waited for."""
-    head, mark, body = bytes(found).partition(b"\r\n\r\n")
+    head, mark, body = bytes(answer).partition(b"\r\n\r\n")
     if not mark:
         return False
     fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)

@@ -118,16 +118,12 @@ def try_end(*, letter: Letter, outcome: CallOutcome, at: datetime, draw: float) 
             ended_at=at, status=outcome.status, flaw=outcome.flaw, answer=outcome.answer
         )
         if outcome.worked:
-            _worked(row, delivery, at)
+            receiver_worked(row)
+            delivery.state, delivery.ended_at = DeliveryState.DELIVERED, at
         else:
             _failed(row, delivery, at, draw)
         row.save(update_fields=STATE)
         delivery.save(update_fields=["state", "failures", "next_at", "ended_at"])
-
-
-def _worked(row: Webhook, delivery: WebhookDelivery, at: datetime) -> None:
-    receiver_worked(row)
-    delivery.state, delivery.ended_at = DeliveryState.DELIVERED, at
 
 
 def _failed(row: Webhook, delivery: WebhookDelivery, at: datetime, draw: float) -> None:

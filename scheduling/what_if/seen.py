@@ -147,15 +147,15 @@ def _unnamed(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"job": None, "tenant": None, **parts}
 
 
-def _job(job: Mapping[str, Any], asked: int, place: int) -> SeenJob:
+def _job(job: Mapping[str, Any], number: int, place: int) -> SeenJob:
     label = f"job {job['job']}" if job["job"] else f"another tenant's job ({place})"
-    return SeenJob(job["job"], job["tenant"], label, job["job"] == asked, job["before"], job["after"])
+    return SeenJob(job["job"], job["tenant"], label, job["job"] == number, job["before"], job["after"])
 
 
-def _tenant(found: Mapping[str, Any], own: int, eyes: _Eyes) -> SeenTenant:
+def _tenant(row: Mapping[str, Any], own: int, eyes: _Eyes) -> SeenTenant:
     """What another tenant gains by how much tells what its jobs are worth to it: only the difference is shown."""
-    before, after, tenant = found["before"], found["after"], found["tenant"]
-    difference, promised = after - before, found["promised_after"] - found["promised_before"]
+    before, after, tenant = row["before"], row["after"], row["tenant"]
+    difference, promised = after - before, row["promised_after"] - row["promised_before"]
     if not eyes.is_whole and tenant not in (own, OPERATOR_ID):
         return SeenTenant(None, "another tenant", None, None, difference, promised)
     label = "the operator" if tenant == OPERATOR_ID else eyes.names.get(tenant, f"tenant {tenant}")

@@ -87,12 +87,12 @@ def _answer(row: WhatIf, clock: Clock) -> None:
     _end(row, outcome, clock())
 
 
-def _end(row: WhatIf, found: Refused | dict[str, Any], at: datetime) -> None:
+def _end(row: WhatIf, outcome: Refused | dict[str, Any], at: datetime) -> None:
     mine = WhatIf.objects.filter(pk=row.pk, state=WorkState.RUNNING, tries=row.tries)
-    if isinstance(found, Refused):
-        mine.update(state=WorkState.FAILED, code=found.code, sentence=found.sentence, ended_at=at)
+    if isinstance(outcome, Refused):
+        mine.update(state=WorkState.FAILED, code=outcome.code, sentence=outcome.sentence, ended_at=at)
     else:
-        mine.update(state=WorkState.DONE, done=row.total, result=found, ended_at=at)
+        mine.update(state=WorkState.DONE, done=row.total, result=outcome, ended_at=at)
 
 
 def _worked_out(work: _Work) -> Refused | dict[str, Any]:
@@ -128,14 +128,14 @@ def _compared(work: _Work, policy: Policy, view: View, before: Given, instead: J
     return differences(view, before, given(view, plan, instead), instead.number)
 
 
-def differences(view: View, before: Given, after: Given, asked: int) -> dict[str, Any]:
+def differences(view: View, before: Given, after: Given, number: int) -> dict[str, Any]:
     """In plain JSON: the job in question, every job whose outcome is another, all owners, all prices."""
     ids = [*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID]
     jobs = [
         {"job": job.number, "tenant": ids[job.tenant], "before": asdict(was), "after": asdict(is_)}
         for job in view.waiting
         for was, is_ in [(before.outcomes[job.number], after.outcomes[job.number])]
-        if was != is_ or job.number == asked
+        if was != is_ or job.number == number
     ]
     owners = zip(ids, before.gains, after.gains, before.promised, after.promised, strict=True)
     names = ("before", "after", "promised_before", "promised_after")

@@ -162,11 +162,11 @@ def page_document(
 
 
 def values_document(
-    request: Request, values: Sequence[Any], listing: Listing, asked: Mapping[str, Any], chosen: Mapping[str, str]
+    request: Request, values: Sequence[Any], listing: Listing, query: Mapping[str, Any], chosen: Mapping[str, str]
 ) -> dict[str, Any]:
     """A page of a list that is computed whole. Its cursor is the place where a page begins; see `listed_values`."""
-    limit = asked.get("limit", USUAL_LIMIT)
-    start = place_read(asked["cursor"]) if "cursor" in asked else 0
+    limit = query.get("limit", USUAL_LIMIT)
+    start = place_read(query["cursor"]) if "cursor" in query else 0
     following, before = start + limit, max(start - limit, 0)
     return {
         "next": page_address(request, str(following), chosen) if following < len(values) else None,

@@ -46,7 +46,9 @@ def once(
         if isinstance(answer, Refused):
             return problem_response(problem_of(answer))
         if isinstance(answer, KeptAnswer):
-            return _replayed(answer)
+            media = MEDIA_TYPE if answer.status >= 400 else "application/json"
+            headers = {"Idempotent-Replay": "true"} | ({"Location": answer.location} if answer.location else {})
+            return HttpResponse(answer.body, status=answer.status, content_type=media, headers=headers)
         response = do()
         if isinstance(response, HttpResponse) and response.status_code in KEPT_STATUSES:
             answer_keep(
@@ -73,12 +75,6 @@ def _file_digest(file: UploadedFile[Any]) -> str:
     for piece in file.chunks():
         digest.update(piece)
     return digest.hexdigest()
-
-
-def _replayed(kept_answer: KeptAnswer) -> HttpResponse:
-    media = MEDIA_TYPE if kept_answer.status >= 400 else "application/json"
-    headers = {"Idempotent-Replay": "true"} | ({"Location": kept_answer.location} if kept_answer.location else {})
-    return HttpResponse(kept_answer.body, status=kept_answer.status, content_type=media, headers=headers)
 
 
 def _without_secrets(response: HttpResponse, names: Sequence[str]) -> str:

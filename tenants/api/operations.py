@@ -105,7 +105,7 @@ def operation(
         return extend_schema(
             operation_id=name,
             summary=summary,
-            description=description + _needs(permission),
+            description=description + (f"\n\nA token needs the scope `{scope_of(permission)}`." if permission else ""),
             tags=[tag],
             parameters=_parameters(described, is_post),
             request=body,
@@ -116,18 +116,14 @@ def operation(
     return decorate
 
 
-def _needs(permission: Permission | None) -> str:
-    return f"\n\nA token needs the scope `{scope_of(permission)}`." if permission else ""
-
-
-def _parameters(found: Operation, is_post: bool) -> list[OpenApiParameter]:
-    listed = [_parameter(each) for each in found.filters]
-    if found.listing:
+def _parameters(entry: Operation, is_post: bool) -> list[OpenApiParameter]:
+    listed = [_parameter(each) for each in entry.filters]
+    if entry.listing:
         listed += [
             OpenApiParameter("cursor", str, description="Where the page begins: taken from `next` or `previous`."),
             OpenApiParameter("format", {"type": "string", "enum": ["json", "csv"]}, description="As `Accept` says."),
         ]
-    if found.listing and (orderings := list(found.listing.orderings)):
+    if entry.listing and (orderings := list(entry.listing.orderings)):
         orders = {"type": "string", "enum": orderings, "default": orderings[0]}
         listed.append(OpenApiParameter("ordering", orders, description="The order; with a minus, falling."))
     if is_post:
@@ -146,26 +142,26 @@ def _parameter(filter_: Filter) -> OpenApiParameter:
 
 
 def _responses(
-    found: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], changes: bool
+    entry: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], changes: bool
 ) -> dict[Any, Any]:
     responses: dict[Any, Any] = {status: answer}
-    if found.listing:
+    if entry.listing:
         responses = {
-            (200, "application/json"): _page_of(found.listing.row),
+            (200, "application/json"): _page_of(entry.listing.row),
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "The whole filtered list."),
         }
-    if found.stream:
+    if entry.stream:
         responses = {(200, EVENT_STREAM): OpenApiResponse(OpenApiTypes.STR, "Server-sent events.")}
-    if found.file:
-        responses = {(200, found.file): OpenApiResponse(OpenApiTypes.BINARY, "The file.")}
+    if entry.file:
+        responses = {(200, entry.file): OpenApiResponse(OpenApiTypes.BINARY, "The file.")}
     statuses = {status_of(code) for code in refusals}
     statuses |= {400, 401, 403, 404, 406, 429, 503} | ({409, 413, 415} if changes else set())
-    if found.costly:
+    if entry.costly:
         refusals = (*refusals, "too_many_at_once")
     codes_by_status = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
         codes = [*codes_by_status[number], *_COMMON.get(number, ())]
-        title = _TITLES[number].format(most_values=found.most_values)
+        title = _TITLES[number].format(most_values=entry.most_values)
         description = f"{title} Codes: {', '.join(f'`{code}`' for code in codes)}."
         responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, description)
     return responses
@@ -198,15 +194,15 @@ def with_all_digits(example: Any) -> Any:
     return example if amount is None else exported(amount)
 
 
-def _examples(found: Operation, status: int, request_example: Any, answer_example: Any) -> list[OpenApiExample]:
+def _examples(entry: Operation, status: int, request_example: Any, answer_example: Any) -> list[OpenApiExample]:
     examples = []
     if request_example is not None:
         examples.append(OpenApiExample("Request", value=with_all_digits(request_example), request_only=True))
     if answer_example is not None:
         shown = one = with_all_digits(answer_example)
-        if found.listing:
+        if entry.listing:
             shown = {"next": None, "previous": None, "results": [one]}
-        code, media = str(status), EVENT_STREAM if found.stream else "application/json"
+        code, media = str(status), EVENT_STREAM if entry.stream else "application/json"
         examples.append(
             OpenApiExample("Answer", value=shown, response_only=True, status_codes=[code], media_type=media)
         )
@@ -236,5 +232,5 @@ _COMMON: Mapping[int, tuple[str, ...]] = {
     413: ("body_too_large",),
     415: ("unsupported_media_type",),
     429: ("too_many_calls",),
-    503: tuple(sorted(found.code for found in set(BY_STATE.values()) | {BROKER})),
+    503: tuple(sorted(refusal.code for refusal in set(BY_STATE.values()) | {BROKER})),
 }

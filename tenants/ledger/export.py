@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
+from tenants.ledger.selectors import rows_of
 from tenants.scoping import tenant_require
 
 CHUNK = 2_000
@@ -28,7 +27,7 @@ def transactions_between(*, start: datetime, end: datetime) -> Iterator[dict[str
     """Those about [start, end), by id. `at` in microseconds since 1970; `facts` in the words of the digest."""
     tenant_require(None)
     last = 0
-    while rows := _rows(_ROWS, [start, end, last, CHUNK]):
+    while rows := rows_of(_ROWS, [start, end, last, CHUNK]):
         for *values, entries in rows:
             yield {**dict(zip(_NAMES, values, strict=True)), "entries": json.loads(entries or "[]")}
         last = rows[-1][0]
@@ -38,10 +37,4 @@ def balances_at(*, moment: datetime) -> dict[int, int]:
     """Account id -> micro-credits by all that is about a time before the moment; accounts with nothing are left out."""
     tenant_require(None)
     sql = "SELECT account_id, sum(amount)::bigint FROM ledger_entry WHERE occurred_at < %s GROUP BY 1 ORDER BY 1"
-    return {account: amount for account, amount in _rows(sql, [moment]) if amount}
-
-
-def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall()
+    return {account: amount for account, amount in rows_of(sql, [moment]) if amount}

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import connection
-
 from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances, available, earned, held
-from tenants.ledger.selectors import _facts
+from tenants.ledger.selectors import _facts, rows_of
 from tenants.scoping import tenant_require
 
 PAGE = 200
@@ -91,7 +89,7 @@ _ORDERS = {"at": "c.occurred_at"} | {kind: str(place) for place, kind in enumera
 def _moved(sql: str, parameters: list[Any], names: Sequence[AccountName], order: str, limit: int) -> list[Movement]:
     """`order`: what follows ORDER BY; made of constants."""
     ids = [name.id for name in names]
-    rows = _rows(
+    rows = rows_of(
         f"WITH chosen AS ({sql})"  # noqa: S608  made of constants; what is asked for are parameters
         " SELECT c.occurred_at, t.id, t.kind, t.subject, t.facts, t.corrects_id,"
         "        coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
@@ -141,7 +139,7 @@ def period_sums(
     tenant_require(tenant_id)
     ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     days = [place.at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) for place in positions]
-    rows = _rows(
+    rows = rows_of(
         "WITH outside AS (SELECT p.n, sums.amount, sums.earned"
         "  FROM unnest(%s::timestamptz[], %s::timestamptz[]) WITH ORDINALITY AS p (low, high, n)"
         " CROSS JOIN LATERAL (SELECT coalesce(sum(e.amount), 0)::bigint AS amount,"
@@ -241,9 +239,3 @@ def _of_rare_kinds(
         " ORDER BY 1 DESC, 2 DESC LIMIT %s"
     )
     return sql, [[name.id for name in names], list(choice.kinds), *within, limit]
-
-
-def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall()

@@ -81,7 +81,7 @@ def balances(*, accounts: Iterable[AccountName]) -> dict[AccountName, int]:
     by_id = {account.id: account for account in accounts}
     for account in by_id.values():
         tenant_require(account.tenant_id)
-    rows = _rows(
+    rows = rows_of(
         "SELECT account_id, sum(amount)::bigint FROM ledger_balance WHERE account_id = ANY(%s) GROUP BY 1",
         [list(by_id)],
     )
@@ -98,7 +98,7 @@ def balance_before(*, account: AccountName, moment: datetime) -> int:
     """Sum of all entries that happened before the moment: whole days from their totals, the rest from entries."""
     tenant_require(account.tenant_id)
     day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    ((amount,),) = _rows(
+    ((amount,),) = rows_of(
         "SELECT (SELECT coalesce(sum(amount), 0) FROM ledger_daytotal WHERE account_id = %s AND day < %s)"
         " + (SELECT coalesce(sum(amount), 0) FROM ledger_entry"
         "     WHERE account_id = %s AND occurred_at >= %s AND occurred_at < %s)",
@@ -153,7 +153,7 @@ def _lines(
     account: AccountName, start: datetime, end: datetime, after: StatementCursor, limit: int
 ) -> tuple[StatementLine, ...]:
     tenant_require(account.tenant_id)
-    rows = _rows(
+    rows = rows_of(
         "SELECT e.occurred_at, e.transaction_id, e.line, t.key, t.kind, t.subject, t.facts, e.amount,"
         "       (sum(e.amount) OVER (ORDER BY e.occurred_at, e.transaction_id, e.line) + %s)::bigint"
         "  FROM (SELECT * FROM ledger_entry WHERE account_id = %s AND occurred_at >= %s AND occurred_at < %s"
@@ -199,7 +199,8 @@ def _views(transactions: QuerySet[Transaction]) -> tuple[TransactionView, ...]:
 _VIEWED = ("pk", "key", "kind", "subject", "occurred_at", "corrects_id", "facts")
 
 
-def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+def rows_of(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    """What the book answers to a question in SQL."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchall()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
 from django.db import connection
 
 from tenants.ledger.postings import TENANT_KINDS, AccountName, available, collection_key, earned, held
+from tenants.ledger.selectors import rows_of
 from tenants.scoping import tenant_require
 
 
@@ -74,7 +74,7 @@ NOTHING_PAID = Payments(0, 0, 0, 0, 0)
 def earned_by_award(*, tenant_id: int, start: datetime, end: datetime) -> list[EarnedFrom]:
     """What came in by each award, in the order of the first payment."""
     tenant_require(tenant_id)
-    rows = _rows(
+    rows = rows_of(
         "SELECT (t.facts ->> 'award')::bigint, t.kind, count(*), min((t.facts ->> 'slot')::bigint),"
         "       max((t.facts ->> 'slot')::bigint), sum(e.amount)::bigint, min(e.occurred_at)"
         "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
@@ -89,7 +89,7 @@ def moved_by_subject(*, tenant_id: int, start: datetime, end: datetime) -> list[
     """What each job moved, in the order of its last payment."""
     tenant_require(tenant_id)
     ids = [available(tenant_id).id, held(tenant_id).id]
-    rows = _rows(
+    rows = rows_of(
         "SELECT t.subject, t.kind, count(DISTINCT t.id), coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)"
         "       ::bigint, coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint, max(e.occurred_at)"
         "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
@@ -106,7 +106,7 @@ def moved_by_month(*, tenant_id: int) -> list[tuple[date, int]]:
     ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     return [
         (first, int(amount))
-        for first, amount in _rows(
+        for first, amount in rows_of(
             "SELECT date_trunc('month', day)::date, sum(amount)::bigint FROM ledger_daytotal"
             " WHERE account_id = ANY(%s) GROUP BY 1 ORDER BY 1",
             [ids],
@@ -122,7 +122,7 @@ def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]
     tenant_require(None)
     # Each prefix is a range of the index of keys, and each transaction one of the entries' key: said step by step,
     # because the planner cannot know how few keys begin alike, and would read the whole book instead.
-    rows = _rows(
+    rows = rows_of(
         "SELECT p.n, count(*), coalesce(sum(e.paid), 0)::bigint, coalesce(sum(e.own), 0)::bigint,"
         "       coalesce(sum(e.others), 0)::bigint, coalesce(sum(e.operator), 0)::bigint"
         "  FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS p (low, high, n)"
@@ -146,7 +146,7 @@ def paid_by_award(
     """By award, of everything about these subjects up to `end`; `cause`: of what came back."""
     tenant_require(tenant_id)
     accounts = [available(tenant_id).id, held(tenant_id).id]
-    rows = _rows(
+    rows = rows_of(
         "SELECT award, -sum(amount) FILTER (WHERE kind <> 'refund' AND occurred_at < %s),"
         "       -sum(amount) FILTER (WHERE kind <> 'refund' AND occurred_at >= %s),"
         "       sum(amount) FILTER (WHERE kind = 'refund' AND occurred_at >= %s AND account_id = %s AND cause = %s)"
@@ -165,7 +165,7 @@ def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
     meanwhile."""
     tenant_require(None)
     accounts = {tenant_id: earned(tenant_id).id for tenant_id in tenant_ids}
-    rows = _rows(
+    rows = rows_of(
         "SELECT account, sum(amount)::bigint FROM ("
         "  SELECT account_id AS account, amount FROM ledger_daytotal WHERE account_id = ANY(%s) AND day >= %s"
         "  UNION ALL"
@@ -188,13 +188,7 @@ def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
 def book_difference() -> int:
     """The sum of all balances. Whatever left one account came into another: so it is 0, or the book is broken."""
     tenant_require(None)
-    return int(_rows("SELECT coalesce(sum(amount), 0) FROM ledger_balance", [])[0][0])
-
-
-def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall()
+    return int(rows_of("SELECT coalesce(sum(amount), 0) FROM ledger_balance", [])[0][0])
 
 
 def held_by_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:

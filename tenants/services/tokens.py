@@ -41,7 +41,7 @@ def token_create(
     *, name: str, scopes: Collection[str], by: Access, at: datetime, expires_at: datetime | None = None
 ) -> IssuedToken | Refused:
     """A token of the person who acts: for the tenant at hand, or without one for the person's roles over all."""
-    expires_at = expires_at or _usual_end(by, at)
+    expires_at = expires_at or (min(at + USUAL_LIFE, by.token.expires_at) if by.token else at + USUAL_LIFE)
     if refusal := _creation_refusal(name, scopes, expires_at, by, at):
         return refusal
     assert by.user is not None  # noqa: S101  refused above
@@ -77,10 +77,6 @@ def token_revoke(*, token_id: int, by: Access, at: datetime) -> ApiToken | Refus
         before = {"scopes": token.scopes, "person": token.user.email}
         history.append(at=at, by=by, tenant=by.tenant, action="token_revoke", subject=_subject(token), before=before)
     return token
-
-
-def _usual_end(by: Access, at: datetime) -> datetime:
-    return min(at + USUAL_LIFE, by.token.expires_at) if by.token else at + USUAL_LIFE
 
 
 def _creation_refusal(

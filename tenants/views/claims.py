@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from tenants import selectors, services
 from tenants.access import AccessRequest, Refused
 from tenants.claims import EMAIL, ClaimStep
-from tenants.forms import ClaimMappingForm, ClaimRoleForm, ClaimTrialForm, ReasonForm
+from tenants.forms import ClaimMappingForm, ClaimRoleForm, ClaimTrialForm, reason_in
 from tenants.models import Tenant, User
 from tenants.roles import TENANT_ROLES, Permission
 from tenants.views.gate import posted_from, requires, tell
@@ -80,8 +80,7 @@ def claim_mapping_change(request: AccessRequest, pk: int) -> HttpResponse:
 @posted_from("claims")
 @requires(Permission.TENANTS_CHANGE)
 def claim_mapping_remove(request: AccessRequest, pk: int) -> HttpResponse:
-    form = ReasonForm(request.POST)
-    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    reason = reason_in(request.POST)
     outcome = services.claim_mapping_remove(pk=pk, by=request.access, reason=reason, at=timezone.now())
     tell(request, outcome, "The mapping is removed. Memberships that it made end at each person's next log-in.")
     return redirect("claims")

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tenants import joining, services
 from tenants.access import AccessRequest, Refused
-from tenants.forms import JoinForm, ReasonForm, RoleForm
+from tenants.forms import JoinForm, RoleForm, reason_in
 from tenants.models import JoinRequest, User
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell
@@ -55,7 +55,7 @@ def join_accept(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespon
 def join_decline(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     chosen = _request(pk)
     outcome = services.join_request_decline(
-        request=chosen, by=request.access, at=timezone.now(), reason=_reason(request)
+        request=chosen, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
     )
     tell(request, outcome, f"The request of {chosen.person} is declined.")
     return redirect("tenant_members", tenant_slug)
@@ -66,7 +66,7 @@ def join_decline(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
 def may_be_asked(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     tenant, on = open_tenant(request), request.POST.get("on") == "yes"
     outcome = services.may_be_asked_set(
-        tenant=tenant, on=on, by=request.access, at=timezone.now(), reason=_reason(request)
+        tenant=tenant, on=on, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
     )
     tell(request, outcome, f"People may ask to join {tenant}." if on else f"Nobody can ask to join {tenant} now.")
     return redirect("tenant_members", tenant_slug)
@@ -84,8 +84,3 @@ def _request(pk: int) -> JoinRequest:
     if chosen is None:
         raise Http404
     return chosen
-
-
-def _reason(request: AccessRequest) -> str:
-    form = ReasonForm(request.POST)
-    return form.cleaned_data["reason"] if form.is_valid() else ""

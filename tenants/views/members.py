@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from tenants import joining, selectors, services
 from tenants.access import AccessRequest, Refused
-from tenants.forms import InvitationForm, ReasonForm, RoleForm
+from tenants.forms import InvitationForm, RoleForm, reason_in
 from tenants.models import Invitation, JoinRequest, Membership
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.services import IssuedInvitation
@@ -95,7 +95,7 @@ def invitation_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 def invitation_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     invitation = get_object_or_404(Invitation.objects.select_related("tenant"), pk=pk)
     outcome = services.invitation_revoke(
-        invitation=invitation, by=request.access, at=timezone.now(), reason=_reason(request)
+        invitation=invitation, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
     )
     tell(request, outcome, f"The invitation of {invitation.email} is withdrawn.")
     return redirect("tenant_members", tenant_slug)
@@ -121,7 +121,7 @@ def member_role_change(request: AccessRequest, tenant_slug: str, pk: int) -> Htt
 def member_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     membership = _membership(pk)
     outcome = services.member_remove(
-        membership=membership, by=request.access, at=timezone.now(), reason=_reason(request)
+        membership=membership, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
     )
     tell(request, outcome, f"{membership.user} is no longer a member.")
     return _after_leaving(request, tenant_slug)
@@ -145,8 +145,3 @@ def _after_leaving(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 def _membership(pk: int) -> Membership:
     return get_object_or_404(Membership.objects.select_related("user", "tenant"), pk=pk)
-
-
-def _reason(request: AccessRequest) -> str:
-    form = ReasonForm(request.POST)
-    return form.cleaned_data["reason"] if form.is_valid() else ""

@@ -212,8 +212,8 @@ def kept_of(query: QueryDict) -> Any:
     return parameters
 
 
-def link_to(kept: Any, **values: str) -> str:
-    query = kept.copy()
+def link_to(choices: Any, **values: str) -> str:
+    query = choices.copy()
     for name, value in values.items():
         query[name] = value
     return f"?{query.urlencode()}"

@@ -14,7 +14,7 @@ from scheduling.audit.verification.settings import settings_verify
 from scheduling.cluster import pool_overview
 from scheduling.demo import content as demo_content
 from scheduling.management.commands.demo import log_ins
-from scheduling.market.prices.read_of_use import use_prices
+from scheduling.market.elastic.read_prices import use_prices
 from scheduling.market.view.frame import pool_frame
 from scheduling.models import Pool
 from tenants import history

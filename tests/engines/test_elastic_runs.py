@@ -18,7 +18,7 @@ from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.local.ports import Ports
 from scheduling.engines.plans import Phase, continued
 from scheduling.jobs.cancellation import job_cancel
-from scheduling.market.view.slots import slots_so_far
+from scheduling.market.elastic.read_slots import slots_so_far
 from scheduling.models import JobState, Pool, Run, RunState, Server, TrainingJob
 from scheduling.runs.failures import server_lose
 from scheduling.runs.runs import handle_of, runs_tick

@@ -17,7 +17,8 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.slurm.commands import CommandAnswer, Commands
-from scheduling.engines.slurm.engine import PartBeat, SlurmEngine
+from scheduling.engines.slurm.engine import SlurmEngine
+from scheduling.engines.slurm.parts import PartBeat
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.runs.figures import cause_of

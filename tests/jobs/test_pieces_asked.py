@@ -12,8 +12,8 @@ from scheduling.jobs import JobWording, Submitted, job_describe
 from scheduling.jobs.arrays import SubmittedArray, array_describe, array_submit
 from scheduling.jobs.read_courses import Begun, CourseRecord, Guess, courses_record, record
 from scheduling.jobs.submission import InvalidJob, job_submit
+from scheduling.market.elastic.read_slots import share_reported
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
-from scheduling.market.view.slots import share_reported
 from scheduling.market.view.specs import SpecReader
 from scheduling.models import Award, Event, JobState, Pool, Run, RunState, TrainingJob
 from scheduling.programs.hours import to_bytes

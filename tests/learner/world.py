@@ -12,7 +12,7 @@ from scheduling.core.policies.dl2.files import Network, encode
 from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, NetworkShape
 from scheduling.learner.promotion import learner_set, weights_take
 from scheduling.learner.read_learner import LearnerSettings
-from scheduling.market.view import weights_stored
+from scheduling.market.elastic import weights_stored
 from scheduling.models import CandidateState, Interval, PolicyWeights, Pool, PoolLearner, WeightsCandidate
 from scheduling.operator.weights import weights_add
 from tenants.access import access_of_system

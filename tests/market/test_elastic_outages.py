@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.audit.verification import charge_verify
-from scheduling.jobs.read_by_use import so_far
+from scheduling.market.elastic.read_sizes import so_far
 from scheduling.market.reads.explain import job_explain
 from scheduling.models import Pool, Server, TrainingJob
 from scheduling.operator.server_states import server_return

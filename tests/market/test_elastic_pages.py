@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from scheduling.fairness.intervals import fairness_catch_up
-from scheduling.market.prices.read_of_use import use_prices
+from scheduling.market.elastic.read_prices import use_prices
 from scheduling.models import Pool, UsePrice
 from scheduling.operator.use_prices import use_prices_set
 from tenants.access import NOBODY, Refused, access_of_system

@@ -12,8 +12,8 @@ from scheduling.audit.verification import intervals_verify
 from scheduling.jobs.arrays import array_submit
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
+from scheduling.market.elastic.read_slots import epochs_reported
 from scheduling.market.settle.stuck import stuck_awards
-from scheduling.market.view.slots import epochs_reported
 from scheduling.models import AlonePlan, Award, AwardState, Event, JobFloor, JobState, Pool, TenantPolicy, TrainingJob
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.runs.failures import AwardFailed, award_fail

@@ -21,6 +21,7 @@ from scheduling.engines.base import (
     Gang,
     Generation,
     Handle,
+    Report,
     ServerHealth,
     Status,
     Timings,
@@ -109,6 +110,9 @@ class Double:
 
     def servers(self) -> dict[str, ServerHealth]:
         return {}
+
+    def report(self) -> Report:
+        return Report()
 
     def check(self, sold: Counts) -> list[ClusterFinding]:
         return []

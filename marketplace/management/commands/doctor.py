@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import BaseCommand
 from django.utils import timezone
 
-from marketplace.doctor import BROKEN, Diagnosis, examine
+from marketplace.doctor import BROKEN, examine
 from marketplace.forecast import Growth, forecast
 
 LEAST_SHOWN = 2**20  # bytes in a year; what grows by less is summed in one line
@@ -32,7 +32,9 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps([asdict(one) for one in findings], indent=2))
         else:
             for one in findings:
-                self.stdout.write(_line(one))
+                self.stdout.write(
+                    f"{one.state:8} {one.name:11} {one.sentence}" + (f" {one.advice}" if one.advice else "")
+                )
         if any(one.state == BROKEN for one in findings):
             raise SystemExit(1)
 
@@ -58,10 +60,6 @@ class Command(BaseCommand):
             )
         now, year = sum(one.bytes for one in growths), sum(one.bytes_in_a_year for one in growths)
         self.stdout.write(f"All {len(growths)} together: {_size(now)} now, {_size(now + year)} in a year.")
-
-
-def _line(one: Diagnosis) -> str:
-    return f"{one.state:8} {one.name:11} {one.sentence}" + (f" {one.advice}" if one.advice else "")
 
 
 def _size(number: float) -> str:

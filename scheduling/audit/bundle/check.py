@@ -191,8 +191,8 @@ def check_answers(chain, answers, frames, plans):
         if submission["job"] != row["job"]:
             yield f"{name} is about another job than its submission"
         owners = [int(tenant["name"]) for tenant in cluster["tenants"]] + [0]
-        given = [] if plan["refusals"] else plan["bookings"]  # one that could not be paid was taken back
-        bookings = {booking["job"]: {**booking, "tenant": submission["tenant"]} for booking in given}
+        booked = [] if plan["refusals"] else plan["bookings"]  # one that could not be paid was taken back
+        bookings = {booking["job"]: {**booking, "tenant": submission["tenant"]} for booking in booked}
         plans["answer", row["number"]] = (owners, bookings)
         before = row
     if before["digest"] != chain["last_digest"]:
@@ -257,12 +257,12 @@ def says_less(row):
 
 
 def check_submissions(submissions, events):
-    told = {row["subject"]: json.loads(row["data"]) for row in events if row["kind"] == "job_submitted"}
-    told = {subject: data["digest"] for subject, data in told.items() if "digest" in data}
+    digests = {row["subject"]: json.loads(row["data"]) for row in events if row["kind"] == "job_submitted"}
+    digests = {subject: data["digest"] for subject, data in digests.items() if "digest" in data}
     for row in submissions:
-        if told.pop(f"job:{row['job']}", None) != hashlib.sha256(row["submission"].encode()).hexdigest():
+        if digests.pop(f"job:{row['job']}", None) != hashlib.sha256(row["submission"].encode()).hexdigest():
             yield f"job {row['job']} is not what was submitted"
-    for subject in sorted(told):
+    for subject in sorted(digests):
         yield f"{subject} was submitted, and is missing"
 
 

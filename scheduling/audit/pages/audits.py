@@ -100,9 +100,13 @@ def audit_start(request: AccessRequest) -> HttpResponse:
         if refused:
             outcome: AuditRun | Refused = refused
         elif kind == AuditKind.BUNDLE and pool:
-            outcome = _bundle(request, pool)
+            span = span_asked(request.POST, today=day_of(timezone.now(), UTC))
+            start, end = (midnight(day, UTC) for day in (span.first, span.last + timedelta(days=1)))
+            outcome = bundle_start(pool=pool, start=start, end=end, by=request.access, at=timezone.now())
         else:
-            outcome = _verify(request, kind, pool)
+            number = request.POST.get("number", "").strip().removeprefix("J-")
+            number_wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
+            outcome = verify_start(kind=kind, pool=pool, number=number_wanted, by=request.access, at=timezone.now())
     if isinstance(outcome, Refused):
         messages.error(request, outcome.sentence)
         return redirect("audits")
@@ -117,18 +121,6 @@ def audit_call_off(request: AccessRequest, pk: int) -> HttpResponse:
     if isinstance(outcome, Refused):
         messages.error(request, outcome.sentence)
     return redirect("audit", pk)
-
-
-def _verify(request: AccessRequest, kind: str, pool: Pool | None) -> AuditRun | Refused:
-    number = request.POST.get("number", "").strip().removeprefix("J-")
-    number_wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
-    return verify_start(kind=kind, pool=pool, number=number_wanted, by=request.access, at=timezone.now())
-
-
-def _bundle(request: AccessRequest, pool: Pool) -> AuditRun | Refused:
-    span = span_asked(request.POST, today=day_of(timezone.now(), UTC))
-    start, end = (midnight(day, UTC) for day in (span.first, span.last + timedelta(days=1)))
-    return bundle_start(pool=pool, start=start, end=end, by=request.access, at=timezone.now())
 
 
 @require_safe

@@ -180,11 +180,13 @@ def _submission_differs(job: TrainingJob, submission: Mapping[str, Any]) -> list
     return differences(f"job {job.pk} of pool {job.pool_id}", pairs)
 
 
-def _award_verify(answer: InstantAnswer, award: Award, asked: StoredQuestion, booking: Booking | None) -> list[Finding]:
+def _award_verify(
+    answer: InstantAnswer, award: Award, stored: StoredQuestion, booking: Booking | None
+) -> list[Finding]:
     where = f"award {award.pk} of job {award.job_id}"
     if booking is None:
         return [Finding(where, f"{name_of_answer(answer)} refused the job")]
-    question = asked.question
+    question = stored.question
     cluster, view = question.cluster, question.view
     placed = on_real_servers(booking, len(cluster.servers))
     owner_ids = (*(int(tenant.name) for tenant in cluster.tenants), OPERATOR_ID)
@@ -201,7 +203,7 @@ def _award_verify(answer: InstantAnswer, award: Award, asked: StoredQuestion, bo
         "rent": (award.rent, ""),  # what is answered at once is paid as it runs
     }
     findings = terms_verify(award, placed, replayed, on_operator=replayed.rows(operator)) + differences(where, origin)
-    resold = [list(row) for row in _resold(asked, placed, operator)] or None
+    resold = [list(row) for row in _resold(stored, placed, operator)] or None
     return findings + differences(name_of_answer(answer), {"what it sold of given up units": (answer.resold, resold)})
 
 

@@ -106,7 +106,7 @@ def _tenants_differ(where: str, whole: IntervalFairness, values: FairnessValues)
     rows = {row["tenant_id"]: row for row in TenantFairness.objects.filter(fairness=whole.pk).values(*NAMES)}
     for wanted in values.rows():
         tenant = wanted["tenant_id"]
-        about, kept = f"{where}, tenant {tenant}", rows.pop(tenant, None)
-        pairs = {} if kept is None else {name: (kept[name], value) for name, value in wanted.items()}
-        findings += [Finding(about, "its row is missing")] if kept is None else differences(about, pairs)
+        about, stored_row = f"{where}, tenant {tenant}", rows.pop(tenant, None)
+        pairs = {} if stored_row is None else {name: (stored_row[name], value) for name, value in wanted.items()}
+        findings += [Finding(about, "its row is missing")] if stored_row is None else differences(about, pairs)
     return findings + [Finding(f"{where}, tenant {tenant}", "it has a row and took no part") for tenant in rows]

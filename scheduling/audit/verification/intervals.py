@@ -18,7 +18,7 @@ from scheduling.audit.verification.standing import known_verify, rules_verify
 from scheduling.audit.verification.walk import WalkBounds, bounds_of, left_behind, walk_from
 from scheduling.common import one_moment
 from scheduling.market.reads import contents_of
-from scheduling.models import OPEN_WORK, Award, Interval
+from scheduling.models import OPEN_WORK, Interval
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
@@ -130,12 +130,8 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
         findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
         findings += _followed(interval, bounds)
     size = len(contents_of(interval).plan) if replayed is not None else 0
-    slots = sum(_slots_settled(award, bounds) for award in awards if award.paid)
+    slots = sum(max(min(award.end, bounds.settled_slot + 1) - award.start, 0) for award in awards if award.paid)
     return IntervalVerified(number, interval.jobs_waiting, len(awards), slots, size, tuple(findings))
-
-
-def _slots_settled(award: Award, bounds: WalkBounds) -> int:
-    return max(min(award.end, bounds.settled_slot + 1) - award.start, 0)
 
 
 def _followed(interval: Interval, bounds: WalkBounds) -> list[Finding]:

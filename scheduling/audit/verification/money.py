@@ -33,24 +33,25 @@ def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
     ]
 
 
-def award_money(award: Award, told: Mapping[str, TransactionView], settled_slot: int) -> list[Finding]:
-    """`told`: what the book has about this award, by key. The market may go on meanwhile: what it settles after
+def award_money(award: Award, transactions: Mapping[str, TransactionView], settled_slot: int) -> list[Finding]:
+    """`transactions`: what the book has about this award, by key. The market may go on meanwhile: what it settles after
     `settled_slot` may be there already, if it is one of the award's slots. An open rent has paid for none yet."""
     where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
-    findings = differences(where, {"the hold": (_entries(told.get(f"award:{award.pk}")), _hold(award))})
+    findings = differences(where, {"the hold": (_entries(transactions.get(f"award:{award.pk}")), _hold(award))})
     for slot, parts in slots.items():
         key = settle_key(award.pool_id, slot, award.pk)
-        if (slot <= settled_slot and award.rent != RentState.OPEN) or key in told:
+        if (slot <= settled_slot and award.rent != RentState.OPEN) or key in transactions:
             right = {**parts, held(award.tenant_id): -sum(parts.values())}
-            findings += differences(where, {f"the settlement of slot {slot}": (_entries(told.get(key)), right)})
-    findings += differences(where, {"what came back": (award.returned, _came_back(award, told.values()))})
-    settled = {key for key, transaction in told.items() if transaction.kind == "settle"}
+            findings += differences(where, {f"the settlement of slot {slot}": (_entries(transactions.get(key)), right)})
+    findings += differences(where, {"what came back": (award.returned, _came_back(award, transactions.values()))})
+    settled = {key for key, transaction in transactions.items() if transaction.kind == "settle"}
     expected = {settle_key(award.pool_id, slot, award.pk) for slot in slots}
     findings += [Finding(where, f"{key} was settled and is not owed") for key in sorted(settled - expected)]
     owed = sum(
         sum(parts.values()) for slot, parts in slots.items() if settle_key(award.pool_id, slot, award.pk) not in settled
     )
-    left = sum(amount for row in told.values() for account, amount in row.entries if account == held(award.tenant_id))
+    entries = [entry for row in transactions.values() for entry in row.entries]
+    left = sum(amount for account, amount in entries if account == held(award.tenant_id))
     return findings + differences(where, {"what is held": (left, owed)})
 
 

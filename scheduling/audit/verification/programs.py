@@ -100,13 +100,13 @@ def _told() -> tuple[dict[tuple[str, str], ProgramSet], dict[str, bool]]:
 def _versions_verify(
     keys: Mapping[int, tuple[str, str]], programs: Mapping[tuple[str, str], ProgramSet]
 ) -> Iterator[Finding]:
-    right = {(*key, number): told for key, each in programs.items() for number, told in each.versions.items()}
+    right = {(*key, number): entry for key, each in programs.items() for number, entry in each.versions.items()}
     nobody = (OPERATOR, "?")
     rows = {(*keys.get(row.program_id, nobody), row.version): row for row in ProgramVersion.objects.order_by("pk")}
     for key in sorted(rows.keys() | right.keys()):
         owner, name, number = key
-        where, row, told = f"version {number} of program {name} of {owner}", rows.get(key), right.get(key)
-        if row is None or told is None:
+        where, row, entry = f"version {number} of program {name} of {owner}", rows.get(key), right.get(key)
+        if row is None or entry is None:
             yield Finding(
                 where, "it is gone" if row is None else "no entry of the history tells that it was registered"
             )
@@ -115,11 +115,11 @@ def _versions_verify(
         yield from differences(
             where,
             {
-                "digest": (row.digest, told["digest"]),
-                "the digest of its document": (value.digest if isinstance(value, Program) else "", told["digest"]),
-                "archive": (row.archive_id or "", told["archive"]),
-                "registered at": (row.registered_at, told["at"]),
-                "registered by": ((row.registered_by_id, row.registered_by_name), (told["by"], told["by_name"])),
+                "digest": (row.digest, entry["digest"]),
+                "the digest of its document": (value.digest if isinstance(value, Program) else "", entry["digest"]),
+                "archive": (row.archive_id or "", entry["archive"]),
+                "registered at": (row.registered_at, entry["at"]),
+                "registered by": ((row.registered_by_id, row.registered_by_name), (entry["by"], entry["by_name"])),
             },
         )
 

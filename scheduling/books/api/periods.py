@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from scheduling.common.api.spans import invalid_parameter
 from tenants.api.listing import Filter
-from tenants.api.problems import FieldError, Problem, ProblemRaised
 from tenants.zones import midnight
 
 EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
@@ -42,16 +42,11 @@ PERIOD = (
 def period_asked(parameters: Mapping[str, Any], *, today: date) -> tuple[datetime, datetime]:
     """[start, end) of what was asked for."""
     if "month" in parameters and ("from" in parameters or "to" in parameters):
-        raise _wrong("month", "Ask for a month, or for two dates.")
+        raise invalid_parameter("month", "Ask for a month, or for two dates.")
     if "from" in parameters or "to" in parameters:
         first, last = parameters.get("from", EARLIEST), parameters.get("to", today)
         if last < first:
-            raise _wrong("to", "The last day comes after the first.")
+            raise invalid_parameter("to", "The last day comes after the first.")
         return midnight(first, UTC), midnight(last + timedelta(days=1), UTC)
     first = parameters.get("month", today.replace(day=1))
     return midnight(first, UTC), midnight((first + timedelta(days=31)).replace(day=1), UTC)
-
-
-def _wrong(name: str, sentence: str) -> ProblemRaised:
-    errors = [FieldError(name, "invalid_parameter", sentence)]
-    return ProblemRaised(Problem(400, "invalid_request", f"{name}: {sentence}", errors=errors))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
@@ -22,11 +21,7 @@ def money_reader(view: View) -> View:
     @wraps(view)
     def guarded(request: AccessRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.access.allows(Permission.LEDGER_VIEW):
-            return _refused(request)
+            return render(request, "books/money_refused.html", {"tenant": request.access.tenant}, status=403)
         return view(request, *args, **kwargs)
 
     return guarded
-
-
-def _refused(request: AccessRequest) -> HttpResponse:
-    return render(request, "books/money_refused.html", {"tenant": request.access.tenant}, status=403)

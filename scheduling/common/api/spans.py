@@ -34,24 +34,25 @@ def span_filters(usual: str, most: int) -> tuple[Filter, Filter]:
     )
 
 
-def span_read(pool: Pool, asked: Mapping[str, Any], *, usual: SlotSpan, most: int) -> SlotSpan:
+def span_read(pool: Pool, query: Mapping[str, Any], *, usual: SlotSpan, most: int) -> SlotSpan:
     """Who names one end alone gets as many slots as are usual."""
     length = max(usual.end - usual.first, 1)
-    first, end = asked.get("from_slot"), asked.get("to_slot")
+    first, end = query.get("from_slot"), query.get("to_slot")
     if first is None:
         first = usual.first if end is None else end - length
     if end is None:
-        end = first + length if "from_slot" in asked else usual.end
+        end = first + length if "from_slot" in query else usual.end
     first = max(first, 0)
     if not first < end <= first + most:
-        raise _invalid("to_slot", f"Must be 1 to {most} slots after from_slot.")
+        raise invalid_parameter("to_slot", f"Must be 1 to {most} slots after from_slot.")
     try:
         pool.slot_start(end)
     except OverflowError:
-        raise _invalid("to_slot", "The calendar ends before that slot.") from None
+        raise invalid_parameter("to_slot", "The calendar ends before that slot.") from None
     return SlotSpan(first, end)
 
 
-def _invalid(field: str, sentence: str) -> ProblemRaised:
+def invalid_parameter(field: str, sentence: str) -> ProblemRaised:
+    """Of the address: 400 with the field and a sentence."""
     errors = [FieldError(field, "invalid_parameter", sentence)]
     return ProblemRaised(Problem(400, "invalid_request", f"{field}: {sentence}", errors=errors))

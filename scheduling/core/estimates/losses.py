@@ -36,9 +36,9 @@ def cleaned(losses: FloatArray) -> LossPoints:
     reported = np.flip(np.maximum.accumulate(np.flip(~np.isnan(losses), axis=1), axis=1), axis=1)
     with np.errstate(invalid="ignore"):
         possible = finite & (losses >= _least_after(losses, finite)) & (losses <= _most_before(losses, finite))
-    outlier, kept = reported & ~possible, reported & possible
+    outlier, usable = reported & ~possible, reported & possible
     values = np.where(finite, losses, np.nan)
-    repaired = np.where(outlier & kept.any(axis=1, keepdims=True), _between(values, kept), values)
+    repaired = np.where(outlier & usable.any(axis=1, keepdims=True), _between(values, usable), values)
     largest = np.fmax.reduce(np.where(np.isnan(repaired), -np.inf, repaired), axis=1, initial=-np.inf)
     scale = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
     points = reported.sum(axis=1)
@@ -66,11 +66,11 @@ def _most_before(losses: FloatArray, finite: BoolArray) -> FloatArray:
     return np.where(np.isinf(most), np.inf, most)
 
 
-def _between(values: FloatArray, kept: BoolArray) -> FloatArray:
-    """At each point the average of the nearest kept points before and after it; of the one where there is one."""
+def _between(values: FloatArray, usable: BoolArray) -> FloatArray:
+    """At each point the average of the nearest usable points before and after it; of the one where there is one."""
     epochs = np.broadcast_to(np.arange(values.shape[1]), values.shape)
-    before = np.maximum.accumulate(np.where(kept, epochs, -1), axis=1)
-    after = np.flip(np.minimum.accumulate(np.flip(np.where(kept, epochs, values.shape[1]), axis=1), axis=1), axis=1)
+    before = np.maximum.accumulate(np.where(usable, epochs, -1), axis=1)
+    after = np.flip(np.minimum.accumulate(np.flip(np.where(usable, epochs, values.shape[1]), axis=1), axis=1), axis=1)
     before, after = np.where(before < 0, after, before), np.where(after == values.shape[1], before, after)
     last = max(values.shape[1] - 1, 0)
     left = np.take_along_axis(values, np.clip(before, 0, last), axis=1)

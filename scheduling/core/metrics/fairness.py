@@ -95,6 +95,7 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     columns = _columns(view, plan, units, without)
     rewards, ratios = (columns[name][~np.isnan(columns[name])] for name in ("reward", "ratio"))
     prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
+    codes = [refusal.reason.code for refusal in plan.refusals if refusal.state == WAITING]
     return Fairness(
         columns=columns,
         revenue=float(sum(realised(view.jobs[b.job], b) for b in finishing(view, plan))),
@@ -107,7 +108,7 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
         renters=len({view.jobs[b.job].tenant for b in plan.bookings if b.phase == SHARED}),
         top_prices=_floats(np.max(prices, axis=0)) if prices else (),
         unsold=_floats((units.offered - units.sold).sum(axis=1)),
-        waiting_for=_waiting_for(plan),
+        waiting_for={code: codes.count(code) for code in sorted(set(codes))},
     )
 
 
@@ -206,11 +207,6 @@ def _worst_off(rewards: FloatArray) -> int | None:
     if not some.size or rewards[some].min() == rewards[some].max():
         return None
     return int(some[rewards[some].argmin()])
-
-
-def _waiting_for(plan: Plan) -> dict[str, int]:
-    codes = [refusal.reason.code for refusal in plan.refusals if refusal.state == WAITING]
-    return {code: codes.count(code) for code in sorted(set(codes))}
 
 
 def _floats(array: FloatArray) -> tuple[float, ...]:

@@ -78,9 +78,9 @@ def given(view: View, plan: Plan, said: Job | None = None) -> Given:
     for refusal in plan.refusals:
         job, floor = view.jobs[refusal.job], floors.get(refusal.job)
         waits = refusal.state == WAITING and floor is not None and floor.value > 0
-        kept = float(job.value(floor.end - job.arrival)) if waits and floor is not None else 0.0
-        outcomes[job.number] = JobOutcome(refusal.state, refusal.reason.code, floor=kept)
-        promised[job.tenant] += kept
+        own = float(job.value(floor.end - job.arrival)) if waits and floor is not None else 0.0
+        outcomes[job.number] = JobOutcome(refusal.state, refusal.reason.code, floor=own)
+        promised[job.tenant] += own
     tops = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     prices = np.max(tops, axis=0) if tops else np.zeros(len(view.cluster.resources))
     return Given(outcomes, gains, promised, prices)

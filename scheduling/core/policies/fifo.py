@@ -102,8 +102,8 @@ def _slots(work: float, rate: float) -> int:
     return max(1, ceiling(work / rate))
 
 
-def _refusal(job: Job, asked: int, state: str) -> Refusal:
-    return Refusal(job.number, Reason("no_room", {"asked": asked}), state)
+def _refusal(job: Job, workers: int, state: str) -> Refusal:
+    return Refusal(job.number, Reason("no_room", {"asked": workers}), state)
 
 
 def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:

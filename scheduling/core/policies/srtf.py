@@ -57,8 +57,8 @@ class Srtf:
         return Plan(bookings, refusals)
 
 
-def _refusal(job: Job, asked: int, state: str) -> Refusal:
-    return Refusal(job.number, Reason("no_room", {"asked": asked}), state)
+def _refusal(job: Job, workers: int, state: str) -> Refusal:
+    return Refusal(job.number, Reason("no_room", {"asked": workers}), state)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Srtf:

@@ -92,6 +92,12 @@ class ScenarioJobs:
         gradient = row.number("gradient_mb", 0.0, least=0.0)
         worker_types, ps_types = self._types(row, gradient)
         self._check_length(row, epochs * chunks * minibatches, gradient, worker_types, ps_types)
+        rent: str | None = row.choice("rent", RENT, None)
+        if rent == "budget" and self.budgets[tenant] is None:
+            raise BadScenario(row.at("rent"), f"needs tenants[{tenant}].budget")
+        workers_wanted: int | None = row.whole("asked_workers", None)
+        if workers_wanted is not None and not least <= workers_wanted <= most:
+            raise BadScenario(row.at("asked_workers"), f"must be {least} to {most}, not {workers_wanted}")
         return Job(
             number=index,
             name=name,
@@ -107,11 +113,11 @@ class ScenarioJobs:
             min_workers=least,
             max_workers=most,
             max_ps=row.whole("max_ps", None),
-            asked_workers=self._asked(row, least, most),
+            asked_workers=workers_wanted,
             lane=row.choice("lane", LANES, BATCH),
             priority=row.whole("priority", 0, least=-(10**6), most=10**6),
             max_price=row.number("max_price", None, least=0.0),
-            rent=self._rent(row, tenant),
+            rent=rent,
             divisible=row.flag("divisible", False),
             save_slots=row.number("save_slots", 0.0, least=0.0),
             samples=_samples(row),
@@ -145,18 +151,6 @@ class ScenarioJobs:
         if least > most:
             raise BadScenario(row.at("min_workers"), f"must be at most max_workers ({most}), not {least}")
         return least, most
-
-    def _asked(self, row: Section, least: int, most: int) -> int | None:
-        workers_wanted: int | None = row.whole("asked_workers", None)
-        if workers_wanted is not None and not least <= workers_wanted <= most:
-            raise BadScenario(row.at("asked_workers"), f"must be {least} to {most}, not {workers_wanted}")
-        return workers_wanted
-
-    def _rent(self, row: Section, tenant: int) -> str | None:
-        rent: str | None = row.choice("rent", RENT, None)
-        if rent == "budget" and self.budgets[tenant] is None:
-            raise BadScenario(row.at("rent"), f"needs tenants[{tenant}].budget")
-        return rent
 
     def _check_length(
         self, row: Section, work: int, gradient: float, workers: Sequence[UnitType], servers: Sequence[UnitType]

@@ -199,11 +199,12 @@ def _quota(
     return quota
 
 
-def _check_sum(place: str, what: str, resources: Sequence[str], given: FloatArray, capacity: FloatArray) -> None:
-    over = np.flatnonzero(given > capacity + ROUNDING * np.maximum(1.0, capacity))
+def _check_sum(place: str, what: str, resources: Sequence[str], amounts: FloatArray, capacity: FloatArray) -> None:
+    over = np.flatnonzero(amounts > capacity + ROUNDING * np.maximum(1.0, capacity))
     if len(over):
         r = int(over[0])
-        raise BadScenario(place, f"{what} of {resources[r]} sum to {given[r]:g}, above the capacity of {capacity[r]:g}")
+        above = f"above the capacity of {capacity[r]:g}"
+        raise BadScenario(place, f"{what} of {resources[r]} sum to {amounts[r]:g}, {above}")
 
 
 def _preload(top: Section, cluster: Cluster) -> tuple[Preload, ...]:

@@ -18,7 +18,7 @@ from scheduling.core.policies.dl2.slot import Batch, Slot, shares_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, Track
 from scheduling.core.speed import TOLERANCE
-from scheduling.core.types import REJECTED, BoolArray, FloatArray, View
+from scheduling.core.types import REJECTED, BoolArray, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,10 @@ def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[
     ordered = sorted(outcome.tracks, key=lambda track: (track.job.arrival, track.job.number))
     jobs = [_Running(track, float(track.job.work)) for track in ordered if track.state != REJECTED]
     last = max((booking.end for track in outcome.tracks for booking in track.bookings), default=0)
-    taken = _preload(scenario, last)
+    taken = np.zeros((len(scenario.cluster.resources), last, len(scenario.cluster.servers)))
+    for part in scenario.preload:
+        if part.slot < last:
+            taken[part.resource, part.slot, part.server] += part.amount
     for slot in range(last):
         open_jobs = [
             each
@@ -67,22 +70,16 @@ def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[
         waiting = tuple(each.track.job for each in open_jobs)
         remaining = np.array([each.remaining for each in open_jobs])
         view = View(slot, scenario.slots, scenario.cluster, waiting, remaining, taken[:, slot : slot + 1])
-        given: dict[int, tuple[int, int]] = {}
+        sizes: dict[int, tuple[int, int]] = {}
         for each in open_jobs:
             if units := _units(each, slot):
-                given[each.track.job.number] = units
+                sizes[each.track.job.number] = units
         ages = {each.track.job.number: each.ran for each in open_jobs}
-        yield from _slot(view, given, ages, shape)
+        yield from _slot(view, sizes, ages, shape)
         for each in open_jobs:
-            _advance(each, slot)
-
-
-def _preload(scenario: Scenario, slots: int) -> FloatArray:
-    taken = np.zeros((len(scenario.cluster.resources), slots, len(scenario.cluster.servers)))
-    for part in scenario.preload:
-        if part.slot < slots:
-            taken[part.resource, part.slot, part.server] += part.amount
-    return taken
+            done = sum(b.work / (b.end - b.start) for b in each.track.bookings if b.start <= slot < b.end)
+            each.remaining -= done
+            each.ran += done > 0
 
 
 def _units(each: _Running, slot: int) -> tuple[int, int] | None:
@@ -91,19 +88,13 @@ def _units(each: _Running, slot: int) -> tuple[int, int] | None:
     return (sum(row.workers for row in rows), sum(row.ps for row in rows)) if rows else None
 
 
-def _advance(each: _Running, slot: int) -> None:
-    done = sum(b.work / (b.end - b.start) for b in each.track.bookings if b.start <= slot < b.end)
-    each.remaining -= done
-    each.ran += done > 0
-
-
 def _slot(
-    view: View, given: dict[int, tuple[int, int]], ages: dict[int, int], shape: NetworkShape
+    view: View, units: dict[int, tuple[int, int]], ages: dict[int, int], shape: NetworkShape
 ) -> Iterator[Inference]:
     shares, _ = shares_of(view, lambda job: ages[job.number])
     for batch in Slot(view, shares, shape).batches():
         batch.open()
-        for action in _actions(batch, given):
+        for action in _actions(batch, units):
             if not batch.allowed[:-1].any():
                 break
             if batch.allowed[action]:
@@ -112,11 +103,11 @@ def _slot(
                     yield choice
 
 
-def _actions(batch: Batch, given: dict[int, tuple[int, int]]) -> Iterator[int]:
+def _actions(batch: Batch, units: dict[int, tuple[int, int]]) -> Iterator[int]:
     """What is still to be given out, in order; void at the end."""
     wanted = []
     for share in batch.shares:
-        workers, ps = given.get(share.job.number, (0, 0))
+        workers, ps = units.get(share.job.number, (0, 0))
         wanted.append([max(0, workers - len(share.workers)), max(0, ps - len(share.ps))])
     for what, (takes_worker, takes_ps) in ((BOTH, (1, 1)), (WORKER_ONLY, (1, 0)), (PS_ONLY, (0, 1))):
         again = True
@@ -134,7 +125,7 @@ def _actions(batch: Batch, given: dict[int, tuple[int, int]]) -> Iterator[int]:
 def study(
     weights: Weights,
     moments: Moments,
-    given: Lessons,
+    lessons: Lessons,
     shape: NetworkShape,
     dice: np.random.Generator,
     *,
@@ -143,11 +134,11 @@ def study(
     shuffle: bool,
 ) -> tuple[Weights, Moments, float]:
     """One pass over all lessons in a random order; the mean cross-entropy. With `shuffle` jobs stand in random rows."""
-    order = dice.permutation(len(given))
+    order = dice.permutation(len(lessons))
     losses = []
     for begin in range(0, len(order), batch):
         chosen = order[begin : begin + batch]
-        states, allowed, actions = given.states[chosen], given.allowed[chosen], given.actions[chosen]
+        states, allowed, actions = lessons.states[chosen], lessons.allowed[chosen], lessons.actions[chosen]
         if shuffle:
             states, allowed, actions = in_other_rows(states, allowed, actions, shape, dice.permutation(shape.jobs))
         ones = np.ones(len(chosen), states.dtype)

@@ -166,8 +166,8 @@ class ProgramCrew(Members):
         text = line.decode("utf-8", "replace")
         self.output += len(line) + 1
         self.log.line(role, rank, text)
-        if said := "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip():
-            self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], said]
+        if words := "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip():
+            self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], words]
         if address := progress.address_in(text):
             self.address = address
 

@@ -35,8 +35,8 @@ def accounted_read(text: str, prefix: str) -> list[Accounted]:
     for line in text.splitlines():
         name, _, rest = line.partition("|")
         match = re.fullmatch(rf"{re.escape(prefix)}-([0-9a-f]+)-([0-9]+)", name)
-        said = re.fullmatch(r"([^|,\[\]]+)\|([0-9]+)\|([0-9]+|Unknown)", rest)
-        if match and said:
-            end = None if said[3] == "Unknown" else float(said[3])
-            rows.append(Accounted(match[1], int(match[2]), said[1], float(said[2]), end))
+        fields = re.fullmatch(r"([^|,\[\]]+)\|([0-9]+)\|([0-9]+|Unknown)", rest)
+        if match and fields:
+            end = None if fields[3] == "Unknown" else float(fields[3])
+            rows.append(Accounted(match[1], int(match[2]), fields[1], float(fields[2]), end))
     return rows

@@ -211,9 +211,9 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
     for server, sentence in sorted(sent.items()):
         yield ClusterFinding(f"A probe on {server} was refused: {sentence}.")
     for server in sorted(waiting):
-        said = _said(folder / f"{server}.out")
+        hint = _said(folder / f"{server}.out")
         yield ClusterFinding(
-            f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{said}."
+            f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{hint}."
         )
     for server, (record, seen) in sorted(settings_by_name.items()):
         if abs(seen - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen

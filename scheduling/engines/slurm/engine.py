@@ -8,10 +8,8 @@ shared folder is what launchers read. Every step is found out anew from these, s
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import math
-import os
 import pwd
 import secrets
 import shlex
@@ -26,7 +24,6 @@ from typing import Any
 from scheduling.engines.base import (
     ACCEPTED,
     BY_OPERATOR,
-    CLOCK,
     DOWN,
     DRAINING,
     ENDED,
@@ -80,7 +77,7 @@ from scheduling.engines.slurm.commands import (
     sinfo,
     submission,
 )  # fmt: skip
-from scheduling.engines.slurm.records import record_read
+from scheduling.engines.slurm.parts import PartsHeard, clock_sentence
 from scheduling.engines.slurm.settings import SlurmSettings
 
 GPU = "gres:gpu"
@@ -91,13 +88,8 @@ FENCE_MINUTES = 2  # Slurm's own limit is so much later than the end
 OPEN_MINUTES = 24 * 60  # of a gang whose end moves on and on
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
 SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
-# A server's clock that differs by so much from ours would have its gang begin or end in somebody else's slot. A shared
-# folder may show a beat some seconds late, so several have to be.
-CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 3.0, 3
-CLOCKS_REMEMBERED = 600.0  # for so long an operator is told, unless a later gang shows that the clock is right again
 LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
 NODE_FAILED = "NODE_FAIL"
-MOST_LOG = 4 * 2**20
 Due = tuple[str, Phase, str]  # a part to be submitted: its gang's key, its generation, its server
 log = logging.getLogger(__name__)
 
@@ -109,36 +101,6 @@ class QueueListing:
     at: float = 0.0
     jobs: dict[str, SlurmJob] = field(default_factory=dict)
     good: bool = False  # the newest question was answered
-
-
-@dataclass
-class PartBeat:
-    """A part's newest record, when its beat last differed and when we last looked, by our own clock.
-
-    `lag`: the least that a beat was behind our time of slots when we saw it. `behind`: the least that a beat must have
-    been behind when it was written, as it was written after the look before.
-    """
-
-    record: dict[str, Any]
-    moved: float
-    looked: float
-    lag: float
-    behind: float = math.inf
-    beats: int = 0  # that were written between two looks
-
-    @property
-    def clock_differs(self) -> float | None:
-        """By so many seconds, where that is sure: a beat comes from the future, or all of them are late."""
-        sure = self.lag < -CLOCK_AHEAD or (self.beats >= LATE_BEATS and self.behind > CLOCK_BEHIND)
-        return -self.lag if sure else None
-
-    def sees(self, record: dict[str, Any], lag: float, now: float) -> PartBeat:
-        """The same part, looked at again."""
-        if record["beat"] == self.record["beat"]:
-            moved = self.moved if record["state"] == self.record["state"] else now
-            return replace(self, record=record, moved=moved, looked=now)
-        late = min(self.behind, lag - (now - self.looked))
-        return PartBeat(record, now, now, min(self.lag, lag), late, self.beats + 1)
 
 
 class SlurmEngine:
@@ -162,9 +124,8 @@ class SlurmEngine:
         self._plans: dict[str, dict[str, Any]] = {}  # by key: as in our folder
         self._behind: set[str] = set()  # keys whose plan could not be copied into the shared folder
         self._sent: dict[str, float] = {}  # comments of parts that were submitted, and when; 0: nobody knows whether
-        self._seen: dict[tuple[str, str], PartBeat] = {}
+        self._parts = PartsHeard()
         self._folders: dict[tuple[str, str], Folder] = {}  # of parts, in the shared folder
-        self._collected: set[tuple[str, str]] = set()  # parts of which everything is in our folder
         self._over: dict[str, Status] = {}
         self._over_at: dict[str, float] = {}  # when we saw that it had ended, by our own clock
         self._states: dict[str, ServerHealth] = {}
@@ -172,7 +133,6 @@ class SlurmEngine:
         self._servers_at, self._began = 0.0, time.monotonic()
         self._known: set[str] | None = None  # keys; what else of ours lives is to be ended
         self._cancelled: dict[str, float] = {}
-        self._clocks: dict[str, tuple[float, float]] = {}  # servers whose clock differs: by how much, and seen when
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
 
@@ -201,7 +161,7 @@ class SlurmEngine:
         """One question to Slurm for all, at most every two seconds; then what each launcher wrote."""
         self._list()
         self._copy_plans()
-        known = {handle.key for handle in handles} | set(self._sent_keys())
+        known = {handle.key for handle in handles} | {name.split(":")[1] for name in self._sent}
         if self._known is not None and self.listing.good:
             self._end_strangers(self._known | known)
         due = []
@@ -278,7 +238,7 @@ class SlurmEngine:
                 before = self._states.get(name)
                 since = before.since if before and before.state == state.state else now
                 if state.state == DOWN:
-                    since = max(since, now - self._silence_of(name))
+                    since = max(since, now - self._parts.silence_of(name))
                 self._states[name] = replace(state, since=since)
             self._addresses |= {name: address for name, _, _, address in rows}
         return dict(self._states)
@@ -289,9 +249,7 @@ class SlurmEngine:
             from scheduling.engines.slurm.check import alerts
 
             self._alerts_at, self._alerts = time.monotonic(), alerts(self)
-        since = time.monotonic() - CLOCKS_REMEMBERED
-        strange = ((server, by) for server, (by, seen_at) in sorted(self._clocks.items()) if seen_at > since)
-        clocks = (f"The {_clock_sentence(server, by)[4:]}." for server, by in strange)
+        clocks = (f"The {clock_sentence(server, by)[4:]}." for server, by in self._parts.clocks_that_differ())
         return Report((*self._alerts, *clocks), self.commands.drain())
 
     def check(self, sold: Counts) -> list[ClusterFinding]:
@@ -299,15 +257,6 @@ class SlurmEngine:
         from scheduling.engines.slurm.check import findings
 
         return findings(self, sold)
-
-    def _silence_of(self, server: str) -> float:
-        """For how many seconds no launcher on it was heard of; without end where there was none."""
-        heard = [
-            seen.moved
-            for (_, part), seen in self._seen.items()
-            if part.split("-", 2)[2] == server and seen.record["state"] != ENDED
-        ]
-        return time.monotonic() - max(heard, default=-math.inf)
 
     # Plans.
 
@@ -431,7 +380,7 @@ class SlurmEngine:
         """Not twice: what nobody knows about waits for an answer of Slurm that is younger than the submission."""
         name = comment(self.settings, plan["key"], phase["number"], server)
         try:
-            record = self._record(plan["home"], plan["key"], phase["number"], server)
+            record = self._record(plan, phase, server)
         except OSError:
             return False  # it may be there: it is unknown until the shared folder can be read
         if record or name in self.listing.jobs:
@@ -479,9 +428,6 @@ class SlurmEngine:
         end_at = float(plan["end_at"])
         return end_at if phase is plan["phases"][-1] else min(end_at, float(phase["end"]))
 
-    def _sent_keys(self) -> Iterator[str]:
-        return (name.split(":")[1] for name in self._sent)
-
     def _give_up(self, key: str, fault: Fault) -> None:
         """Whole or not at all: parts that Slurm has taken already see the order, and are taken back."""
         plan = self._plans[key]
@@ -508,30 +454,16 @@ class SlurmEngine:
                 jobs_by_name[job.comment] = job
         self.listing = QueueListing(began, jobs_by_name, True)
 
-    def _part(self, home: str, key: str, generation: int, server: str) -> Folder:
+    def _part(self, plan: Mapping[str, Any], phase: Phase, server: str) -> Folder:
         """Where its launcher writes."""
-        place = key, part_name(generation, server)
+        place = plan["key"], part_name(phase["number"], server)
         if place not in self._folders:
-            self._folders[place] = Folder(self.shared, home, *place)
+            self._folders[place] = Folder(self.shared, plan["home"], *place)
         return self._folders[place]
 
-    def _record(self, home: str, key: str, generation: int, server: str) -> dict[str, Any] | None:
+    def _record(self, plan: Mapping[str, Any], phase: Phase, server: str) -> dict[str, Any] | None:
         """What the launcher wrote last; raises `OSError` where the shared folder cannot be read."""
-        folder = self._part(home, key, generation, server)
-        seen = self._seen.get((key, folder.part))
-        if seen and seen.record["state"] == ENDED:
-            return seen.record  # its last word
-        record = record_read(folder.state)
-        if record is None:
-            return seen.record if seen else None
-        now, lag = time.monotonic(), self.clock() - record["beat"]
-        seen = seen.sees(record, lag, now) if seen else PartBeat(record, now, now, lag)
-        self._seen[key, folder.part] = seen
-        if (by := seen.clock_differs) is not None:
-            self._clocks[server] = by, now
-        elif seen.beats >= LATE_BEATS:
-            self._clocks.pop(server, None)
-        return record
+        return self._parts.record_of(self._part(plan, phase, server), self.clock)
 
     def _observe(self, handle: Handle, refused: str | None) -> Status:
         if handle.key in self._over:
@@ -543,7 +475,8 @@ class SlurmEngine:
         if plan is None:
             return self._end_without_plan(handle)
         try:
-            self._collect(handle, plan)
+            places = [(phase, server) for phase in self._near(plan) for server in _servers(phase)]
+            self._parts.collect(own, [self._part(plan, phase, server) for phase, server in places])
             status = self._status(plan)
         except OSError as error:
             return Status(UNKNOWN, detail=f"the shared folder cannot be read: {error.strerror or error}")
@@ -575,9 +508,9 @@ class SlurmEngine:
 
     def _status(self, plan: Mapping[str, Any]) -> Status:
         """From the records of all parts, in the order of generations: the first end that counts is the gang's."""
-        now, key = self.clock(), plan["key"]
+        now = self.clock()
         states = [
-            (phase, {server: self._record(plan["home"], key, phase["number"], server) for server in _servers(phase)})
+            (phase, {server: self._record(plan, phase, server) for server in _servers(phase)})
             for phase in self._near(plan)
         ]
         records = [record for _, jobs in states for record in jobs.values() if record]
@@ -611,24 +544,24 @@ class SlurmEngine:
         return [phase for phase in phases if phase["at"] - self.timings.lead <= self.clock()] or phases[:1]
 
     def _end_of(
-        self, plan: Mapping[str, Any], phase: Phase, found: Mapping[str, dict[str, Any] | None], now: float
+        self, plan: Mapping[str, Any], phase: Phase, records: Mapping[str, dict[str, Any] | None], now: float
     ) -> tuple[str, str, float] | None:
         """How this generation ended the gang, why and when. None: it did not."""
-        over = {server: record for server, record in found.items() if record and record["state"] == ENDED}
+        over = {server: record for server, record in records.items() if record and record["state"] == ENDED}
         first = over.get(_first(phase))
         asked_at = self._end(plan, phase) - ((plan.get("own") or {}).get("grace_seconds", 0.0))
         early = first is not None and first["ended_at"] < asked_at - LAST_WORD_SECONDS  # by itself
         if first and (first["end"] != STOPPED or plan["stop"] or early or self._is_last(plan, phase, now)):
             return first["end"], first["detail"], first["ended_at"]
         for server, record in sorted(over.items()):
-            seen = self._seen[plan["key"], part_name(phase["number"], server)]
+            seen = self._parts.beat_of(self._part(plan, phase, server))
             late = time.monotonic() - seen.moved > LAST_WORD_SECONDS
             if first is None and record["end"] in (LOST, FAILED) and late:
                 return record["end"], f"{server}: {record['detail']}", record["ended_at"]
-        for server in sorted(found.keys() - over.keys()):
-            if end := self._missing(plan, phase, server, found[server], now):
+        for server in sorted(records.keys() - over.keys()):
+            if end := self._missing(plan, phase, server, records[server], now):
                 return end
-        if plan["stop"] and not any(found.values()) and not self._lives(plan, phase) and self.listing.good:
+        if plan["stop"] and not any(records.values()) and not self._lives(plan, phase) and self.listing.good:
             return (PAUSED if plan["stop"] == PAUSED else STOPPED), "it was taken back before it began", now
         return None
 
@@ -639,9 +572,9 @@ class SlurmEngine:
         name = comment(self.settings, plan["key"], phase["number"], server)
         job = self.listing.jobs.get(name) if self.listing.good else None
         if record:
-            seen = self._seen[plan["key"], part_name(phase["number"], server)]
+            seen = self._parts.beat_of(self._part(plan, phase, server))
             if record["state"] == WAITING and (by := seen.clock_differs) is not None:
-                return LOST, _clock_sentence(server, by), now
+                return LOST, clock_sentence(server, by), now
             silent = time.monotonic() - seen.moved
             if job and (job.state == NODE_FAILED or (job.is_over and silent > LAST_WORD_SECONDS)):
                 return LOST, _by_slurm(job, server), record["beat"]
@@ -697,9 +630,9 @@ class SlurmEngine:
         self._over_at.setdefault(key, time.monotonic())
         return status
 
-    def _forget(self, asked: set[str]) -> None:
+    def _forget(self, keys_asked: set[str]) -> None:
         """Gangs that ended and that nobody asks about any more; should anything of them live, it is a stranger."""
-        old = {key for key, at in self._over_at.items() if time.monotonic() - at > FORGET_SECONDS} - asked
+        old = {key for key, at in self._over_at.items() if time.monotonic() - at > FORGET_SECONDS} - keys_asked
         for key in old:
             self._over.pop(key)
             self._over_at.pop(key)
@@ -707,9 +640,8 @@ class SlurmEngine:
             self._behind.discard(key)
         if old:
             self._sent = {name: at for name, at in self._sent.items() if name.split(":")[1] not in old}
-            self._seen = {place: seen for place, seen in self._seen.items() if place[0] not in old}
+            self._parts.forget(old)
             self._folders = {place: folder for place, folder in self._folders.items() if place[0] not in old}
-            self._collected = {place for place in self._collected if place[0] not in old}
             keys = {name.split(":")[1] for name in self._sent}
             self._cancelled = {name: at for name, at in self._cancelled.items() if name.split("-")[1] in keys}
 
@@ -734,52 +666,6 @@ class SlurmEngine:
             if key not in known and not job.is_over:
                 self._cancel(key, int(generation), "" if job.user == self.settings.service_account else job.user)
 
-    # What launchers write, in our own folder, where pages read it.
-
-    def _collect(self, handle: Handle, plan: Mapping[str, Any]) -> None:
-        """Append what is new in the log and progress of every part, and note how far that was."""
-        own = Folder(self.root, handle.home, handle.key)
-        notes = own.ours / "collected.json"
-        collected = files.read(notes) or {}
-        before = dict(collected)
-        for phase in self._near(plan):
-            for server in _servers(phase):
-                theirs = self._part(handle.home, handle.key, phase["number"], server)
-                part = handle.key, theirs.part
-                if part in self._collected:
-                    continue
-                seen, moved = self._seen.get(part), False
-                for source, target in ((theirs.log, own.log), (theirs.progress, own.progress)):
-                    name = f"{theirs.part}/{source.name}"
-                    after = collected.get(name, 0)
-                    collected[name] = _append(source, target, after)
-                    moved = moved or collected[name] != after
-                if seen and seen.record["state"] == ENDED and not moved:
-                    self._collected.add(part)  # it writes nothing after its last word
-        if collected != before:
-            files.write(notes, collected)
-
-
-def _append(source: Path, target: Path, after: int) -> int:
-    """Whole lines of a stranger's file from a byte on; where it goes on."""
-    try:
-        with os.fdopen(files.theirs(source), "rb") as file:
-            if os.fstat(file.fileno()).st_size == after:
-                return after
-            file.seek(after)
-            data = file.read(256 * 1024)
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ELOOP):  # not there yet, or a link that leads elsewhere
-            raise
-        return after
-    whole = data[: data.rfind(b"\n") + 1]
-    with contextlib.suppress(FileNotFoundError):
-        if target.stat().st_size > MOST_LOG:
-            return after + len(whole)
-    with target.open("ab") as out:
-        out.write(whole)
-    return after + len(whole)
-
 
 def _servers(phase: Phase) -> list[str]:
     return sorted({server for _, _, server in phase["members"]})
@@ -788,10 +674,6 @@ def _servers(phase: Phase) -> list[str]:
 def _first(phase: Phase) -> str:
     """Where the coordinator is."""
     return str(phase["members"][0][2])
-
-
-def _clock_sentence(server: str, by: float) -> str:
-    return f"{CLOCK} {server} differs by {by:+.1f} s from ours"
 
 
 def _by_slurm(job: SlurmJob, server: str) -> str:

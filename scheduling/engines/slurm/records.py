@@ -31,29 +31,29 @@ def record_read(path: Path) -> dict[str, Any] | None:
 def record_of(data: bytes) -> dict[str, Any] | None:
     """With everything that the engine reads of it, whatever else it holds or leaves out."""
     try:
-        said = json.loads(data)
-        text = json.dumps(said, allow_nan=False)  # a number that is none is kept by no database
+        document = json.loads(data)
+        text = json.dumps(document, allow_nan=False)  # a number that is none is kept by no database
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or "\\u0000" in text:
+    if not isinstance(document, dict) or "\\u0000" in text:
         return None
-    state, beat, end = said.get("state"), _moment(said.get("beat")), said.get("end")
+    state, beat, end = document.get("state"), _moment(document.get("beat")), document.get("end")
     if state not in STATES or beat is None:
         return None
-    detail, progress, delivered = said.get("detail"), said.get("progress"), said.get("delivered")
+    detail, progress, delivered = document.get("detail"), document.get("progress"), document.get("delivered")
     record = {
         "state": state,
         "beat": beat,
-        "started_at": _moment(said.get("started_at")),
+        "started_at": _moment(document.get("started_at")),
         "end": "",
         "detail": detail if isinstance(detail, str) else "",
-        "exit_code": _whole(said.get("exit_code"), 2**31 - 1),
-        "restarts": max(0, _whole(said.get("restarts"), MOST_RESTARTS) or 0),
+        "exit_code": _whole(document.get("exit_code"), 2**31 - 1),
+        "restarts": max(0, _whole(document.get("restarts"), MOST_RESTARTS) or 0),
         "progress": progress if isinstance(progress, dict) else {},
         "delivered": [span for each in (delivered if isinstance(delivered, list) else ()) if (span := _span(each))],
     }
     if state == ENDED:
-        ended_at = _moment(said.get("ended_at"))
+        ended_at = _moment(document.get("ended_at"))
         record |= {"ended_at": beat if ended_at is None else ended_at, "end": end if end in ENDS else LOST}
         record["detail"] = record["detail"] if end in ENDS else NO_WORD
     return record

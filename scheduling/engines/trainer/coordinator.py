@@ -101,7 +101,8 @@ class Coordinator:
         if event.kind == "stop":
             job.stop("asked to stop")
         elif event.kind == "asked" and event.channel and event.message:
-            _tell(event.channel, WireMessage("answer", self._answer(job, event.message)))
+            with contextlib.suppress(ConnectionLost):  # who asked has gone
+                event.channel.tell(WireMessage("answer", self._answer(job, event.message)))
         elif event.kind == "joined" and event.member:
             job.joined(event.member)
         elif event.kind == "gone" and event.member:
@@ -142,8 +143,3 @@ class Coordinator:
             if member:
                 member.answers.put(None)
                 self.events.put(CoordinatorEvent("gone", member, why=str(error)))
-
-
-def _tell(channel: Channel, message: WireMessage) -> None:
-    with contextlib.suppress(ConnectionLost):  # who asked has gone
-        channel.tell(message)

@@ -166,11 +166,11 @@ def take(ranges: Ranges, values: Floats, wanted: Ranges) -> Floats:
     return np.concatenate([np.empty(0), *parts])
 
 
-def subtract(ranges: Ranges, given: Ranges) -> Ranges:
+def subtract(ranges: Ranges, others: Ranges) -> Ranges:
     """What is left of ranges when others, each inside one of them, are taken out."""
     left = []
     for first, last in ranges:
-        for start, stop in sorted(pair for pair in given if first <= pair[0] and pair[1] <= last):
+        for start, stop in sorted(pair for pair in others if first <= pair[0] and pair[1] <= last):
             left.append((first, start))
             first = stop
         left.append((first, last))

@@ -65,15 +65,15 @@ class JobsBulk(TenantView):
         return self.shown(BulkShown, {"pool": pool, "jobs": outcome.jobs}, HTTPStatus.CREATED)
 
 
-def _words(asked: Mapping[str, Any]) -> JobWords | Refused:
-    wording = said_of(asked)
+def _words(body: Mapping[str, Any]) -> JobWords | Refused:
+    wording = said_of(body)
     if isinstance(wording, Refused):
         return wording
     if wording is not None:
         return JobWords(said=wording)
-    if missing := [name for name in ("spec", "name") if name not in asked]:
+    if missing := [name for name in ("spec", "name") if name not in body]:
         return InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0])
-    return JobWords(asked["name"], asked["spec"], asked.get("begin"), after_of(asked))
+    return JobWords(body["name"], body["spec"], body.get("begin"), after_of(body))
 
 
 def _refused(refused: JobsRefused) -> HttpResponse:

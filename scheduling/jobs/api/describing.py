@@ -86,31 +86,31 @@ class JobDescribed(TenantView):
         return self.shown(DescriptionShown, description_shown(job) or {"how": "detail", "said": {}, "lines": []})
 
 
-def said_of(asked: Mapping[str, Any]) -> JobWording | InvalidJob | None:
+def said_of(body: Mapping[str, Any]) -> JobWording | InvalidJob | None:
     """What a body says of a job in hours or by a script; None where it has neither."""
-    ways = [way for way in WAYS if way in asked]
+    ways = [way for way in WAYS if way in body]
     if len(ways) > 1:
         return InvalidJob("invalid_job", f"{ways[1]}: say either this or {ways[0]}.", ways[1])
     if ways != ["script"] and ways != ["hours"]:
-        if "divisible" in asked:
+        if "divisible" in body:
             return InvalidJob("invalid_job", "divisible: say it in the specification.", "divisible")
         return None
-    if "index" in asked and ways != ["script"]:
+    if "index" in body and ways != ["script"]:
         return InvalidJob("invalid_job", "index: belongs to a script with --array.", "index")
-    if "program" in asked and ways == ["script"]:
+    if "program" in body and ways == ["script"]:
         return InvalidJob("invalid_job", "program: the script itself is what runs.", "program")
-    if "worth" not in asked:
+    if "worth" not in body:
         return InvalidJob("invalid_job", "worth: say by when you want it and what it is worth by then.", "worth")
-    if (zone := _zone(asked.get("zone", "UTC"))) is None:
+    if (zone := _zone(body.get("zone", "UTC"))) is None:
         return InvalidJob("invalid_job", "zone: must be one such as Europe/Berlin or +02:00.", "zone")
     names = ("script", "hours", "name", "begin", "program", "index", "divisible")
-    fields = {name: asked[name] for name in names if name in asked}
-    return JobWording(worth=asked["worth"], zone=zone, after=tuple(after_of(asked)), **fields)
+    fields = {name: body[name] for name in names if name in body}
+    return JobWording(worth=body["worth"], zone=zone, after=tuple(after_of(body)), **fields)
 
 
-def after_of(asked: Mapping[str, Any]) -> list[Waited]:
+def after_of(body: Mapping[str, Any]) -> list[Waited]:
     """What a job of this body waits for."""
-    return [*asked.get("after", ()), *map(array_named, asked.get("after_arrays", ()))]
+    return [*body.get("after", ()), *map(array_named, body.get("after_arrays", ()))]
 
 
 def _zone(text: str) -> tzinfo | None:

@@ -24,8 +24,7 @@ from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_page import job_page
 from scheduling.jobs.read_run import job_runs, run_view
 from scheduling.jobs.second_chance import job_queue as queue
-from scheduling.market.view import PROGRAM
-from scheduling.models import TrainingJob
+from scheduling.models import PROGRAM, TrainingJob
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell

@@ -34,7 +34,8 @@ def swf(lines: Iterable[str], *, owner: str = "group", strict: bool = False, pla
         if line.startswith(";"):
             if match := FACT.fullmatch(line):
                 facts.setdefault(match[1], match[2].strip())
-                begin = _begin(facts)
+                written = facts.get("UnixStartTime", "")
+                begin = int(written) if written.isascii() and written.isdigit() and len(written) < 12 else 0
             continue
         tally.rows += 1
         try:
@@ -51,11 +52,6 @@ def swf(lines: Iterable[str], *, owner: str = "group", strict: bool = False, pla
             tally.left_out[job] += 1
     tally.check()
     return Log(tuple(jobs), tally.rows, dict(sorted(tally.left_out.items())), tuple(tally.bad), facts)
-
-
-def _begin(facts: dict[str, str]) -> int:
-    written = facts.get("UnixStartTime", "")
-    return int(written) if written.isascii() and written.isdigit() and len(written) < 12 else 0
 
 
 def _job(line: str, owner: str, begin: int) -> LoggedJob | str:

@@ -43,14 +43,14 @@ class TrainingTask:
 
 
 def task(
-    given: Training, effort: Effort, world: Mapping[str, Any], swept: str, value: float, number: int
+    course: Training, effort: Effort, world: Mapping[str, Any], swept: str, value: float, number: int
 ) -> TrainingTask:
     """The training of a line where `value` is swept. Steps are swept within one training."""
     if swept == "seen":
         effort = replace(effort, seen=round(value))
     if swept == "clusters":
-        given = replace(given, clusters=round(value))
-    return TrainingTask(given, effort, tuple(sorted(world.items())), number, (LAST,))
+        course = replace(course, clusters=round(value))
+    return TrainingTask(course, effort, tuple(sorted(world.items())), number, (LAST,))
 
 
 @lru_cache(maxsize=64)  # figures share trainings

@@ -27,16 +27,12 @@ def pictures_of(repeated: Repeated) -> dict[str, bytes]:
     if len(repeated.scale.values) == 1:
         columns = [repeated.column(line, 0) for line in range(len(figure.lines))]
         return pictures(heading, columns, figure.measures, _title)
-    return drawn(lambda picture: _curves(picture, repeated, heading), *_size(repeated))
+    across, down = _panels(repeated)
+    return drawn(lambda picture: _curves(picture, repeated, heading), 4.4 * across + 0.4, 3.4 * down + 1.0)
 
 
 def _title(measure: str) -> str:
     return MEASURES[measure].title
-
-
-def _size(repeated: Repeated) -> tuple[float, float]:
-    across, down = _panels(repeated)
-    return 4.4 * across + 0.4, 3.4 * down + 1.0
 
 
 def _panels(repeated: Repeated) -> tuple[int, int]:

@@ -359,8 +359,8 @@ def _assumed(page: ReportPage) -> str:
     facts += [(f"Left out: {why}", page.count(f"left out: {why}")) for why in page.history.left_out or {}]
     facts += [("Minutes of a slot", page.count("slot_minutes")), ("Days", page.count("days"))]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts)
-    told = [] if page.reader else [*page.history.notes, *_bad_lines(page.history)]  # they may name owners
-    notes = "".join(f'<p class="note told">{escape(note)}</p>' for note in told)
+    remarks = [] if page.reader else [*page.history.notes, *_bad_lines(page.history)]  # they may name owners
+    notes = "".join(f'<p class="note told">{escape(note)}</p>' for note in remarks)
     body = f'<div class="stack">{table}<dl class="kv">{listed}</dl>{notes}</div>'
     return _panel("What was assumed", "a log says nothing about worth", body, half=True)
 

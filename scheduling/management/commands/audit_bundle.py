@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.audit.bundle import bundle_write, signing_seed
-from scheduling.management.base import WRONG_INPUT
+from scheduling.management.base import WRONG_INPUT, moment_of
 from scheduling.models import Pool
 from tenants.access import Refused
 
@@ -20,8 +19,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pool", required=True, help="the pool's short name")
-        parser.add_argument("--from", dest="start", type=_moment, required=True, metavar="TIME", help="ISO 8601, UTC")
-        parser.add_argument("--to", dest="end", type=_moment, required=True, metavar="TIME", help="not included")
+        parser.add_argument("--from", dest="start", type=moment_of, required=True, metavar="TIME", help="ISO 8601, UTC")
+        parser.add_argument("--to", dest="end", type=moment_of, required=True, metavar="TIME", help="not included")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -48,8 +47,3 @@ class Command(BaseCommand):
         decided = f"{written.intervals} intervals, {written.answers} answers, {written.awards} awards"
         self.stdout.write(f"{options['out']}: {decided}, {written.events} events, {written.transactions} transactions")
         self.stdout.write(f"public key {written.public_key}")
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

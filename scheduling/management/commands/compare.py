@@ -79,9 +79,9 @@ def _changes(written: Iterable[str], compared: Sequence[Variant]) -> Mapping[str
     return changes
 
 
-def _columns(trials: Sequence[Trial], found: Sequence[Figures]) -> list[VariantColumn]:
+def _columns(trials: Sequence[Trial], results: Sequence[Figures]) -> list[VariantColumn]:
     """A variant's trials stand side by side."""
-    pairs = groupby(zip(trials, found, strict=True), lambda pair: pair[0].variant.label)
+    pairs = groupby(zip(trials, results, strict=True), lambda pair: pair[0].variant.label)
     return [VariantColumn(label, [figures for _, figures in group]) for label, group in pairs]
 
 
@@ -129,10 +129,10 @@ def _compare_csv(columns: Sequence[VariantColumn], measures: Sequence[str]) -> s
     return csv_text(header, rows)
 
 
-def _runs_csv(trials: Sequence[Trial], found: Sequence[Figures], measures: Sequence[str]) -> str:
+def _runs_csv(trials: Sequence[Trial], results: Sequence[Figures], measures: Sequence[str]) -> str:
     rows = [
         [trial.variant.label, trial.step, *(figures.get(measure) for measure in measures)]
-        for trial, figures in zip(trials, found, strict=True)
+        for trial, figures in zip(trials, results, strict=True)
     ]
     return csv_text(["policy", "seed_step", *map(_key, measures)], rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from argparse import ArgumentParser
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management import call_command
@@ -19,6 +19,7 @@ from scheduling.demo import content as demo_content
 from scheduling.demo import demo
 from scheduling.lab.histories.made_up import LOG, made_up_month
 from scheduling.lab.requests import study_create
+from scheduling.management.base import moment_of
 from scheduling.models import LabStudy
 from tenants.access import Refused, access_of_system
 
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         parser.add_argument("--reset", action="store_true", help="first remove everything from a demo's database")
         parser.add_argument(
             "--at",
-            type=_moment,
+            type=moment_of,
             default=None,
             metavar="TIME",
             help="load as if it were this time, such as 2026-03-02T12:00 (UTC); same time, same rows",
@@ -113,8 +114,3 @@ def _or_error(outcome: Any) -> Any:
     if isinstance(outcome, Refused):
         raise CommandError(outcome.sentence)
     return outcome
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

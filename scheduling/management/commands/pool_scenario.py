@@ -14,10 +14,9 @@ from scheduling.core.scenario import BadScenario, read, to_json, write
 from scheduling.lab.files import save
 from scheduling.lab.reports import scenario_line
 from scheduling.management.base import FileCommand
-from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.elastic.read_weights import weights_stored
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import arrival_of
-from scheduling.market.view.weights import weights_stored
 from scheduling.models import Pool
 from tenants.scoping import scope_disabled
 
@@ -46,9 +45,8 @@ class Command(FileCommand):
         drain = last - first if options["drain"] is None else options["drain"]
         if drain < 0:
             raise BadScenario("--drain", "must be 0 or more")
-        prices = in_credits(use_prices(pool, last)) if pool.is_elastic else None
         with scope_disabled("the operator takes the jobs of all tenants away as a scenario"):
-            scenario = pool_scenario(pool, first, last, drain, prices)
+            scenario = pool_scenario(pool, first, last, drain)
         if not scenario.jobs:
             raise BadScenario("--from", f"nobody submitted a job to {pool.slug} between these times")
         document = write(scenario)

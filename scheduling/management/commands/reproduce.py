@@ -38,7 +38,9 @@ class Command(FileCommand):
 
     def handle(self, **options: Any) -> None:
         if options["list"]:
-            self.stdout.write(_list())
+            there = table(["name", "paper", "what"], [[f.name, f.paper, f.title] for f in FIGURES.values()])
+            rest = table(["not repeated", "paper", "why"], [[o.name, o.paper, o.reason] for o in OMITTED])
+            self.stdout.write(f"{there}\n\n{rest}")
             return
         if not options["names"]:
             raise BadScenario("NAME", "name a figure, a paper, or all; `reproduce --list` has them")
@@ -71,9 +73,3 @@ class Command(FileCommand):
         if broken := repeated.broken():
             raise CommandError(f"{figure.name}: {'; '.join(broken)}")
         return summary(repeated, verdicts)
-
-
-def _list() -> str:
-    there = table(["name", "paper", "what"], [[f.name, f.paper, f.title] for f in FIGURES.values()])
-    rest = table(["not repeated", "paper", "why"], [[o.name, o.paper, o.reason] for o in OMITTED])
-    return f"{there}\n\n{rest}"

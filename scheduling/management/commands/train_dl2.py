@@ -131,7 +131,8 @@ class Command(FileCommand):
         network = courses.network(course, state, facts | {"held_out": verdict.document()})
         training.deliver(options["out"], network)
         line = fmean(score.completion for score in teachers)
-        save(options["out"] / "curve.csv", _csv(state))
+        heads = ["round", "slots", "completion", "reward"]
+        save(options["out"] / "curve.csv", csv_text(heads, ([point[head] for head in heads] for point in state.curve)))
         for form, content in pictures(state.curve, line, drawing.teacher).items():
             save(options["out"] / f"curve.{form}", content)
         self.stdout.write(_said(verdict, drawing, options["out"]))
@@ -178,11 +179,6 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
         speed="" if options["speed"] == ONE else options["speed"],
         rules=Rules(**{name: options[name] for name in names}, bounded=options["bounded"]),
     )
-
-
-def _csv(state: TrainingState) -> str:
-    heads = ["round", "slots", "completion", "reward"]
-    return csv_text(heads, ([point[head] for head in heads] for point in state.curve))
 
 
 def _said(verdict: TrainingVerdict, drawing: Drawing, folder: Path) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduling.audit.verification import Archives, Finding, VerifiedIntervals, intervals_verify, settings_verify
+from scheduling.audit.verification import Archives, intervals_verify, settings_verify
 from scheduling.lab.progress import ProgressLine
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import IntervalArchive, Pool
@@ -49,7 +48,9 @@ class Command(BaseCommand):
                 on_progress=progress,
             )
         findings = [*verified.findings, *settings_verify(None if not options["pool"] else list(pools))]
-        self.stdout.write(_summary(verified, findings))
+        verdict = f"{len(findings)} findings" if findings else "the intervals are in order"
+        counted = f"{verified.intervals} intervals, {verified.answers} answers, {verified.awards} awards"
+        self.stdout.write(f"{verdict}: {counted}")
         for pool_id, slug in pools.items():
             self.stdout.write(f"  {slug}: head {verified.heads[pool_id]}")
             self.stdout.write(f"  {slug}, its answers: head {verified.answer_heads[pool_id]}")
@@ -80,9 +81,3 @@ def _pools(slug: str) -> dict[int, str]:
     if slug not in pools.values():
         raise CommandError(f"there is no pool {slug}", returncode=WRONG_INPUT)
     return {pool_id: name for pool_id, name in pools.items() if name == slug}
-
-
-def _summary(verified: VerifiedIntervals, findings: Sequence[Finding]) -> str:
-    verdict = f"{len(findings)} findings" if findings else "the intervals are in order"
-    counted = f"{verified.intervals} intervals, {verified.answers} answers, {verified.awards} awards"
-    return f"{verdict}: {counted}"

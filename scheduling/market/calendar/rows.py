@@ -15,7 +15,7 @@ _RESERVE = """
 INSERT INTO scheduling_calendarcell (server_id, resource_id, part, slot, pool_id, capacity, batch, instant)
 SELECT server_id, resource_id, %s, slot, %s, capacity, batch, 0
   FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::float8[], %s::float8[])
-       AS taken (server_id, resource_id, slot, capacity, batch)
+       AS units (server_id, resource_id, slot, capacity, batch)
     ON CONFLICT (server_id, resource_id, part, slot)
     DO UPDATE SET batch = scheduling_calendarcell.batch + EXCLUDED.batch, capacity = EXCLUDED.capacity
 """

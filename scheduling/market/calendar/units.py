@@ -76,7 +76,7 @@ def units_take(pool_id: int, units: Units, capacities: Mapping[tuple[int, int, s
             " (pool_id, server_id, resource_id, part, slot, capacity, batch, instant)"
             " SELECT %s, server_id, resource_id, part, slot, capacity, 0, amount"
             "   FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::float8[], %s::float8[])"
-            "        AS taken (server_id, resource_id, part, slot, amount, capacity)"
+            "        AS units (server_id, resource_id, part, slot, amount, capacity)"
             " ON CONFLICT (server_id, resource_id, part, slot)"
             " DO UPDATE SET instant = scheduling_calendarcell.instant + EXCLUDED.instant,"
             "               capacity = EXCLUDED.capacity",
@@ -90,11 +90,11 @@ def units_release(lane: Lane, units: Units) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE scheduling_calendarcell AS cell SET {column} ="  # noqa: S608  the name is one of two words
-            f" CASE WHEN abs(cell.{column} - given.amount) < {ROUNDING} THEN 0 ELSE cell.{column} - given.amount END"
+            f" CASE WHEN abs(cell.{column} - back.amount) < {ROUNDING} THEN 0 ELSE cell.{column} - back.amount END"
             "   FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::float8[])"
-            "        AS given (server_id, resource_id, part, slot, amount)"
+            "        AS back (server_id, resource_id, part, slot, amount)"
             " WHERE (cell.server_id, cell.resource_id, cell.part, cell.slot)"
-            "     = (given.server_id, given.resource_id, given.part, given.slot)",
+            "     = (back.server_id, back.resource_id, back.part, back.slot)",
             _columns(units),
         )
         if cursor.rowcount != len(units):

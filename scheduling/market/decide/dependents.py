@@ -94,15 +94,15 @@ def fates(
             return _OUTCOMES.get(now[each], FAILED), each
         if each not in arrays:
             listed = [(_OUTCOMES.get(now[number], FAILED), number) for number in (members or {})[each]]
-            arrays[each] = min(listed, key=lambda found: (FAILED, OPEN, DONE).index(found[0]))
+            arrays[each] = min(listed, key=lambda pair: (FAILED, OPEN, DONE).index(pair[0]))
         return arrays[each]
 
     for job, after in waiting.items():
-        found = standing(after, {each: outcome(each)[0] for each in after})
-        if found.state == READY:
+        end = standing(after, {each: outcome(each)[0] for each in after})
+        if end.state == READY:
             free.add(job)
-        elif found.state == NEVER:
-            _, other = outcome(found.jobs[0])
+        elif end.state == NEVER:
+            _, other = outcome(end.jobs[0])
             broken[job] = other, now[other]
             now[job] = JobState.REJECTED.value
     return Fates(frozenset(free), broken)

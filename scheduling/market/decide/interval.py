@@ -16,20 +16,18 @@ from scheduling.core.collector import collector_resting
 from scheduling.core.types import WAITING, HasWindows, Plan, Policy, Reason, View
 from scheduling.feed import events_append
 from scheduling.market.calendar.lanes import Busy, lane_lock
-from scheduling.market.calendar.rows import batch_reserve, prices_post
+from scheduling.market.calendar.rows import batch_reserve, prices_post, ticks_write
 from scheduling.market.decide import plans
 from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
 from scheduling.market.decide.chain import START, base_for, heads_beside, interval_new, policy_bytes
-from scheduling.market.decide.elastic import elastic_events, jobs_pause, smaller_write, taken_over_events, use_post
-from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.elastic.boundary import elastic_events, jobs_pause, smaller_write, taken_over_events, use_ticks
+from scheduling.market.elastic.read_reports import with_reports
 from scheduling.market.reads.stored_intervals import Contents
 from scheduling.market.settle.rents import rents_close
 from scheduling.market.settle.slots import awards_start
 from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, states_decided
 from scheduling.market.view.frame import PoolFrame
-from scheduling.market.view.policy import batch_settings
-from scheduling.market.view.reports import with_reports
-from scheduling.market.view.weights import policy_built
+from scheduling.market.view.policy import batch_settings, policy_built
 from scheduling.market.view.windows import windows_bytes
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from tenants.ledger.postings import InsufficientFunds
@@ -128,13 +126,15 @@ def _attempt(
         plans.worths_store(plan.worths)
         batch_reserve(snapshot.frame, view.jobs, plan.bookings)
         if pool.is_elastic:
-            use_post(snapshot, plan.bookings)
+            ticks_write(pool, Lane.BATCH, use_ticks(pool, snapshot.frame.resource_ids, view, plan.bookings))
         prices_post(snapshot.frame, plan.windows)
         at_once = [award for award in awards if award.start <= slot]
         awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
         smaller = smaller_by_budget(snapshot, plan.smaller)
         smaller_write(smaller)
-        news = elastic_events(snapshot, awards, smaller) if pool.is_elastic else plans.award_events(awards, interval)
+        news = (
+            elastic_events(snapshot.slots, awards, smaller) if pool.is_elastic else plans.award_events(awards, interval)
+        )
         passed = budget_events(awards, pool=pool, at=at)
         closings = plans.rents_settled(snapshot, interval, plan)
         arrears, adjusted = rents_close(pool, closings, clock.settled_slot, at)
@@ -176,9 +176,7 @@ def _lock_funds(pool: Pool) -> None:
 
 def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
     """The policy of the pool's batch lane at a boundary; only prices of use and weights depend on which."""
-    prices = in_credits(use_prices(frame.pool, slot)) if frame.pool.is_elastic else None
-    settings = batch_settings(frame.pool, frame.cluster.resources, prices, slot)
-    return policy_built(settings, frame.batch_cluster)
+    return policy_built(batch_settings(frame.pool, frame.cluster.resources, slot), frame.batch_cluster)
 
 
 def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -> int:
@@ -194,7 +192,7 @@ def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -
     plans.jobs_refuse(news, states_decided(snapshot.frame.pool), at)
     last = policy.last_chances(snapshot.view, plan) if isinstance(policy, HasWindows) else {}
     events = [*plans.refusal_events(snapshot, news, last, at), *plans.last_chance_events(snapshot, last, at)]
-    events_append([*events, *taken_over_events(snapshot, plan, at)])
+    events_append([*events, *taken_over_events(snapshot.frame.pool, snapshot.view, plan, at)])
     return len(news)
 
 

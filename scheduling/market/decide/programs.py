@@ -9,7 +9,7 @@ from typing import Any
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
 from scheduling.engines.programs import PROGRAMS, RegisteredProgram
-from scheduling.market.view.specs import PROGRAM
+from scheduling.models import PROGRAM
 from scheduling.programs.catalogue import LIVE, PARAMETER_SERVER, values_of
 from scheduling.programs.fields import nearest
 from scheduling.programs.parameters import Value
@@ -28,9 +28,9 @@ def program_of(spec: Mapping[str, Any]) -> tuple[RegisteredProgram, dict[str, An
     """
     if PROGRAM not in spec:
         return None
-    program, given = _asked(spec[PROGRAM])
+    program, parameters = _asked(spec[PROGRAM])
     units = {"minibatches": 1} | {name: spec[name] for name in UNITS if name in spec}
-    values = program.validate({**units, **given})
+    values = program.validate({**units, **parameters})
     if not isinstance(values, dict):
         place = f"{PROGRAM}.parameters"
         first = values[0]
@@ -98,9 +98,9 @@ def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProg
     return stored, values
 
 
-def _usable(asked: Mapping[str, Any], tenant_id: int, among: Among) -> StoredProgram:
+def _usable(choice: Mapping[str, Any], tenant_id: int, among: Among) -> StoredProgram:
     """The version that is meant of what the tenant may use now: its own program first, then the operator's."""
-    name, version, owner = asked.get("name"), asked.get("version"), asked.get("owner")
+    name, version, owner = choice.get("name"), choice.get("version"), choice.get("owner")
     if not isinstance(name, str) or not name:
         raise BadScenario(f"{PROGRAM}.name", "must be the name of a program")
     if owner not in (None, OPERATOR):
@@ -130,15 +130,15 @@ def _shape_check(shape: str, job: Job) -> None:
         raise BadScenario("ps_demand", sentence)
 
 
-def _asked(asked: object) -> tuple[RegisteredProgram, Mapping[str, Any]]:
-    if not isinstance(asked, Mapping):
+def _asked(choice: object) -> tuple[RegisteredProgram, Mapping[str, Any]]:
+    if not isinstance(choice, Mapping):
         raise BadScenario(PROGRAM, "must be an object with a name and parameters")
-    if unknown := sorted(set(asked) - {"name", "parameters"}):
+    if unknown := sorted(set(choice) - {"name", "parameters"}):
         raise BadScenario(f"{PROGRAM}.{unknown[0]}", "is not part of a program; it has a name and parameters")
-    program = PROGRAMS.get(asked["name"]) if isinstance(asked.get("name"), str) else None
+    program = PROGRAMS.get(choice["name"]) if isinstance(choice.get("name"), str) else None
     if program is None:
         raise BadScenario(f"{PROGRAM}.name", f"must be one of {', '.join(PROGRAMS)}")
-    parameters = asked.get("parameters", {})
+    parameters = choice.get("parameters", {})
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise BadScenario(f"{PROGRAM}.parameters", "must be an object")
     return program, parameters

@@ -182,11 +182,11 @@ def clock_of(slot: int) -> str:
     return f"{hour:02}:00" + ("" if not days else " the next day" if days == 1 else f" after {days} days")
 
 
-def numbers_read(asked: Mapping[str, str]) -> tuple[ExampleNumbers, dict[str, str]]:
+def numbers_read(query: Mapping[str, str]) -> tuple[ExampleNumbers, dict[str, str]]:
     """The reader's numbers, and what is wrong with those that cannot be used, by name; these are as usual."""
     values, flaws = {}, {}
     for field in fields(ExampleNumbers):
-        text, bound = asked.get(field.name, ""), BOUNDS[field.name]
+        text, bound = query.get(field.name, ""), BOUNDS[field.name]
         if not text:
             continue
         if text.isascii() and text.isdigit() and len(text) < 6 and bound.least <= int(text) <= bound.most:

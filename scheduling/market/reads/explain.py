@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.utils import timezone
-
 from scheduling.market.reads.now import is_late
 from scheduling.models import Award, JobState, Pool, TrainingJob
-from scheduling.reasons import Numbers, reason_help, reason_sentence, units_words
+from scheduling.reasons import Numbers, reason_help, reason_sentence, slot_clock, units_words
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,15 @@ def _reason(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | No
     where = {"own": "on your own cells", "shared": "on rented units"}.get(award.phase, "as booked")
     most = f"on {award.workers} worker{'s' * (award.workers != 1)} at most"
     if job.state == JobState.AWARDED and at is not None and is_late(pool.slot_start(award.start), at):
-        sentence = f"Was to start {where} at {_clock(pool, award.start)}, {most}; the market is late."
+        sentence = f"Was to start {where} at {slot_clock(pool, award.start)}, {most}; the market is late."
         return ReasonInWords(job.state, numbers, sentence)
     if job.state == JobState.RUNNING and at is not None and is_late(pool.slot_start(award.end), at):
-        sentence = f"Was to run {where} until {_clock(pool, award.end)}, {most}; the market is late."
+        sentence = f"Was to run {where} until {slot_clock(pool, award.end)}, {most}; the market is late."
         return ReasonInWords(job.state, numbers, sentence)
     verb, when = {
-        JobState.AWARDED: ("Starts", f"at {_clock(pool, award.start)}"),
-        JobState.RUNNING: ("Runs", f"until {_clock(pool, award.end)}"),
-    }.get(JobState(job.state), ("Ran", f"until {_clock(pool, award.end)}"))
+        JobState.AWARDED: ("Starts", f"at {slot_clock(pool, award.start)}"),
+        JobState.RUNNING: ("Runs", f"until {slot_clock(pool, award.end)}"),
+    }.get(JobState(job.state), ("Ran", f"until {slot_clock(pool, award.end)}"))
     return ReasonInWords(job.state, numbers, f"{verb} {where} {when}, {most}.")
 
 
@@ -115,7 +113,7 @@ def _overdue(pool: Pool, job: TrainingJob, at: datetime | None) -> str:
     slot = job.reason_numbers.get("slot", job.reason_numbers.get("closes_at"))
     if at is None or not isinstance(slot, int) or not is_late(pool.slot_start(slot), at):
         return ""
-    return f"Waits for the interval that was to be decided at {_clock(pool, slot)}; the market is late."
+    return f"Waits for the interval that was to be decided at {slot_clock(pool, slot)}; the market is late."
 
 
 def _sized(pool: Pool, job: TrainingJob, award: Award) -> ReasonInWords:
@@ -125,14 +123,10 @@ def _sized(pool: Pool, job: TrainingJob, award: Award) -> ReasonInWords:
     units = units_words(award.workers, award.ps)
     if job.state == JobState.RUNNING and job.reason_code:
         why = reason_in_words(pool, job.reason_code, job.reason_numbers)
-        sentence = f"Runs on {units}; its size is decided again at {_clock(pool, award.end)}. {why.sentence}"
+        sentence = f"Runs on {units}; its size is decided again at {slot_clock(pool, award.end)}. {why.sentence}"
         return replace(why, numbers={**numbers, **job.reason_numbers}, sentence=sentence)
     if job.state == JobState.RUNNING:
-        sentence = f"Runs on {units}; its size is decided again at {_clock(pool, award.end)}."
+        sentence = f"Runs on {units}; its size is decided again at {slot_clock(pool, award.end)}."
     else:
-        sentence = f"Ran until {_clock(pool, award.end)}, at last on {units}."
+        sentence = f"Ran until {slot_clock(pool, award.end)}, at last on {units}."
     return ReasonInWords(job.state, numbers, sentence)
-
-
-def _clock(pool: Pool, slot: int) -> str:
-    return f"{timezone.localtime(pool.slot_start(int(slot))):%H:%M:%S}"

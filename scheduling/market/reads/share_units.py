@@ -205,11 +205,11 @@ def _amounts(
     return {place: amount for place, amount in amounts.items() if amount}
 
 
-def demand_of(given: Any, index: int) -> Mapping[str, float]:
+def demand_of(demand: Any, index: int) -> Mapping[str, float]:
     """What a unit takes, by the resource's name, of a specification. A job that knows several types has a list."""
-    if isinstance(given, list):
-        given = given[index] if index < len(given) else {}
-    return given if isinstance(given, Mapping) else {}
+    if isinstance(demand, list):
+        demand = demand[index] if index < len(demand) else {}
+    return demand if isinstance(demand, Mapping) else {}
 
 
 def _used(holdings: Iterable[Holding]) -> dict[tuple[int, str, int], float]:

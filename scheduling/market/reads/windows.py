@@ -40,13 +40,9 @@ class Published:
     @property
     def my_sold(self) -> FloatArray:
         """Every sale is split by what each owner offered in the slot (revenue is shared the same way)."""
-        part: FloatArray = self.sold * _ratio(self.mine, self.offered)
+        ratio: FloatArray = self.mine / self.offered.clip(min=1e-12)
+        part: FloatArray = self.sold * ratio
         return part
-
-
-def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    ratio: FloatArray = part / whole.clip(min=1e-12)
-    return ratio
 
 
 def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], WindowSpan]:
@@ -54,11 +50,11 @@ def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], WindowSp
     slots_wanted = sorted(set(slots))
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT asked.pool_id, asked.slot, i.number, i.window_start, i.window_end"
-            "  FROM unnest(%s::bigint[], %s::bigint[]) AS asked (pool_id, slot)"
+            "SELECT place.pool_id, place.slot, i.number, i.window_start, i.window_end"
+            "  FROM unnest(%s::bigint[], %s::bigint[]) AS place (pool_id, slot)"
             "  JOIN LATERAL (SELECT number, window_start, window_end FROM scheduling_interval"
-            "                 WHERE pool_id = asked.pool_id AND window_end > asked.slot"
-            "                 ORDER BY window_end LIMIT 1) AS i ON i.window_start <= asked.slot",
+            "                 WHERE pool_id = place.pool_id AND window_end > place.slot"
+            "                 ORDER BY window_end LIMIT 1) AS i ON i.window_start <= place.slot",
             [[pool_id for pool_id, _ in slots_wanted], [slot for _, slot in slots_wanted]],
         )
         return {(pool_id, slot): WindowSpan(pool_id, *rest) for pool_id, slot, *rest in cursor.fetchall()}

@@ -25,9 +25,9 @@ from scheduling.market.settle.payments import slot_posting
 from scheduling.market.settle.pieces import jobs_wait_again, pieces_over, saved_events
 from scheduling.market.settle.rents import rents_close, rents_cut
 from scheduling.market.settle.run_states import RESERVATION_ENDED, unfinished
-from scheduling.market.view.specs import PROGRAM
 from scheduling.models import (
     ALIVE,
+    PROGRAM,
     Award,
     AwardState,
     Event,

@@ -16,11 +16,16 @@ from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
-from scheduling.market.view.policy import fixed_settings, gives_floors, parts_worth_nothing, unusable, unusable_instant
+from scheduling.market.view.policy import (
+    fixed_settings,
+    gives_floors,
+    parts_worth_nothing,
+    policy_built,
+    unusable,
+    unusable_instant,
+)
 from scheduling.market.view.rents import jobs_undone
-from scheduling.market.view.reports import with_reports
 from scheduling.market.view.specs import (
-    PROGRAM,
     NewSpecReader,
     PoolResource,
     SpecRead,
@@ -29,34 +34,12 @@ from scheduling.market.view.specs import (
     pool_resources,
     steps_of,
 )
-from scheduling.market.view.targets import (
-    LEAST_THRESHOLD,
-    MOST_THRESHOLD,
-    PATIENCE,
-    THRESHOLD,
-    UNTIL,
-    target_check,
-    target_of,
-)
-from scheduling.market.view.weights import (
-    is_learned,
-    policy_built,
-    promotion_by,
-    settings_in_use,
-    weights_stored,
-)
 
 __all__ = [
     "DEMANDS",
-    "LEAST_THRESHOLD",
     "MOST_MEMBERS",
-    "MOST_THRESHOLD",
     "ONES",
     "OPERATOR_ID",
-    "PATIENCE",
-    "PROGRAM",
-    "THRESHOLD",
-    "UNTIL",
     "AmountSteps",
     "JobReader",
     "NewSpecReader",
@@ -72,7 +55,6 @@ __all__ = [
     "gives_floors",
     "glance",
     "is_divisible",
-    "is_learned",
     "jobs_undone",
     "member_too_little",
     "parts_worth_nothing",
@@ -80,16 +62,10 @@ __all__ = [
     "pool_frame",
     "pool_resources",
     "pool_scenario",
-    "promotion_by",
-    "settings_in_use",
     "shown",
     "steps_flaw",
     "steps_of",
-    "target_check",
-    "target_of",
     "unusable",
     "unusable_instant",
-    "weights_stored",
-    "with_reports",
     "within_engine",
 ]

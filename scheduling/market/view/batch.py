@@ -16,6 +16,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from scheduling.core.types import OWN, REJECTED, Allocation, Booking, FloatArray, Floor, Job, Refusal, View
+from scheduling.market.elastic.read_slots import SlotsSoFar, remaining, slots_so_far
 from scheduling.market.view.demands import member_too_little, within_engine
 from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
@@ -23,10 +24,9 @@ from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
 from scheduling.market.view.policy import parts_worth_nothing
 from scheduling.market.view.rents import rents_open, undone
-from scheduling.market.view.slots import SlotsSoFar, remaining, slots_so_far
-from scheduling.market.view.specs import PROGRAM
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
+    PROGRAM,
     Award,
     AwardState,
     JobState,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +22,11 @@ NOTES = (
 APART = "jobs of arrays that were bought together are bought one by one"
 
 
-def pool_scenario(pool: Pool, first: int, last: int, drain: int, prices: Mapping[str, float] | None = None) -> Scenario:
+def pool_scenario(pool: Pool, first: int, last: int, drain: int) -> Scenario:
     """The jobs that arrived in the slots [first, last), on the pool as it stands, with `drain` slots more to end in.
 
     Slot `first` is the scenario's slot 0. Jobs keep their numbers as names, and tenants and servers have the names
-    that people know. `prices` of use, in credits, where the pool is elastic. Needs the scope of all tenants.
+    that people know. Where the pool is elastic, prices of use are those of slot `last`. Needs the scope of all tenants.
     """
     rows = list(
         TrainingJob.objects.filter(pool=pool, arrival__gte=first, arrival__lt=last, not_before__lt=HELD)
@@ -47,7 +46,7 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int, prices: Mapping
         cluster=cluster,
         jobs=jobs,
         slots=last - first + drain,
-        policy=batch_settings(pool, cluster.resources, prices, last),
+        policy=batch_settings(pool, cluster.resources, last),
         instant=pool.instant_policy,
         generator={"name": "pool", "args": {"pool": pool.slug, "first": first, "last": last}, "notes": notes},
     )

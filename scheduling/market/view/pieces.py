@@ -19,9 +19,8 @@ from django.db.models import Count, F, Q, Sum
 
 from scheduling.core.types import Job
 from scheduling.engines.programs import PROGRAMS
-from scheduling.market.view.slots import epochs_reported, share_reported
-from scheduling.market.view.specs import PROGRAM
-from scheduling.models import Award, AwardState, RentState, Run, RunState, TrainingJob
+from scheduling.market.elastic.read_slots import epochs_reported, share_reported
+from scheduling.models import PROGRAM, Award, AwardState, RentState, Run, RunState, TrainingJob
 
 DIVISIBLE = "divisible"  # of a specification: the job rents in pieces
 

@@ -12,8 +12,9 @@ from scheduling.core.policies.astraea.settings import NOTHING, SEARCHED
 from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
-from scheduling.core.types import Cluster
-from scheduling.market.view.weights import policy_built, settings_in_use
+from scheduling.core.types import Cluster, Policy
+from scheduling.market.elastic.read_prices import in_credits, use_prices
+from scheduling.market.elastic.read_weights import settings_in_use, with_stored_weights
 from scheduling.models import Pool
 
 # Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
@@ -26,14 +27,13 @@ INSTANT = ("oasis", "pdors")
 Settings = dict[str, Any]
 
 
-def batch_settings(
-    pool: Pool, resources: Sequence[str], prices: Mapping[str, float] | None = None, slot: int | None = None
-) -> Settings:
+def batch_settings(pool: Pool, resources: Sequence[str], slot: int | None = None) -> Settings:
     """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. Where the pool is
-    elastic: `prices` of use, in credits, and with the weights that hold in the `slot` (None: as the pool was made)."""
+    elastic: with the weights and prices of use that hold in the `slot` (None: as the pool was made, and for free)."""
     if pool.is_elastic:
         inner = dict(pool.batch_policy) if slot is None else settings_in_use(pool, slot)
-        return {"name": "elastic", "policy": inner, "prices": dict(prices or {})}
+        prices = {} if slot is None else in_credits(use_prices(pool, slot))
+        return {"name": "elastic", "policy": inner, "prices": prices}
     fill = _CONSTANTS.get(pool.batch_policy["name"])
     return dict(pool.batch_policy) if fill is None else fill(pool, resources)
 
@@ -53,6 +53,12 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
     if fixed["name"] == "astraea" and fixed["mode"] == "guarantee" and not written:
         fixed["trailing"] = dict(TRAILING)
     return fixed
+
+
+def policy_built(settings: Mapping[str, Any], cluster: Cluster) -> Policy:
+    """The policy of a lane: weights that its settings name are those that are stored. No jobs are named, for no setting
+    may depend on those of the day. Raises `BadScenario`."""
+    return policies.build(with_stored_weights(settings), cluster, ())
 
 
 def gives_floors(pool: Pool) -> bool:
@@ -112,11 +118,11 @@ def _astraea(pool: Pool, resources: Sequence[str]) -> Settings:
 _CONSTANTS: Mapping[str, Callable[[Pool, Sequence[str]], Settings]] = {"astraea": _astraea}
 
 
-def _by_resource(given: Any, constant: float, resources: Sequence[str]) -> Any:
+def _by_resource(setting: Any, constant: float, resources: Sequence[str]) -> Any:
     """One amount for each resource; what is neither left out nor an object stays for the policy to judge."""
-    if given is not None and not isinstance(given, Mapping):
-        return given
-    return {**dict.fromkeys(resources, constant), **(given or {})}
+    if setting is not None and not isinstance(setting, Mapping):
+        return setting
+    return {**dict.fromkeys(resources, constant), **(setting or {})}
 
 
 def _empty(resources: Sequence[str]) -> Cluster:

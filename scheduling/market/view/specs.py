@@ -13,11 +13,8 @@ from django.db import connection
 from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, Tenant
 from scheduling.market.view.demands import AmountSteps, demands_check, members_check
-from scheduling.market.view.targets import UNTIL
-from scheduling.models import Pool, ResourceKind, TrainingJob
+from scheduling.models import PROGRAM, UNTIL, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of
-
-PROGRAM = "program"  # of a specification: what really runs. The core knows jobs, not what they are made of.
 
 
 def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,8 +97,8 @@ def pool_resources(pool: Pool, tenant_id: int) -> list[PoolResource]:
     """What every submission asks for, in one statement; in the order of rows."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT kind.id, kind.name, kind.least, kind.step, said.budget FROM scheduling_resourcekind kind"
-            "  LEFT JOIN scheduling_tenantpolicy said ON said.pool_id = kind.pool_id AND said.tenant_id = %s"
+            "SELECT kind.id, kind.name, kind.least, kind.step, sharing.budget FROM scheduling_resourcekind kind"
+            "  LEFT JOIN scheduling_tenantpolicy sharing ON sharing.pool_id = kind.pool_id AND sharing.tenant_id = %s"
             " WHERE kind.pool_id = %s ORDER BY kind.id",
             [tenant_id, pool.pk],
         )

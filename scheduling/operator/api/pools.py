@@ -77,8 +77,8 @@ class Pools(CoalitionView):
         resources = {row["name"]: row["label"] for row in listed}
         if len(resources) < len(listed):
             return self.refused(TWICE)
-        said = {row["name"]: {name: row[name] for name in ("least", "step") if name in row} for row in listed}
-        steps = {name: replace(ONES, **each) for name, each in said.items() if each}
+        steps_of = {row["name"]: {name: row[name] for name in ("least", "step") if name in row} for row in listed}
+        steps = {name: replace(ONES, **each) for name, each in steps_of.items() if each}
         outcome = pool_create(**body, resources=resources, steps=steps, by=self.access, at=timezone.now())
         if isinstance(outcome, Refused):
             return self.refused(outcome)

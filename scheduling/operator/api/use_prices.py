@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from scheduling.common.api.views import NO_REASON, PoolView
-from scheduling.market.prices import use_prices_of
+from scheduling.market.elastic import use_prices_of
 from scheduling.operator.api.pool_fields import UsePrices
 from scheduling.operator.use_prices import use_prices_set
 from tenants.access import Refused

@@ -90,7 +90,9 @@ def answer(
     """
     valid = form.is_valid()
     if request.GET.get("part") == "effect":
-        return _effect(request, name, form)
+        effect = render(request, "operator/effect.html", {"name": name, "form": form})
+        effect["Cache-Control"] = "no-store"
+        return effect
     if "check" in request.POST or not valid:
         return page(form)
     outcome = apply(form)
@@ -99,9 +101,3 @@ def answer(
         return page(form)
     messages.success(request, done)
     return redirect(back)
-
-
-def _effect(request: HttpRequest, name: str, form: ChangeForm) -> HttpResponse:
-    effect = render(request, "operator/effect.html", {"name": name, "form": form})
-    effect["Cache-Control"] = "no-store"
-    return effect

@@ -11,7 +11,7 @@ from typing import Any
 
 from django import forms
 
-from scheduling.market.prices import MOST_CREDITS, MOST_PRICE, UsePricesNow
+from scheduling.market.elastic import MOST_CREDITS, MOST_PRICE, UsePricesNow
 from scheduling.market.view import AmountSteps, shown
 from scheduling.models import Lane, Pool
 from scheduling.operator.pages.changes import ChangeForm, PageChange

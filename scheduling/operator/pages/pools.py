@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from scheduling.market.prices import use_prices_of
-from scheduling.market.view import is_learned, steps_of
+from scheduling.market.elastic import is_learned, use_prices_of
+from scheduling.market.view import steps_of
 from scheduling.models import Pool
 from scheduling.operator.engine_servers import servers_return_set
 from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
@@ -226,15 +226,14 @@ def _pool_page(
         "openness": engine_openness(pool.engine),
         "kinds": kinds_of(pool),
         "choices": choices_of(pool),
-        "fields": [(title, _lines(policy)) for title, policy in _policies(pool)],
+        "fields": [
+            (title, _lines(policy))
+            for title, policy in [("Batch lane", pool.batch_policy), ("Instant lane", pool.instant_policy)]
+        ],
         "entries": entries_about(f"pool {pool.slug}"),
         "is_learned": is_learned(pool),
     }
     return part_or_page(request, "operator/pool.html", PARTS, context)
-
-
-def _policies(pool: Pool) -> list[tuple[str, dict[str, Any] | None]]:
-    return [("Batch lane", pool.batch_policy), ("Instant lane", pool.instant_policy)]
 
 
 def _lines(policy: dict[str, Any] | None) -> list[tuple[str, str, str]]:

@@ -31,8 +31,8 @@ from scheduling.jobs import (
 )
 from scheduling.jobs import job_submit as submission
 from scheduling.market.pages.servers import pool_chosen
-from scheduling.market.view import PROGRAM, SpecRead, for_the_core, gives_floors
-from scheduling.models import Lane, Pool, ResourceKind, TrainingJob
+from scheduling.market.view import SpecRead, for_the_core, gives_floors
+from scheduling.models import PROGRAM, Lane, Pool, ResourceKind, TrainingJob
 from scheduling.programs.catalogue import LONGEST_SCRIPT
 from scheduling.quotes.pages.submit_catalogue import named, offered_programs, parameter_card, with_named
 from scheduling.quotes.pages.submit_form import (
@@ -427,7 +427,7 @@ def _page(
         "told": told_card,
         "note": note,
         "tabs": TABS,
-        "sells_pieces": not pool.is_elastic and gives_floors(pool),
+        "sells_pieces": gives_floors(pool),
         "next_slot_at": pool.slot_start(pool.slot_at(timezone.now()) + 1),
         "presets": presets(pool, form.kinds),
         "programs": program_choices(form),

@@ -12,8 +12,8 @@ from typing import Any
 from django import forms
 
 from scheduling.engines.programs import PROGRAMS
-from scheduling.market.view import ONES, PROGRAM, UNTIL, AmountSteps
-from scheduling.models import Lane, ResourceKind
+from scheduling.market.view import ONES, AmountSteps
+from scheduling.models import PROGRAM, UNTIL, Lane, ResourceKind
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
 from scheduling.quotes.pages.submit_hours import HOURS, RESERVE, SCRIPT, short_fields
 from scheduling.quotes.pages.submit_pieces import AS_PROGRAM, PIECES, WHOLE_ONLY, pieces_asked, pieces_word

@@ -14,8 +14,7 @@ from django.utils import timezone
 from scheduling.common import as_sentence
 from scheduling.jobs import JobWording, NotUnderstood, Understood, lines_shown
 from scheduling.market.reads import prices_now
-from scheduling.market.view import PROGRAM
-from scheduling.models import Pool
+from scheduling.models import PROGRAM, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant

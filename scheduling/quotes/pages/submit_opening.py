@@ -12,8 +12,7 @@ from django.shortcuts import get_object_or_404
 
 from scheduling.core.workload.model_types import MODEL_TYPES
 from scheduling.jobs import description_shown, with_description
-from scheduling.market.view import PROGRAM
-from scheduling.models import Pool, ResourceKind, TrainingJob
+from scheduling.models import PROGRAM, Pool, ResourceKind, TrainingJob
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram
 from scheduling.quotes.pages.submit_form import BATCH, FORM, TEXT, JobForm, form_values, plain
 from scheduling.quotes.pages.submit_hours import HOURS, SCRIPT, short_start, short_values

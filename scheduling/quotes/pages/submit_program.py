@@ -11,7 +11,7 @@ from django.forms import BoundField
 
 from scheduling.engines.programs import CHOICE, PROGRAMS, WHOLE, RegisteredProgram, TrainerParameter
 from scheduling.market.decide import UNITS
-from scheduling.market.view import PROGRAM
+from scheduling.models import PROGRAM
 
 SHOWN = 4  # parameters; the rest stands folded up
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduling.market.view import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD, UNTIL
+from scheduling.market.elastic import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD
+from scheduling.models import UNTIL
 
 PER_CENT = 100.0
 FIELDS = {"threshold": "threshold", "patience": "patience"}  # field of the specification -> field of the form

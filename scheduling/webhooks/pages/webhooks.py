@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from scheduling.feed import OWN_KINDS
-from scheduling.models import DeliveryState, Webhook
+from scheduling.models import DeliveryState
 from scheduling.webhooks import changes
 from scheduling.webhooks.addresses import LONGEST_URL
 from scheduling.webhooks.read_webhooks import DeliverySeen, deliveries_seen, delivery_list, webhook_by_id, webhook_list
@@ -74,7 +74,9 @@ def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @requires(Permission.WEBHOOKS_CHANGE)
 def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
     """One of them with its log: a delivery for each event, with every try."""
-    webhook = _found(pk)
+    webhook = webhook_by_id(pk)
+    if webhook is None:
+        raise Http404
     rows = delivery_list(webhook)
     if (state := request.GET.get("state", "")) in DeliveryState.values:
         rows = rows.filter(state=state)
@@ -136,10 +138,3 @@ def webhook_replay(request: AccessRequest, tenant_slug: str, pk: int, delivery: 
 def _page(request: AccessRequest, form: NewWebhookForm, issued: changes.IssuedWebhook | None = None) -> HttpResponse:
     context = {"webhooks": list(webhook_list().order_by("pk")), "form": form, "issued": issued}
     return render(request, "webhooks/webhooks.html", context)
-
-
-def _found(pk: int) -> Webhook:
-    webhook = webhook_by_id(pk)
-    if webhook is None:
-        raise Http404
-    return webhook

@@ -78,14 +78,14 @@ def _refusals(
 ) -> tuple[Refusal, ...]:
     """One for every job that does not run in the slot, in order. A job that has begun is never refused for good: a
     server that is missing now may come back. Nor is one for the size that its money limits it to."""
-    said = {refusal.job: refusal for refusal in plan.refusals}
-    said |= {number: Refusal(number, reason) for number, reason in unpaid.items()}
+    by_job = {refusal.job: refusal for refusal in plan.refusals}
+    by_job |= {number: Refusal(number, reason) for number, reason in unpaid.items()}
     running = {booking.job for booking in bookings}
     refusals = []
     for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
         if job.number in running:
             continue
-        refusal = said.get(job.number) or Refusal(job.number, Reason("not_its_turn"))
+        refusal = by_job.get(job.number) or Refusal(job.number, Reason("not_its_turn"))
         if refusal.state == REJECTED and job.number in limits:
             refusal = Refusal(job.number, limits[job.number].short.reason)
         if refusal.state == REJECTED and remaining < job.work:

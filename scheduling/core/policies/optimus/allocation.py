@@ -65,18 +65,18 @@ def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArra
 class _Greedy:
     """The state of an allocation. `more` is what a job has beyond its least, `left` what nobody has."""
 
-    def __init__(self, asked: JobDemands, free: FloatArray) -> None:
-        self.asked = asked
+    def __init__(self, wishes: JobDemands, free: FloatArray) -> None:
+        self.wishes = wishes
         self.left = free + ROUNDING * np.maximum(1.0, free)
-        self.more = np.zeros_like(asked.least)
-        self.served = np.zeros(len(asked.least), dtype=np.bool_)
-        self.grows: BoolArray = np.ones(asked.least.shape, dtype=np.bool_)  # kinds of which a job may get more
+        self.more = np.zeros_like(wishes.least)
+        self.served = np.zeros(len(wishes.least), dtype=np.bool_)
+        self.grows: BoolArray = np.ones(wishes.least.shape, dtype=np.bool_)  # kinds of which a job may get more
         self.limited = False  # whether there is a kind that a job gets no more of
-        self.gains = (_gains(asked, PS), _gains(asked, WORKER))
+        self.gains = (_gains(wishes, PS), _gains(wishes, WORKER))
 
     def first_round(self) -> None:
         """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
-        bundles = np.einsum("jk,jkr->jr", self.asked.least, self.asked.demand)
+        bundles = np.einsum("jk,jkr->jr", self.wishes.least, self.wishes.demand)
         rest = np.subtract.accumulate(np.concatenate([self.left[None], bundles]), axis=0)
         short = (rest < 0).any(axis=1)
         fitting = int(short.argmax()) - 1 if short.any() else len(bundles)  # jobs before the first that finds no room
@@ -92,7 +92,7 @@ class _Greedy:
     def advance(self) -> bool:
         """Give out all steps up to the first that does not fit; whether there is one."""
         jobs, kinds = self._steps()
-        taken = self.asked.demand[jobs, kinds]
+        taken = self.wishes.demand[jobs, kinds]
         short = (np.cumsum(taken, axis=0) > self.left).any(axis=1)
         count = int(short.argmax()) if short.any() else len(jobs)
         np.add.at(self.more, (jobs[:count], kinds[:count]), 1)
@@ -101,7 +101,7 @@ class _Greedy:
 
     def retire(self) -> None:
         """Units that do not fit now never will again: room only shrinks."""
-        self.grows &= (self.asked.demand <= self.left).all(axis=2)
+        self.grows &= (self.wishes.demand <= self.left).all(axis=2)
         self.limited = not self.grows.all()
 
     def one_by_one(self) -> None:
@@ -182,7 +182,7 @@ class _Growing:
     __slots__ = ("demand", "factor", "grows", "more", "room", "seconds", "weight")
 
     def __init__(self, greedy: _Greedy, job: int) -> None:
-        demands = greedy.asked
+        demands = greedy.wishes
         self.seconds: list[list[float]] = demands.seconds[job].tolist()
         self.demand: list[list[float]] = demands.demand[job].tolist()
         self.weight: list[float] = demands.weight[job].tolist()

@@ -109,7 +109,7 @@ class Optimus(_Carried):
         fit_speeds(jobs, limits)
         shape = (int((most - least)[:, 0].max()) + 1, int((most - least)[:, 1].max()) + 1)
         demand = np.array([demands(each.job, each.types, mixed) for each in jobs])
-        asked = JobDemands(
+        wishes = JobDemands(
             seconds=remaining_seconds(jobs, least, shape),
             least=least,
             most=most,
@@ -117,9 +117,10 @@ class Optimus(_Carried):
             weight=dominant(demand, total, self.unit),
             factor=np.array([self.young if _is_young(each.job, each.remaining) else 1.0 for each in jobs]),
         )
-        pairs = map(tuple, allocate(asked, free, self.stop).tolist())
+        pairs = map(tuple, allocate(wishes, free, self.stop).tolist())
         return [
-            self._worth_it(each, pair, asked, index) for index, (each, pair) in enumerate(zip(jobs, pairs, strict=True))
+            self._worth_it(each, pair, wishes, index)
+            for index, (each, pair) in enumerate(zip(jobs, pairs, strict=True))
         ]
 
     def _frozen(self, each: ElasticJob) -> Pair | None:
@@ -134,13 +135,13 @@ class Optimus(_Carried):
     def _most(self, each: ElasticJob) -> Pair:
         return self._frozen(each) or each.facts.most
 
-    def _worth_it(self, each: ElasticJob, pair: Pair, asked: JobDemands, index: int) -> Pair:
+    def _worth_it(self, each: ElasticJob, pair: Pair, wishes: JobDemands, index: int) -> Pair:
         """What is given, or what the job has if growing would not save twice what it costs."""
         now = each.numbers
         if now is None or pair == now or pair[0] < now[0] or pair[1] < now[1]:
             return pair
-        ps, workers = asked.least[index].tolist()
-        before, after = (asked.seconds.item(index, p - ps, w - workers) for p, w in (now, pair))
+        ps, workers = wishes.least[index].tolist()
+        before, after = (wishes.seconds.item(index, p - ps, w - workers) for p, w in (now, pair))
         return pair if before - after > WORTH * self.restart else now
 
     def _placed(self, jobs: Sequence[ElasticJob], numbers: Sequence[Pair], view: View) -> list[Booking]:

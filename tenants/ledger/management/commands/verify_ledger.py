@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from tenants.ledger.audit import Audit, verify
+from tenants.ledger.audit import verify
 from tenants.ledger.management.heads import head_argument
 
 _WIDTH = 30
@@ -21,7 +21,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         audit = verify(known_heads=options["heads"], progress=self._progress)
-        self.stdout.write(_summary(audit))
+        verdict = "the book is in order" if audit.is_clean else f"{len(audit.findings)} findings"
+        seals = f"{audit.sealed} sealed" + (f", head {audit.head}" if audit.head else "")
+        self.stdout.write(f"{verdict}: {audit.transactions} transactions, {audit.entries} entries, {seals}")
         for finding in audit.findings:
             self.stderr.write(str(finding))
         if not audit.is_clean:
@@ -33,9 +35,3 @@ class Command(BaseCommand):
         bar = "#" * (_WIDTH * done // total)
         sys.stderr.write(f"\r[{bar:<{_WIDTH}}] {100 * done // total:3d} %" + ("\n" if done == total else ""))
         sys.stderr.flush()
-
-
-def _summary(audit: Audit) -> str:
-    verdict = "the book is in order" if audit.is_clean else f"{len(audit.findings)} findings"
-    seals = f"{audit.sealed} sealed" + (f", head {audit.head}" if audit.head else "")
-    return f"{verdict}: {audit.transactions} transactions, {audit.entries} entries, {seals}"

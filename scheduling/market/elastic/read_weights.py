@@ -1,4 +1,4 @@
-"""Policies of live pools, built from their settings: where these name trained weights, the stored ones are meant."""
+"""Weights of live pools: which of them are in use, and their content where settings name them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from scheduling.core import policies
 from scheduling.core.policies.dl2.files import WeightFile
 from scheduling.core.scenario import BadScenario
-from scheduling.core.types import Cluster, Policy
 from scheduling.models import PolicyWeights, Pool, WeightsPromotion
 
 Settings = Mapping[str, Any]
@@ -38,11 +36,6 @@ def promotion_by(pool: Pool, slot: int) -> WeightsPromotion | None:
     """The one that holds in the slot; None where the pool decides with what it was made with."""
     rows = WeightsPromotion.objects.filter(pool=pool, from_slot__lte=slot).order_by("-from_slot", "-pk")
     return rows.select_related("weights").defer("weights__content").first()
-
-
-def policy_built(settings: Settings, cluster: Cluster) -> Policy:
-    """The policy of a lane. No jobs are named: no setting may depend on those of the day. Raises `BadScenario`."""
-    return policies.build(with_stored_weights(settings), cluster, ())
 
 
 def with_stored_weights(settings: Settings) -> Settings:

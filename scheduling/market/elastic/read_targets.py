@@ -9,8 +9,8 @@ from scheduling.core.estimates.live import LossTarget
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import Job
+from scheduling.models import UNTIL
 
-UNTIL = "until_converged"  # of a specification: the market's own, as a program is
 THRESHOLD, PATIENCE = 0.01, 3  # where a job does not say them
 LEAST_THRESHOLD, MOST_THRESHOLD = 1e-6, 0.5
 MOST_PATIENCE = 100

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scheduling.core.types import Job
-from scheduling.market.view.specs import PROGRAM
-from scheduling.models import Award, AwardState, Run, RunState, TrainingJob
+from scheduling.models import PROGRAM, Award, AwardState, Run, RunState, TrainingJob
 
 
 @dataclass(frozen=True)

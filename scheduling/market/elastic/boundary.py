@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.types import Booking, Plan, Reason
+from scheduling.core.types import Booking, Plan, Reason, View
 from scheduling.feed import EventKind, event, events_append, job_subject
-from scheduling.market.calendar.rows import ticks_write
-from scheduling.market.prices.read_of_use import in_credits, use_prices
-from scheduling.market.view.batch import BatchSnapshot
-from scheduling.market.view.slots import SlotsSoFar
+from scheduling.market.elastic.read_prices import in_credits, use_prices
+from scheduling.market.elastic.read_slots import SlotsSoFar
 from scheduling.models import Award, Event, JobState, Lane, Pool, TrainingJob
 
+Place = tuple[int, int]  # resource, slot
+Tick = tuple[float, float, float]  # price, units offered, units in use
 
-def use_post(snapshot: BatchSnapshot, bookings: Sequence[Booking]) -> None:
+
+def use_ticks(pool: Pool, resource_ids: Sequence[int], view: View, bookings: Sequence[Booking]) -> dict[Place, Tick]:
     """The slot's prices, what there is of each resource on servers that host, and what of it is in use."""
-    frame, view = snapshot.frame, snapshot.view
-    prices = in_credits(use_prices(frame.pool, view.slot))
-    used = np.zeros(len(frame.resource_ids))
+    prices = in_credits(use_prices(pool, view.slot))
+    used = np.zeros(len(resource_ids))
     for booking in bookings:
         job = view.jobs[booking.job]
         used += booking.workers * job.worker_types[booking.worker_type].demand
@@ -29,11 +29,10 @@ def use_post(snapshot: BatchSnapshot, bookings: Sequence[Booking]) -> None:
     there = view.cluster.capacity.copy()
     there[:, view.cluster.closed] = 0.0
     offered = there.sum(axis=1)
-    ticks = {
+    return {
         (resource_id, view.slot): (prices[name], float(offered[index]), float(used[index]))
-        for index, (resource_id, name) in enumerate(zip(frame.resource_ids, view.cluster.resources, strict=True))
+        for index, (resource_id, name) in enumerate(zip(resource_ids, view.cluster.resources, strict=True))
     }
-    ticks_write(frame.pool, Lane.BATCH, ticks)
 
 
 def smaller_write(smaller: Mapping[int, Reason]) -> None:
@@ -44,12 +43,14 @@ def smaller_write(smaller: Mapping[int, Reason]) -> None:
     TrainingJob.objects.bulk_update(jobs, ["reason_code", "reason_numbers"], batch_size=1_000)
 
 
-def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award], smaller: Mapping[int, Reason]) -> list[Event]:
+def elastic_events(
+    so_far: Mapping[int, SlotsSoFar], awards: Iterable[Award], smaller: Mapping[int, Reason]
+) -> list[Event]:
     """To each tenant: who begins, who goes on after a pause, who has other numbers, and whose money made them smaller.
     A slot like the last is no news."""
     events = []
     for award in awards:
-        before = snapshot.slots.get(award.job_id)
+        before = so_far.get(award.job_id)
         if (kind := _kind(award, before)) is None:
             continue
         data: dict[str, Any] = {"job": award.job_id, "award": award.pk, "start": award.start, "end": award.end}
@@ -68,12 +69,11 @@ def _kind(award: Award, before: SlotsSoFar | None) -> EventKind | None:
     return None if (before.workers, before.ps) == (award.workers, award.ps) else EventKind.JOB_RESIZED
 
 
-def taken_over_events(snapshot: BatchSnapshot, plan: Plan, at: datetime) -> list[Event]:
+def taken_over_events(pool: Pool, view: View, plan: Plan, at: datetime) -> list[Event]:
     """To everybody, once: the teacher of a learned policy decides from this slot on, and why."""
-    guard, before = (plan.memory or {}).get("guard"), snapshot.view.memory.get("guard")
+    guard, before = (plan.memory or {}).get("guard"), view.memory.get("guard")
     if not guard or before:
         return []
-    pool = snapshot.frame.pool
     data = {"policy": pool.batch_policy["name"], **guard}
     return [event(EventKind.POLICY_TAKEN_OVER, pool_id=pool.pk, tenant_id=None, at=at, data=data)]
 

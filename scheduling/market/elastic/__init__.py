@@ -1,0 +1,55 @@
+"""Elastic pools live: jobs are sized anew in every slot, and pay for what they use.
+
+What decides is in `core/policies`: `elastic` prices each slot, and asks another policy (Optimus, DL2 and others) for
+the numbers of workers and parameter servers. Here is what such a pool has beside that, in the order of a boundary:
+
+1. `read_slots`: what its jobs have had so far. `read_reports`: what their programs report, for policies that heed it;
+   how that is heard is in `runs/reports.py`.
+2. `read_weights`: which trained weights decide the slot. `read_prices`: what the operator asks for a unit in it.
+   `view/policy.py` makes the policy's settings of both.
+3. `boundary`: what is written when the slot is decided, beside its awards. `decide/interval.py` calls it.
+4. `read_sizes`: the awards of a job, one for each slot, as people read them.
+
+`read_targets` says until when a job trains whose loss is listened to, and `prices` which amounts are prices. Operators
+set these in `operator/use_prices.py`, and `quotes/elastic_quotes.py` says beforehand what a job would get.
+"""
+
+from scheduling.market.elastic.prices import MOST_CREDITS, MOST_PRICE, NOT_ELASTIC, prices_refusal, prices_write
+from scheduling.market.elastic.read_prices import UsePricesNow, use_prices, use_prices_of
+from scheduling.market.elastic.read_reports import with_reports
+from scheduling.market.elastic.read_sizes import MOST_SLOTS, SoFar, joined, so_far
+from scheduling.market.elastic.read_targets import (
+    LEAST_THRESHOLD,
+    MOST_THRESHOLD,
+    PATIENCE,
+    THRESHOLD,
+    target_check,
+    target_of,
+)
+from scheduling.market.elastic.read_weights import is_learned, promotion_by, settings_in_use, weights_stored
+
+__all__ = [
+    "LEAST_THRESHOLD",
+    "MOST_CREDITS",
+    "MOST_PRICE",
+    "MOST_SLOTS",
+    "MOST_THRESHOLD",
+    "NOT_ELASTIC",
+    "PATIENCE",
+    "THRESHOLD",
+    "SoFar",
+    "UsePricesNow",
+    "is_learned",
+    "joined",
+    "prices_refusal",
+    "prices_write",
+    "promotion_by",
+    "settings_in_use",
+    "so_far",
+    "target_check",
+    "target_of",
+    "use_prices",
+    "use_prices_of",
+    "weights_stored",
+    "with_reports",
+]
