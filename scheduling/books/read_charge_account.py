@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduling.common import collector_resting
 from scheduling.core.metrics.certificates import realised
-from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import Factor, decided_award
 from scheduling.models import Award, Lane, LaneClock, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of, micro

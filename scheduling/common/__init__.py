@@ -1,6 +1,7 @@
 """What every room uses: one moment of the database, steps in the log, texts of people, and how amounts are written."""
 
 from scheduling.common.boundaries import boundary_marked, mark_file
+from scheduling.common.collector import collector_resting
 from scheduling.common.moments import AUDIT_LOCK, alone, one_moment
 from scheduling.common.steps import Steps
 from scheduling.common.texts import BadText, as_sentence, plain_document, plain_text
@@ -13,6 +14,7 @@ __all__ = [
     "alone",
     "as_sentence",
     "boundary_marked",
+    "collector_resting",
     "event_document",
     "mark_file",
     "one_moment",

@@ -7,12 +7,12 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from scheduling.common import collector_resting
 from scheduling.core import records
 from scheduling.core.metrics.certificates import Certificate, certificates, realised
 from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import Booking, Plan, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, RowsMade, TenantAccount
-from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.models import Tenant

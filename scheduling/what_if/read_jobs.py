@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db.models.expressions import RawSQL
 
+from scheduling.common import collector_resting
 from scheduling.core.stored_jobs import document_and_jobs
 from scheduling.core.types import AWARDED
-from scheduling.market.calendar import collector_resting
 from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, Pool, TrainingJob
 from scheduling.what_if.read_words import outcome_words

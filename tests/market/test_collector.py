@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scheduling.market.calendar.collector import collector_resting
+from scheduling.common.collector import collector_resting
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,12 @@ from typing import Any
 from scheduling.audit.verification.awards import terms_verify
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import ASTRAY, Replayed
+from scheduling.common import collector_resting
 from scheduling.core import records, settlement
 from scheduling.core.calendar import counter_parts, on_real_servers
 from scheduling.core.types import Allocation, Booking, Plan, Reason
 from scheduling.feed import EventKind, job_subject
-from scheduling.market.calendar import CalendarUnit, amounts_in, collector_resting
+from scheduling.market.calendar import CalendarUnit, amounts_in
 from scheduling.market.decide import (
     AnswerContents,
     StoredQuestion,

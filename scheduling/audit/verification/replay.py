@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduling.audit.verification.findings import Finding, differences
+from scheduling.common import collector_resting
 from scheduling.core import records
 from scheduling.core.policies.elastic import Elastic
 from scheduling.core.types import Allocation, Plan, Policy, View
-from scheduling.market.calendar import collector_resting
 from scheduling.market.decide import code_version, link
 from scheduling.market.reads import Contents, contents_of
 from scheduling.market.view import OPERATOR_ID, policy_built

@@ -18,7 +18,7 @@ from scheduling.audit.verification.replay import Replayed, name_of, read_or_name
 from scheduling.audit.verification.rows import Rows, rows_of
 from scheduling.audit.verification.standing import noted_verify
 from scheduling.audit.verification.ticks import ticks_verify
-from scheduling.market.calendar import collector_resting
+from scheduling.common import collector_resting
 from scheduling.market.decide import START, heads_beside, intervals_name
 from scheduling.models import Award, Interval, Lane, LaneClock
 

@@ -1,6 +1,5 @@
 """The reservation calendar: who holds which unit in which slot, and the locks under which that changes."""
 
-from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.lanes import clocks_of, closes, frontier_of, lane_lock
 from scheduling.market.calendar.units import ROUNDING, CalendarUnit, UnitReader, amounts_in, units_release
 
@@ -11,7 +10,6 @@ __all__ = [
     "amounts_in",
     "clocks_of",
     "closes",
-    "collector_resting",
     "frontier_of",
     "lane_lock",
     "units_release",

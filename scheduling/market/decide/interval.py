@@ -10,11 +10,10 @@ from datetime import datetime
 
 from django.db import transaction
 
-from scheduling.common import Steps
+from scheduling.common import Steps, collector_resting
 from scheduling.core import records
 from scheduling.core.types import WAITING, HasWindows, Plan, Policy, Reason, View
 from scheduling.feed import events_append
-from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.calendar.rows import batch_reserve, prices_post
 from scheduling.market.decide import plans

@@ -16,9 +16,8 @@ from django.db import transaction
 from django.db.models import JSONField
 from django.db.models.expressions import RawSQL
 
-from scheduling.common import Steps
+from scheduling.common import Steps, collector_resting
 from scheduling.feed import EventKind, event, events_append, job_subject
-from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.settle.deliveries import outage_over
 from scheduling.market.settle.payments import slot_posting

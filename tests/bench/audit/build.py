@@ -19,11 +19,11 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Max
 
+from scheduling.common.collector import collector_resting
 from scheduling.core import records
 from scheduling.fairness.days import days_rebuild
 from scheduling.fairness.intervals import FairnessRows, fairness_catch_up, fairness_rows
 from scheduling.feed.events import events_append
-from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.decide.interval import interval_run
 from scheduling.market.decide.submissions import submission_event
 from scheduling.market.reads import contents_of

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
+from scheduling.common.collector import collector_resting
 from scheduling.core import records, settlement
 from scheduling.core.types import Floor, Job, Plan, Policy, View
 from scheduling.feed.events import event, events_append, job_subject
-from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.rows import batch_reserve, prices_post
 from scheduling.market.decide import plans
 from scheduling.market.decide.chain import START, interval_new, policy_bytes
