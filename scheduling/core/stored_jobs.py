@@ -25,7 +25,7 @@ FRACTION = re.compile(rb"[.eE]")
 
 
 @dataclass(frozen=True)
-class Shared:
+class SaidAlike:
     """What several jobs of one view say in the same words: those of an array say all in the same."""
 
     units: dict[str, UnitType] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class StoredJob:
 
     __slots__ = ("_row", "_shared", "_whole", "number")
 
-    def __init__(self, number: int, row: bytes, shared: Shared) -> None:
+    def __init__(self, number: int, row: bytes, shared: SaidAlike) -> None:
         self.number = number
         self._row = row
         self._shared = shared
@@ -92,6 +92,6 @@ def document_and_jobs(stored: bytes) -> tuple[Document, Mapping[int, Job]]:
     if not (rest and whole_rows and len(numbers) == len(rows)):
         document = json.loads(stored)
         return document, records.jobs_from(document["jobs"])
-    shared = Shared()
+    shared = SaidAlike()
     jobs = {number: StoredJob(number, BEGINS + row + ENDS, shared) for number, row in zip(numbers, rows, strict=True)}
     return json.loads(head + BEFORE + BEHIND + rest), cast(dict[int, Job], jobs)
