@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from scheduling.core import records
@@ -23,16 +24,23 @@ NUMBER = re.compile(rb'"number":(\d+),')
 FRACTION = re.compile(rb"[.eE]")
 
 
+@dataclass(frozen=True)
+class SaidAlike:
+    """What several jobs of one view say in the same words: those of an array say all in the same."""
+
+    units: dict[str, UnitType] = field(default_factory=dict)
+    values: dict[bytes, Value] = field(default_factory=dict)
+
+
 class StoredJob:
     """Reads like the job, which is made when something is asked that its row does not answer by itself."""
 
-    __slots__ = ("_row", "_units", "_value", "_whole", "number")
+    __slots__ = ("_row", "_shared", "_whole", "number")
 
-    def __init__(self, number: int, row: bytes, units: dict[str, UnitType]) -> None:
+    def __init__(self, number: int, row: bytes, shared: SaidAlike) -> None:
         self.number = number
         self._row = row
-        self._units = units
-        self._value: Value | None = None
+        self._shared = shared
         self._whole: Job | None = None
 
     @property
@@ -50,15 +58,16 @@ class StoredJob:
 
     @property
     def value(self) -> Value:
-        if self._value is None:
-            self._value = records.value_from(json.loads(self._between(b',"value":', b',"worker_types":')))
-        return self._value
+        text = self._between(b',"value":', b',"worker_types":')
+        if text not in self._shared.values:
+            self._shared.values[text] = records.value_from(json.loads(text))
+        return self._shared.values[text]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # of no job: a copy that is half made would ask itself for ever
             raise AttributeError(name)
         if self._whole is None:
-            self._whole = records.job_from(json.loads(self._row), self._units)
+            self._whole = records.job_from(json.loads(self._row), self._shared.units)
         return getattr(self._whole, name)
 
     def _between(self, before: bytes, behind: bytes) -> bytes:
@@ -83,6 +92,6 @@ def document_and_jobs(stored: bytes) -> tuple[Document, Mapping[int, Job]]:
     if not (rest and whole_rows and len(numbers) == len(rows)):
         document = json.loads(stored)
         return document, records.jobs_from(document["jobs"])
-    units: dict[str, UnitType] = {}
-    jobs = {number: StoredJob(number, BEGINS + row + ENDS, units) for number, row in zip(numbers, rows, strict=True)}
+    shared = SaidAlike()
+    jobs = {number: StoredJob(number, BEGINS + row + ENDS, shared) for number, row in zip(numbers, rows, strict=True)}
     return json.loads(head + BEFORE + BEHIND + rest), cast(dict[int, Job], jobs)
