@@ -16,7 +16,7 @@ from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
-from scheduling.market.view.policy import fixed_settings, gives_floors, parts_worth_nothing, unusable, unusable_instant
+from scheduling.market.view.policy import fixed_settings, gives_floors, unusable, unusable_instant
 from scheduling.market.view.rents import jobs_undone
 from scheduling.market.view.reports import with_reports
 from scheduling.market.view.specs import (
@@ -75,7 +75,6 @@ __all__ = [
     "is_learned",
     "jobs_undone",
     "member_too_little",
-    "parts_worth_nothing",
     "policy_built",
     "pool_frame",
     "pool_resources",
