@@ -19,6 +19,12 @@ urlpatterns = [
     path("api/v1/docs/<slug:tag>/", api_docs_tag, name="api_docs_tag"),
     path("api/v1/docs/try/<slug:name>/", api_docs_try, name="api_docs_try"),
     path("api/v1/docs/<slug:tag>/<slug:name>/", api_docs_operation, name="api_docs_operation"),
+    path("t/<slug:tenant_slug>/interface/", api_docs, name="tenant_api_docs"),
+    path("t/<slug:tenant_slug>/interface/<slug:tag>/", api_docs_tag, name="tenant_api_docs_tag"),
+    path("t/<slug:tenant_slug>/interface/try/<slug:name>/", api_docs_try, name="tenant_api_docs_try"),
+    path(
+        "t/<slug:tenant_slug>/interface/<slug:tag>/<slug:name>/", api_docs_operation, name="tenant_api_docs_operation"
+    ),
     path("api/v1/health/", api.Health.as_view(), name="api_health"),
     path("api/v1/ready/", api.Ready.as_view(), name="api_ready"),
     path("api/v1/", include("tenants.api.urls")),

@@ -168,7 +168,7 @@ def slot_clock(pool: Pool, slot: int) -> str:
 
 def _credits(number: float) -> str:
     """As a decision reckoned with it: funds less what the rounding of payments may cost, which is nobody's balance."""
-    return rounded(number, 2)
+    return rounded(number, 2).replace("-", "\N{MINUS SIGN}")
 
 
 def units_words(workers: int, ps: int) -> str:

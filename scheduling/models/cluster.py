@@ -17,6 +17,7 @@ from django.db.models.functions import Mod
 from django.db.models.lookups import Exact
 
 from scheduling.core.policies import SINGLE_SLOTS
+from scheduling.core.policies.astraea.settings import NOTHING
 from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.
@@ -83,6 +84,12 @@ class Pool(models.Model):
     def is_elastic(self) -> bool:
         """Whether its jobs are sized anew in every slot and pay for what they use."""
         return self.batch_policy.get("name") in SINGLE_SLOTS
+
+    @property
+    def parts_worth_nothing(self) -> bool:
+        """Whether what is done of a job is worth nothing here before the job is done, so that what a job pays without a
+        place of its own is provisional (D16)."""
+        return self.batch_policy.get("parts") == NOTHING
 
     def slot_at(self, moment: datetime) -> int:
         """The slot that contains the moment; negative before the epoch."""

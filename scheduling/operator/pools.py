@@ -17,7 +17,6 @@ from scheduling.market.view import (
     AmountSteps,
     fixed_settings,
     gives_floors,
-    parts_worth_nothing,
     shown,
     steps_flaw,
     unusable,
@@ -123,7 +122,7 @@ def _policy_refusal(pool: Pool, resources: list[str]) -> Refused | None:
     ):
         if flaw is not None:
             return InvalidPolicy("invalid_pool", f"{flaw}.", lane)
-    if parts_worth_nothing(pool) and pool.engine != LOCAL:
+    if pool.parts_worth_nothing and pool.engine != LOCAL:
         return InvalidPolicy("invalid_pool", f"{NOT_DELETED_THERE}.", Lane.BATCH)
     return None
 

@@ -11,9 +11,11 @@ from scheduling.feed import EventKind
 from scheduling.models import Event, FairnessAlert, ServerState
 from scheduling.operator import EngineState
 from scheduling.overview.read_overview import LATE, PoolUseNow, ServerTrouble
+from tenants.ledger.amounts import rounded
 from tenants.models import Invitation, Tenant
 from tenants.scoping import scope_disabled
 from tenants.selectors import invitations_of_owners
+from tenants.templatetags.look import lasting
 
 MOST = 12  # that are shown; of more, their number
 LATELY = timedelta(days=1)
@@ -71,8 +73,8 @@ def _of_clock(use: PoolUseNow) -> list[Decision]:
         return [Decision(f"{state.pool.name} {word}", text, "Decide", "operator_pool", (state.pool.slug,))]
     if state.late_seconds <= LATE.total_seconds():
         return []
-    text = f"{state.behind} decisions wait. Look whether the worker and the clock are at work."
-    title = f"The clock of {state.pool.name} is {state.late_seconds} s late"
+    text = f"{rounded(state.behind, 0)} decisions wait. Look whether the worker and the clock are at work."
+    title = f"The clock of {state.pool.name} is {lasting(state.late_seconds)} late"
     return [Decision(title, text, "Look", "operator_health", is_urgent=True)]
 
 

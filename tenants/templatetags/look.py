@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -100,6 +101,7 @@ DONE = {
     "server_lose": "Declared lost:",
     "server_return": "Returned to service:",
     "servers_return_set": "Set whether lost servers return by themselves in",
+    "signing_key_make": "Made the",
     "staff_grant": "Gave a role to",
     "staff_revoke": "Took a role from",
     "sharing_change": "Changed the",
@@ -223,10 +225,32 @@ def duration(seconds: int) -> str:
 
 
 @register.filter
+def lasting(seconds: float) -> str:
+    """How long something has lasted, in the largest unit of which there are two: "45 s", "12 minutes", "268 days"."""
+    for length, word in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * length:
+            return f"{units(seconds // length)} {word}"
+    return f"{units(round(seconds))} s"
+
+
+@register.filter
 def short_label(label: str) -> str:
     """A resource where there is room for little: "worker", "ps"."""
     words = label.split()
     return "".join(word[0] for word in words) if len(words) > 1 else label
+
+
+@register.filter
+def few(number: float, label: str) -> str:
+    """A count of units where there is room for little: "900 workers", "400 ps"."""
+    word = short_label(label)
+    return f"{units(number)} {word}{'s' if word == label and number != 1 else ''}"
+
+
+@register.filter
+def named(name: str, labels: Mapping[str, str]) -> str:
+    """A resource as its pool's people call it."""
+    return labels.get(name, name)
 
 
 @register.filter

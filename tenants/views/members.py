@@ -29,6 +29,7 @@ MEMBERS = (
     Column("since", "Since", order="created_at", value=lambda row: row.created_at),
 )
 MOST_REQUESTS = 50  # on the page; the interface lists all
+ROWS = 30  # of people on one page, which has forms below them
 CHANGE = Column("change", "Change", numeric=True)
 
 
@@ -41,7 +42,7 @@ def members(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
 
 
 def _table(columns: Sequence[Column], file: str = "members") -> Table:
-    return Table(columns, sort="name", file=file)
+    return Table(columns, sort="name", rows=ROWS, file=file)
 
 
 def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation | None = None) -> HttpResponse:

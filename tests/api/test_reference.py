@@ -31,7 +31,7 @@ MOST_BYTES = 200_000  # of one page with all that it loads, as it travels
 
 @pytest.fixture
 def reader(db: None) -> Client:
-    return client_of(make_member(make_tenant(), OWNER).user)
+    return client_of(make_member(make_tenant("lumen"), OWNER).user)
 
 
 def html_of(client: Client, path: str, status: int = 200) -> str:
@@ -76,22 +76,74 @@ def test_a_reader_of_several_tenants_chooses_for_which_lines_are_written(db: Non
     make_tenant("castor")
     make_tenant("lumen")
     assert "/api/v1/tenants/castor/" in html_of(browser, f"{DOCS}tenants/tenants_read/")
-    chosen = html_of(browser, f"{DOCS}tenants/tenants_read/?tenant=lumen")
+    answer = browser.get(f"{DOCS}tenants/tenants_read/?tenant=lumen")
+    assert (answer.status_code, answer["Location"]) == (302, "/t/lumen/interface/tenants/tenants_read/")
+    chosen = html_of(browser, answer["Location"])
     assert "/api/v1/tenants/lumen/" in chosen
     assert "/api/v1/tenants/castor/" not in chosen
     assert "None of your tokens" in chosen
+    again = browser.get(f"{answer['Location']}?tenant=castor")
+    assert again["Location"] == "/t/castor/interface/tenants/tenants_read/"
+    assert html_of(browser, f"{answer['Location']}?tenant=lumen")
 
 
-def test_a_chosen_tenant_stays_chosen_on_the_way(db: None) -> None:
-    browser = client_of(make_staff(OPERATOR).user)
-    make_tenant("castor")
+def test_what_else_was_asked_comes_along_into_the_tenant(reader: Client) -> None:
+    answer = reader.get(f"{DOCS}?q=cancel+job&method=POST&tenant=lumen")
+    assert answer["Location"] == "/t/lumen/interface/?q=cancel+job&method=POST"
+    assert "job_cancel" in html_of(reader, answer["Location"])
+
+
+@pytest.mark.parametrize(
+    ("page", "status"),
+    [
+        ("", 200),
+        ("?q=job", 200),
+        ("?q=<b>nothing", 200),
+        ("jobs/", 200),
+        ("jobs/jobs_list/", 200),
+        ("try/jobs_list/?tenant_slug=..", 422),
+    ],
+)
+def test_who_comes_from_a_tenant_keeps_its_navigation(reader: Client, page: str, status: int) -> None:
+    html = html_of(reader, f"/t/lumen/interface/{page}", status)
+    frame, main = html.split("<main", 1)
+    assert 'href="/t/lumen/market/"' in frame
+    assert re.search(r'href="/t/lumen/interface/"\s+aria-current="page"', frame)
+    assert "My account" not in frame
+    leads = re.findall(r'<(?:a|form)[^>]* (?:href|action)="([^"#]*)"', main[: main.index("</main")])
+    inside = [each for each in leads if each.startswith("/t/lumen/interface/")]
+    assert inside
+    assert not [each for each in leads if each.startswith(DOCS)]
+
+
+def test_a_tenants_pages_lead_to_the_interface_inside_it(reader: Client) -> None:
+    html = html_of(reader, "/t/lumen/tokens/")
+    assert html.count('href="/t/lumen/interface/"') >= 3  # the navigation, the button, the foot
+    assert f'href="{DOCS}"' not in html
+
+
+def test_no_navigation_of_a_tenant_that_the_reader_does_not_reach(reader: Client) -> None:
+    make_tenant("castor", "Castor Vision")
+    for page in ("", "jobs/", "jobs/jobs_list/", "try/jobs_list/"):
+        answer = reader.get(f"/t/castor/interface/{page}")
+        assert answer.status_code == 404
+        assert "Castor Vision" not in answer.content.decode()
+    for page in ("", "jobs/", "jobs/jobs_list/"):
+        html = html_of(reader, f"{DOCS}{page}?tenant=castor")
+        assert "My account" in html
+        assert "/t/castor/" not in html
+        assert "Castor Vision" not in html
+    own = html_of(reader, "/t/lumen/interface/?tenant=castor")
+    assert 'href="/t/lumen/market/"' in own
+    assert "/t/castor/" not in own
+
+
+def test_who_is_not_logged_in_is_asked_to(db: None) -> None:
     make_tenant("lumen")
-    for page in (DOCS, f"{DOCS}?q=job", f"{DOCS}?q=<b>nothing", f"{DOCS}jobs/", f"{DOCS}jobs/jobs_list/"):
-        html = html_of(browser, f"{page}{'&' if '?' in page else '?'}tenant=lumen")
-        leads = re.findall(rf'<a[^>]* href="({DOCS}[^"#]*)"', html[html.index("<main") : html.index("</main")])
-        assert leads, page
-        assert all(each.endswith("?tenant=lumen") for each in leads), page
-        assert '<input type="hidden" name="tenant" value="lumen">' in html
+    for page in (DOCS, f"{DOCS}jobs/?tenant=lumen", "/t/lumen/interface/", "/t/lumen/interface/jobs/jobs_list/"):
+        answer = Client().get(page)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/accounts/login/?next=")
 
 
 def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(reader: Client) -> None:

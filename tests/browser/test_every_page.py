@@ -26,6 +26,26 @@ SETTLED = 60.0  # seconds, in which a chart has followed; each page that slides 
 # What reaches beyond the right edge, outermost first.
 WIDE = """[...document.body.querySelectorAll("*")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 4).map((el) => `${el.tagName}.${el.className.baseVal ?? el.className}#${el.id}`).join(" ")"""
+# What reaches out of its own cell, over a neighbour, and what reaches out of its panel, over the panels that follow.
+SPILT = """() => {
+  const boxed = (el, panel) => {
+    for (let each = el.parentElement; each && each !== panel; each = each.parentElement)
+      if (getComputedStyle(each).overflowX !== "visible") return true;
+    return false;
+  };
+  const seen = (el) => el.checkVisibility() && el.clientWidth && !el.closest(".visually-hidden, .ask, .menu, thead");
+  const over = (el) => el.scrollWidth > el.clientWidth + 2 && getComputedStyle(el).overflowX === "visible";
+  const cells = [...document.querySelectorAll("main :is(td, th, dd, dt)")].filter((el) => seen(el) && over(el));
+  const out = [...document.querySelectorAll("main .panel")].flatMap((panel) => {
+    const edge = panel.getBoundingClientRect();
+    return [...panel.querySelectorAll("tr, dl, p, input, button")].filter((el) => {
+      const box = el.getBoundingClientRect();
+      return seen(el) && (box.right > edge.right + 1 || box.bottom > edge.bottom + 2) && !boxed(el, panel);
+    });
+  });
+  const words = (el) => el.textContent.trim().slice(0, 40);
+  return [...cells, ...out].slice(0, 4).map((el) => `${el.localName}.${el.className} "${words(el)}"`);
+}"""
 # The build of each part of the page (what stands around the contents, and each panel of them) without its words,
 # numbers and addresses, and without the place in the navigation, equal neighbours (rows) told once: what axe-core and
 # the eye judge is the same where the build is. Each part is marked, so that it can be named: [mark, build].
@@ -47,13 +67,13 @@ BUILDS = """() => {
 
 
 def slides(one: Visitor, width: int) -> list[str]:
-    """Charts follow a change of the width a moment later."""
+    """Or lies over what is beside or below it. Charts follow a change of the width a moment later."""
     one.page.set_viewport_size({"width": width, "height": 900})
     try:
         until(lambda: one.sideways() <= 0, seconds=SETTLED)
     except AssertionError:
         return [f"slides sideways by {one.sideways()} at {width}: {one.page.evaluate(WIDE)}"]
-    return []
+    return [f"spills at {width}: {each}" for each in one.page.evaluate(SPILT)]
 
 
 def wrong_with(one: Visitor, known: set[str]) -> list[str]:

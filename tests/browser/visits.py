@@ -48,6 +48,9 @@ TENANT = {
     ],
     "job_charge": ["jobs/{ended}/charge/"],
     "tenant_lab": ["lab/"],
+    "tenant_api_docs": ["interface/", "interface/?q=jobs"],
+    "tenant_api_docs_tag": ["interface/jobs/"],
+    "tenant_api_docs_operation": ["interface/jobs/jobs_create/"],
     "tenant_lab_study": ["lab/{study}/"],
 }
 OF_OWNER = {"tenant_what_if": ["what-if/{what_if}/", "what-if/{what_if_waits}/"]}  # asked by the owner: not others'
@@ -137,7 +140,7 @@ NO_PAGE = {
     "claims_try", "claim_mapping_add", "claim_mapping_change", "claim_mapping_remove",
     "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
     "operator_pool_steps", "operator_use_prices", "audit_start", "audit_cancel", "audit_file", "tenant_what_if_cancel",
-    "what_if_cancel", "api_docs_try", "operator_server_add", "budget_change",
+    "what_if_cancel", "api_docs_try", "tenant_api_docs_try", "operator_server_add", "budget_change",
     "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue", "job_log",
     "tenant_program_retire", "tenant_program_archive", "operator_program_retire", "operator_program_archive",
     "operator_programs_allow", "operator_servers_return", "operator_secret_remove",

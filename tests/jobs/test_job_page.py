@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from html import unescape
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.pages.bars import slot_bars
 from scheduling.jobs.read_life import happenings
 from scheduling.jobs.read_page import JobPage, job_page, where
-from scheduling.jobs.read_slots import HELD, RETURNED, RUNNING, SETTLED, slot_table
+from scheduling.jobs.read_slots import HELD, RETURNED, RUNNING, SETTLED, SlotRow, SlotTable, slot_table
 from scheduling.jobs.submission import Submitted, job_submit
 from scheduling.models import Award, Event, Lane, TrainingJob
 from scheduling.reasons import reason_sentence
@@ -226,6 +226,23 @@ def test_slots_have_the_states_of_their_time_and_a_bar_each(scene: Story) -> Non
     tallest = max(bars.bars, key=lambda bar: bar.paid)
     assert tallest.height == max(bar.height for bar in bars.bars)
     assert all(bar.y + bar.height == pytest.approx(bars.base) for bar in bars.bars)
+
+
+def test_a_day_stands_below_its_first_time_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days and times in one line lay over each other."""
+    evening, rest = datetime(2026, 3, 2, 23, tzinfo=UTC), {"held": 0, "returned": 0, "kept": 0}
+    rows = [SlotRow(hour, evening + timedelta(hours=hour), 1, 0, 5, SETTLED, (), None, None, 5) for hour in range(4)]
+
+    def days(rows: list[SlotRow], today: date) -> list[str]:
+        monkeypatch.setattr(timezone, "localdate", lambda: today)
+        bars = slot_bars(SlotTable(tuple(rows), 20, 20, **rest, by_owner={}, settled_by_owner={}))
+        assert bars is not None
+        assert bars.height - bars.base == (48 if any(bar.day for bar in bars.bars) else 34)
+        return [bar.day for bar in bars.bars]
+
+    assert days(rows, date(2026, 3, 4)) == ["2 Mar", "3 Mar", "", ""]
+    assert days(rows, date(2026, 3, 3)) == ["2 Mar", "3 Mar", "", ""]
+    assert days(rows[1:], date(2026, 3, 3)) == ["", "", ""]
 
 
 def test_promise_stands_beside_what_was_awarded(scene: Story) -> None:

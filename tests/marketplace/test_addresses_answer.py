@@ -29,6 +29,7 @@ PARTS: dict[str, object] = {
     "pool_slug": "main",
     "owner": "operator",
     "name": "trainer",
+    "tag": "jobs",
     "what": "book",
     "token": "no-such-token",
 }

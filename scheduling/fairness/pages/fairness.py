@@ -101,7 +101,8 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
         raise Http404
     if asks_csv(request):
         return list_csv(request, account.tenants, tables.IN_INTERVAL)
-    context = {"pool": pool, "account": account, "table": listed(request.GET, account.tenants, tables.IN_INTERVAL)}
+    table = listed(request.GET, account.tenants, tables.IN_INTERVAL)
+    context = {"pool": pool, "account": account, "table": table, "labels": _labels(pool)}
     return render(request, "fairness/interval.html", context)
 
 
@@ -155,7 +156,11 @@ def _file(pool: Pool, number: int, part: str) -> HttpResponse:
 
 
 def _frame(pool: Pool, span: DaySpan, pools: list[Pool]) -> dict[str, Any]:
-    return {"pool": pool, "pools": pools, "span": span, "lengths": LENGTHS}
+    return {"pool": pool, "pools": pools, "span": span, "lengths": LENGTHS, "labels": _labels(pool)}
+
+
+def _labels(pool: Pool) -> dict[str, str]:
+    return dict(pool.resources.values_list("name", "label"))
 
 
 def _lowest(found: Any) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -180,10 +180,14 @@ def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
         text = "nothing offered" if sold_part is None else f"{100 * sold_part:.0f} % sold"
         bars.append(ShareBar(one.name, HEAD + ROW * place + 20, text, tuple(part for part in parts if part[2] > 0)))
     sentence = (
-        f"{sum(one.sold_units for one in rows):,.0f} of {sum(one.offered_units for one in rows):,.0f} idle unit-slots "
-        f"offered were sold; {sum(one.kept_units for one in rows):,.0f} were kept."
+        f"{_whole(one.sold_units for one in rows)} of {_whole(one.offered_units for one in rows)} idle unit-slots "
+        f"offered were sold; {_whole(one.kept_units for one in rows)} were kept."
     )
     return ShareBars(tuple(bars), HEAD + ROW * len(shown), None, len(rows) - len(shown), sentence)
+
+
+def _whole(units: Iterable[float]) -> str:
+    return rounded(sum(units), 0)
 
 
 def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Trend | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+
 from scheduling.jobs.read_slots import RETURNED, SETTLED, SlotTable
 
 HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # of the whole drawing; for the times below; for the amounts above
+DAYS = 14.0  # for the days below the times, where there are any
 MOST_LABELS = 6  # times with seconds stand side by side in the narrowest column
 MOST_BARS = 240
 
@@ -24,6 +27,7 @@ class JobBar:
     at: datetime
     state: str
     label: bool
+    day: str  # of the first time of a day that is not today
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,11 @@ def slot_bars(table: SlotTable) -> JobBars | None:
         return None
     step, top = 100.0 / len(rows), max(row.paid for row in rows) or 1
     every = -(-len(rows) // MOST_LABELS)
-    base, bars = HEIGHT - FOOT, []
+    base, bars, day = HEIGHT - FOOT, [], timezone.localdate()
     for place, row in enumerate(rows):
         height, gap = (base - HEAD) * row.paid / top, 0.18 * step
+        label, at = place % every == 0, timezone.localtime(row.at)
+        is_new, day = label and at.date() != day, at.date() if label else day
         bars.append(
             JobBar(
                 x=place * step + gap,
@@ -55,10 +61,12 @@ def slot_bars(table: SlotTable) -> JobBars | None:
                 paid=row.paid,
                 at=row.at,
                 state=row.state,
-                label=place % every == 0,
+                label=label,
+                day=f"{at.day} {at:%b}" if is_new else "",
             )
         )
-    return JobBars(tuple(bars), HEIGHT, base, _summary(table))
+    has_days = any(bar.day for bar in bars)
+    return JobBars(tuple(bars), HEIGHT + DAYS * has_days, base, _summary(table))
 
 
 def _summary(table: SlotTable) -> str:

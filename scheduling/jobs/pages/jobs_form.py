@@ -65,7 +65,6 @@ COLUMNS = (
     Column("state", "State"),
     Column("name", "Job, and why it runs, waits or ended", order="name"),
     Column("lane", "Lane"),
-    Column("payer", "Payer"),
     Column("submitted", "Submitted", order="submitted_at", value=lambda row: row.submitted_at),
     Column("price", "Pays", numeric=True),
 )

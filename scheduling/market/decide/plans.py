@@ -19,7 +19,6 @@ from scheduling.market.decide.terms import allocation_rows, award_new
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.market.view.frame import PoolFrame
-from scheduling.market.view.policy import parts_worth_nothing
 from scheduling.models import BETTER_ALONE, NOT_DONE, Award, Event, Interval, JobState, Lane, RentState, TrainingJob
 from tenants.ledger.postings import Posting, available, held
 from tenants.ledger.split import split
@@ -102,7 +101,7 @@ def drafts_after(view: View, plan: Plan) -> frozenset[int]:
 def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Closing]:
     """The plan's settlements of open rents, in whole micro-credits and with the plan at home that made them."""
     floors = {**snapshot.view.floors, **{floor.job: floor for floor in plan.floors}}
-    all_or_nothing, closings = parts_worth_nothing(snapshot.frame.pool), []
+    all_or_nothing, closings = snapshot.frame.pool.parts_worth_nothing, []
     for settled in plan.settlements:
         awards, alone = snapshot.open_rents[settled.job], floors.get(settled.job, Floor(settled.job))
         cause = NOT_DONE if all_or_nothing and settled.worth == 0 else BETTER_ALONE

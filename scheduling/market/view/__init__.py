@@ -19,7 +19,6 @@ from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import (
     fixed_settings,
     gives_floors,
-    parts_worth_nothing,
     policy_built,
     unusable,
     unusable_instant,
@@ -57,7 +56,6 @@ __all__ = [
     "is_divisible",
     "jobs_undone",
     "member_too_little",
-    "parts_worth_nothing",
     "policy_built",
     "pool_frame",
     "pool_resources",

@@ -22,7 +22,6 @@ from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
-from scheduling.market.view.policy import parts_worth_nothing
 from scheduling.market.view.rents import rents_open, undone
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
@@ -264,7 +263,7 @@ def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
     for owner, amount in (part for slot in award.charges for part in slot):
         if owner in places:
             payouts[places[owner]] += credits_of(amount)
-    provisional = award.work is not None and parts_worth_nothing(frame.pool)
+    provisional = award.work is not None and frame.pool.parts_worth_nothing
     paid = credits_of(award.paid - award.returned)
     return replace(_booking(frame, award, job), paid=paid, payouts=payouts, provisional=provisional)
 

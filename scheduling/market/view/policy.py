@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core import policies
-from scheduling.core.policies.astraea.settings import NOTHING, SEARCHED
+from scheduling.core.policies.astraea.settings import SEARCHED
 from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
@@ -66,12 +66,6 @@ def gives_floors(pool: Pool) -> bool:
     settings = pool.batch_policy
     promises = settings.get("floor", settings.get("mode", "guarantee") == "guarantee")
     return settings["name"] == "astraea" and bool(promises)
-
-
-def parts_worth_nothing(pool: Pool) -> bool:
-    """Whether what is done of a job is worth nothing there before the job is done, so that what a job pays without a
-    place of its own is provisional (D16)."""
-    return pool.batch_policy.get("parts") == NOTHING
 
 
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:

@@ -7,7 +7,6 @@ from collections.abc import Container, Mapping, Sequence
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scheduling.core.policies.astraea.settings import NOTHING
-from scheduling.market.view.policy import parts_worth_nothing
 from scheduling.models import Award, AwardState, JobState, Pool, RentState, TrainingJob
 
 GIVEN_UP = "given_up"  # why a job failed that the platform lost too often
@@ -33,7 +32,7 @@ def cut_short(pool: Pool) -> Q:
     """
     ended = Q(state=AwardState.VOID) | Q(job__state=JobState.CANCELLED)
     before = Q(attempt__lt=F("job__attempt"))
-    if not parts_worth_nothing(pool):
+    if not pool.parts_worth_nothing:
         return ended | Q(job__state=JobState.FAILED) | before
     by_itself = Q(job__state=JobState.FAILED) & ~Q(job__reason_code=GIVEN_UP)
     return ended | by_itself | (~IS_PART & (Q(job__state=JobState.FAILED) | before))
@@ -55,6 +54,6 @@ def rents_open(pool: Pool, slot: int, most: int | None = None) -> dict[int, list
 def undone(pool: Pool, rents: Mapping[int, Sequence[Award]], unfit: Container[int]) -> frozenset[int]:
     """Jobs of open rents that are over and were not done, where that makes a difference (D16). `unfit`: jobs that are
     refused for good now, without a plan."""
-    if not parts_worth_nothing(pool):
+    if not pool.parts_worth_nothing:
         return frozenset()
     return frozenset(n for n, awards in rents.items() if n in unfit or awards[0].job.state in UNDONE)

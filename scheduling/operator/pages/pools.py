@@ -238,7 +238,16 @@ def _pool_page(
 
 def _lines(policy: dict[str, Any] | None) -> list[tuple[str, str, str]]:
     """A policy's fields as they are stored: name, what it is in words where that is known, value."""
-    return [
-        (name, SETTING_WORDS.get(name, ""), value if isinstance(value, str) else json.dumps(value))
-        for name, value in (policy or {}).items()
-    ]
+    return [(name, SETTING_WORDS.get(name, ""), _setting(value)) for name, value in (policy or {}).items()]
+
+
+def _setting(value: Any) -> str:
+    """ "ps 2.0, worker 2.0", or "floor 0.01, ceiling (ps 10.0, worker 10.0)": names and values without JSON's signs."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    inner = {name: _setting(each) for name, each in value.items()}
+    return ", ".join(
+        f"{name} ({each})" if isinstance(value[name], dict) else f"{name} {each}" for name, each in inner.items()
+    )

@@ -32,6 +32,7 @@ ALL_JOBS = Table(
         Column("price", "Pays", numeric=True),
     ),
     sort="-id",
+    rows=40,
 )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.conf import settings
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
@@ -56,7 +57,6 @@ class ReferenceReader:
     places: Mapping[str, object]
     tokens: tuple[ApiToken, ...]
     others: tuple[TenantReached, ...]  # whose names may stand in addresses instead
-    query: str  # of an address of these pages, which keeps the tenant that was asked for; else empty
 
     def token_for(self, operation: OperationShown) -> ApiToken | None:
         """One that works at the operation's address and has its scope."""
@@ -68,7 +68,29 @@ class ReferenceReader:
         return None
 
 
-@require_safe
+def reference_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Of no tenant, and inside one, whose navigation it keeps. Where `?tenant=` names another one that the reader
+    reaches, the way leads into that."""
+
+    @require_safe
+    @wraps(view)
+    def placed(request: AccessRequest, *, tenant_slug: str = "", **names: str) -> HttpResponse:
+        wanted = request.GET.get("tenant", tenant_slug)
+        if wanted != tenant_slug and wanted in {each.slug for each in tenants_reached(request.access)}:
+            return redirect(_inside(wanted, view.__name__, names, request.GET.copy()))
+        return view(request, **names)
+
+    return placed
+
+
+def _inside(slug: str, page: str, names: Mapping[str, str], query: QueryDict) -> str:
+    """The address of the page in that tenant, with what else was asked. Views are called as their addresses."""
+    query.pop("tenant", None)
+    address = reverse(f"tenant_{page}", kwargs={"tenant_slug": slug, **names})
+    return f"{address}?{query.urlencode()}" if query else address
+
+
+@reference_page
 def api_docs(request: AccessRequest) -> HttpResponse:
     """`?q=` keeps the operations that say all its words, `?method=` those of one method."""
     words, method = request.GET.get("q", "").split(), request.GET.get("method", "")
@@ -96,7 +118,7 @@ def _matching(group: OperationGroup, words: list[str], method: str) -> list[Oper
     return [each for each in group.operations if each.says(words) and method in ("", each.method)]
 
 
-@require_safe
+@reference_page
 def api_docs_tag(request: AccessRequest, tag: str) -> HttpResponse:
     """Where each operation of the tag stands under its name, with the way to its page."""
     group = next((each for each in groups() if each.tag == tag), None)
@@ -106,7 +128,7 @@ def api_docs_tag(request: AccessRequest, tag: str) -> HttpResponse:
     return render(request, "api/tag.html", context)
 
 
-@require_safe
+@reference_page
 def api_docs_operation(request: AccessRequest, tag: str, name: str) -> HttpResponse:
     operation = operations().get(name)
     if operation is None or operation.tag != tag:
@@ -115,7 +137,7 @@ def api_docs_operation(request: AccessRequest, tag: str, name: str) -> HttpRespo
 
 
 @require_safe
-def api_docs_try(request: AccessRequest, name: str) -> HttpResponse:
+def api_docs_try(request: AccessRequest, name: str, tenant_slug: str = "") -> HttpResponse:
     """Leads to the address that the form describes, where the reader's own session is asked. It can only read."""
     operation = operations().get(name)
     if operation is None or not operation.can_be_tried:
@@ -186,11 +208,9 @@ def _entry(operation: OperationShown, reader: ReferenceReader, request: AccessRe
 
 
 def _reader(request: AccessRequest) -> ReferenceReader:
-    """`?tenant=slug` chooses among the tenants that the reader reaches; else it is the first."""
+    """For the tenant that the page is of; else for the first that the reader reaches."""
     user, reached = request.access.user, tenants_reached(request.access)
-    slugs = [each.slug for each in reached]
-    slug_wanted = request.GET.get("tenant", "")
-    slug = slug_wanted if slug_wanted in slugs else next(iter(slugs), "")
+    slug = request.access.tenant.slug if request.access.tenant else next((each.slug for each in reached), "")
     own: dict[str, object] = {}
     if user is not None and slug:
         own = {"tenant_slug": slug, "owner_slug": slug, **import_string(settings.REFERENCE_PLACES)(user, slug)}
@@ -200,5 +220,4 @@ def _reader(request: AccessRequest) -> ReferenceReader:
         places={**PLACES, **own},
         tokens=tuple(tokens_working(user, timezone.now())) if user else (),
         others=tuple(reached[:MOST_TENANTS]) if len(reached) > 1 else (),
-        query=f"?{urlencode({'tenant': slug})}" if slug and slug == slug_wanted else "",
     )
