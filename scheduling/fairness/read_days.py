@@ -121,7 +121,7 @@ def _health(days: Sequence[PoolDay]) -> MarketHealth:
     return MarketHealth(
         **{name: sum(getattr(day, name) for day in days) for name in counts},
         waiting_for=dict(sorted(waiting_for.items(), key=lambda item: (-item[1], item[0]))),
-        unsold=dict(unsold),
+        unsold={name: max(units, 0.0) for name, units in unsold.items()},  # see `IntervalFairness.left_unsold`
         highest=highest,
     )
 

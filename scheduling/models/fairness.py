@@ -47,6 +47,12 @@ class IntervalFairness(models.Model):
     def __str__(self) -> str:
         return f"fairness of interval {self.number} of pool {self.pool_id}"
 
+    @property
+    def left_unsold(self) -> dict[str, float]:
+        """`unsold` as people read it: never below nothing. A window can sell more than was idle as renting began, for a
+        place at home whose job has rented is for sale from then on (G6)."""
+        return {name: max(units, 0.0) for name, units in self.unsold.items()}
+
 
 class TenantFairness(TenantOwned):
     """One tenant in one interval; the figures are those of `core.metrics.fairness.TenantFairness`."""

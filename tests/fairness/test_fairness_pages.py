@@ -244,3 +244,8 @@ def test_intervals_are_found_by_what_is_looked_for() -> None:
         lines = list(csv.reader(io.StringIO(client.get(path).getvalue().decode())))
         assert sorted(int(line[0]) for line in lines[1:]) == sorted(numbers), what
     assert all(wanted[what] for what in ("one-bidder", "unsold"))
+
+
+def test_less_than_nothing_never_stayed_unsold() -> None:
+    fairness = IntervalFairness(unsold={"worker": -25.0, "ps": 2.0})
+    assert fairness.left_unsold == {"worker": 0.0, "ps": 2.0}

@@ -102,7 +102,7 @@ class FairIntervalShown(Answer):
     reward_dispersion = serializers.FloatField(allow_null=True)
     renters = serializers.IntegerField()
     top_prices = Units()
-    unsold = Units()
+    unsold = Units(source="left_unsold")
     waiting_for = Reasons()
 
 

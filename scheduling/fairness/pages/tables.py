@@ -79,7 +79,7 @@ INTERVALS = Table(
         Column("ratio_variance", "Variance of ratio", order="ratio_variance", numeric=True),
         Column("jain_index", "Jain's index", order="jain_index", numeric=True),
         Column("renters", "Renters", order="renters", numeric=True),
-        Column("unsold", "Unsold", numeric=True, value=lambda row: sum(row.unsold.values())),
+        Column("unsold", "Unsold", numeric=True, value=lambda row: sum(row.left_unsold.values())),
         Column("waiting_for", "Waiting jobs", numeric=True, value=lambda row: sum(row.waiting_for.values())),
     ),
     sort="-number",
