@@ -105,17 +105,17 @@ def _decided(interval: Interval) -> dict[int, str] | None:
     }
 
 
-def _jobs(numbers: Mapping[int, str], tenant: Tenant | None, also: int | None) -> tuple[tuple[JobAsked, ...], int]:
+def _jobs(found: Mapping[int, str], tenant: Tenant | None, also: int | None) -> tuple[tuple[JobAsked, ...], int]:
     """In the order of their numbers, and how many more there are."""
     with _reading(tenant):
         shown = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand: no other field is read
-        rows = TrainingJob.objects.filter(pk__in=numbers).select_related("tenant").only(*shown).order_by("pk")
+        rows = TrainingJob.objects.filter(pk__in=found).select_related("tenant").only(*shown).order_by("pk")
         jobs = list(rows[:MOST_JOBS])
         count = rows.count() if len(jobs) == MOST_JOBS else len(jobs)
-        if also in numbers and also not in {row.pk for row in jobs}:
+        if also in found and also not in {row.pk for row in jobs}:
             jobs += rows.filter(pk=also)
-    rows_shown = (
-        JobAsked(row.pk, row.name, row.tenant.name, row.tenant.slug, row.spec, row.arrival, numbers[row.pk])
+    asked = (
+        JobAsked(row.pk, row.name, row.tenant.name, row.tenant.slug, row.spec, row.arrival, found[row.pk])
         for row in jobs
     )
-    return tuple(rows_shown), count - len(jobs)
+    return tuple(asked), count - len(jobs)
