@@ -256,7 +256,7 @@ def _list_sorts(job: Job, cluster: Cluster, exact: bool) -> Sorts:
 
 
 @dataclass(frozen=True, eq=False)
-class AtHome:
+class GainsAtHome:
     """What a piece may cost that leaves 1, 2, ... slots of a run at home or more, (slots,) as long as it is sooner
     done."""
 
@@ -266,11 +266,11 @@ class AtHome:
     least_work: float  # mini-batches that save one slot
 
 
-_NOT_PLANNED = AtHome(0.0, np.zeros(0), np.zeros(0), 0.0)
-_at_home_before: WeakKeyDictionary[Job, tuple[tuple[object, ...], AtHome]] = WeakKeyDictionary()
+_NOT_PLANNED = GainsAtHome(0.0, np.zeros(0), np.zeros(0), 0.0)
+_at_home_before: WeakKeyDictionary[Job, tuple[tuple[object, ...], GainsAtHome]] = WeakKeyDictionary()
 
 
-def _at_home(cluster: Cluster, prospect: Prospect) -> AtHome:
+def _at_home(cluster: Cluster, prospect: Prospect) -> GainsAtHome:
     """Remembered: a plan that is kept stays the same from window to window."""
     planned, rest, job = prospect.floor, prospect.rest, prospect.rest.job
     if planned is None or not planned.allocation:
@@ -287,6 +287,6 @@ def _at_home(cluster: Cluster, prospect: Prospect) -> AtHome:
     prices = np.where(work > 0, gains / np.where(work > 0, work, 1.0), np.where(gains > 0, ANY, 0.0))
     prices[-1:] = 0.0
     least_work = float(work[-1]) if len(work) else 0.0
-    at_home = AtHome(rate, np.maximum.accumulate(prices[::-1])[::-1], gains, least_work)
+    at_home = GainsAtHome(rate, np.maximum.accumulate(prices[::-1])[::-1], gains, least_work)
     _at_home_before[job] = key, at_home
     return at_home
