@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -31,8 +32,7 @@ ANY = 1e100  # a price, or a number, that is no limit
 FEWEST, MOST = 16, 512  # jobs that are bounded together: after a sale, and when nothing was sold for long
 
 
-@dataclass(frozen=True)
-class Prospect:
+class Prospect(NamedTuple):
     """A job that may be offered a piece. `has`: credits that it must beat. `easings`: how often terms had been eased
     when it was offered runs that finish it: only if they were since, such a run is worth another look."""
 
@@ -124,8 +124,8 @@ class Prospects:
             (~self._planned[jobs], self._may_go_on),
             (self._easings[jobs] < met.easings, self._may_finish),
         ):
-            if which.any():
-                some = np.flatnonzero(which)
+            some = np.flatnonzero(which & ~may_gain[jobs - first])
+            if len(some):
                 may_gain[jobs[some[bounded(rows, gangs, some)]] - first] = True
         return may_gain
 
@@ -133,9 +133,8 @@ class Prospects:
         """What the gangs of these rows meet."""
         pairs, which = np.unique(self._pair[rows], return_inverse=True)
         terms = [met.of(self._pairs[pair]) for pair in pairs.tolist()]
-        room, worker, ps = (
-            np.concatenate(each) for each in zip(*((t.limits.most, t.worker, t.ps) for t in terms), strict=True)
-        )
+        tables = [(each.limits.most, each.worker, each.ps) for each in terms]
+        room, worker, ps = tables[0] if len(tables) == 1 else map(np.concatenate, zip(*tables, strict=True))
         most = np.minimum(
             room[3 * which + self._central[rows]], self._beside[rows] + self._by_ps[rows] * room[3 * which + 2]
         )
