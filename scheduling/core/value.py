@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.core.types import FloatArray
+from scheduling.core.types import FloatArray, Value
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,32 @@ KINDS: dict[str, type[Linear | Convex | Sigmoid | Deadline]] = {
     "sigmoid": Sigmoid,
     "deadline": Deadline,
 }
+
+
+class ValuesOfMany:
+    """Many value functions, each of which is asked about a row of its own; those of one kind are asked together."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self._values = values
+        kinds: set[type[Any]] = {type(value) for value in values}
+        self._of_kind: dict[type[Any], tuple[npt.NDArray[np.bool_], list[FloatArray]]] = {}
+        for kind in kinds & set(KINDS.values()):
+            mine = np.array([type(value) is kind for value in values])
+            columns = [np.array([getattr(value, field.name, 0.0) for value in values]) for field in fields(kind)]
+            self._of_kind[kind] = mine, columns
+        self._others = [row for row, value in enumerate(values) if type(value) not in self._of_kind]
+
+    def __call__(self, which: npt.NDArray[np.int64], elapsed: FloatArray) -> FloatArray:
+        """(rows, ...) the values of these of them, of elapsed slots (rows, ...)."""
+        shape = (len(which), *([1] * (elapsed.ndim - 1)))
+        if len(self._of_kind) == 1 and not self._others:
+            ((kind, (_, columns)),) = self._of_kind.items()
+            return np.asarray(kind(*(column[which].reshape(shape) for column in columns))(elapsed))
+        worth = np.empty_like(elapsed)
+        for kind, (mine, columns) in self._of_kind.items():
+            rows = np.flatnonzero(mine[which])
+            of_rows = (column[which[rows]].reshape(-1, *shape[1:]) for column in columns)
+            worth[rows] = kind(*of_rows)(elapsed[rows])
+        for row in np.flatnonzero(np.isin(which, self._others)).tolist():
+            worth[row] = self._values[which[row]](elapsed[row])
+        return worth

@@ -160,7 +160,9 @@ def below_kept(scenario: Scenario, state: State, value: float) -> Iterator[str]:
 
 def ends_at(scenario: Scenario, state: State, floor: Floor) -> float:
     """What the job will be worth at the end of what is left of its floor."""
-    gang = Booking(state.job.number, floor.start, floor.end, floor.allocation, 0.0, 0, 0)
+    gang = Booking(
+        state.job.number, floor.start, floor.end, floor.allocation, 0.0, 0, 0, floor.worker_type, floor.ps_type
+    )
     each = minibatches(scenario, state.job, gang, 1)
     slots = max(1, math.ceil(state.rest / each - NOTHING))
     return worth(state.job.value, min(floor.end, floor.start + slots) - state.job.arrival)

@@ -20,6 +20,7 @@ from tests.core.reference_pieces import Run
 MARKETS = int(os.environ.get("PIECE_PROMISES", "40"))
 RUN = RUNS[os.environ.get("PIECE_PROMISES_OF", "policy")]
 BLOCK = 20
+OTHER_TYPES = (7217,)  # a job with a part done waits at the end for a plan with other types than its first ones
 
 
 @lru_cache(maxsize=40)
@@ -36,7 +37,7 @@ def provisional(seed: int) -> tuple[Scenario, Run]:
 
 @pytest.mark.parametrize("first", range(0, MARKETS, BLOCK))
 def test_every_promise_is_kept(first: int) -> None:
-    for seed in range(first, min(first + BLOCK, MARKETS)):
+    for seed in (*(OTHER_TYPES if first == 0 else ()), *range(first, min(first + BLOCK, MARKETS))):
         lines = broken(*outcome(seed))
         assert not lines, f"seed {seed}: " + "; ".join(lines)
 

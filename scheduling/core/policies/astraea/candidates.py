@@ -71,7 +71,29 @@ class Candidates:
     by_duration: IntArray  # (candidates,) index of the shortest first, then in their order
 
 
+@dataclass(frozen=True, eq=False)
+class Gangs:
+    """All gangs of a job, whatever they are to do, (gangs,) each: by pair of types, centralized first, then by workers.
+
+    So their parameter servers do not fall from one to the next of a pair and placement.
+    """
+
+    pairs: tuple[Pair, ...]
+    sorts: tuple[tuple[int, bool], ...]  # index into pairs, and whether all are on one server
+    sort: IntArray  # index into sorts
+    workers: IntArray
+    least_ps: IntArray  # no placement needs fewer parameter servers
+    rate: FloatArray  # mini-batches that all its workers are booked for in a slot
+    first: BoolArray  # whether it is the smallest of its sort
+
+    def kind(self, gangs: IntArray) -> tuple[IntArray, IntArray]:
+        """(gangs,) index into pairs, and 1 where all are on one server."""
+        pair, central = np.array(self.sorts, dtype=np.int64).reshape(-1, 2).T
+        return pair[self.sort[gangs]], central[self.sort[gangs]]
+
+
 _beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
+_gangs: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Gangs]]] = WeakKeyDictionary()
 _known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[tuple[bool, int], Candidates]]] = WeakKeyDictionary()
 _alike: WeakKeyDictionary[Job, dict[tuple[object, ...], Candidates]] = WeakKeyDictionary()
 
@@ -128,32 +150,68 @@ def limit_of_ps(job: Job) -> int:
     return MOST_UNITS if job.max_ps is None else min(job.max_ps, MOST_UNITS)
 
 
-def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
-    pairs = pairs_of(job)
+def gangs_of(job: Job, cluster: Cluster, *, exact: bool) -> Gangs:
+    """The gangs of a job that may be done in parts. Remembered: they never change."""
+    of_cluster = _gangs.get(cluster)
+    if of_cluster is None:
+        of_cluster = _gangs[cluster] = WeakKeyDictionary()
+    of_job = of_cluster.get(job)
+    if of_job is None:
+        of_job = of_cluster[job] = {}
+    if exact not in of_job:
+        of_job[exact] = _list_gangs(job, cluster, candidates(job, cluster, exact=exact).pairs, exact)
+    return of_job[exact]
+
+
+def _list_gangs(job: Job, cluster: Cluster, pairs: tuple[Pair, ...], exact: bool) -> Gangs:
     counts = worker_counts(job, exact=exact)
+    sorts: list[tuple[int, bool]] = []
+    workers, least_ps, sizes = [counts[:0]], [counts[:0]], []
+    rates: list[FloatArray] = [np.zeros(0)]
+    for index, pair in enumerate(pairs):
+        for central in (True, False):
+            some = counts if central else counts[counts >= 2]
+            if len(some):
+                sorts.append((index, central))
+                sizes.append(len(some))
+                workers.append(some)
+                least_ps.append(least_ps_of(cluster, pair, some, central))
+                rates.append(np.asarray(rates_of(job, cluster, pair, some, central) * some, dtype=np.float64))
+    sort = np.repeat(np.arange(len(sorts)), sizes)
+    first = np.ones(len(sort), dtype=bool)
+    np.not_equal(sort[1:], sort[:-1], out=first[1:])
+    columns = np.concatenate(workers), np.concatenate(least_ps), np.concatenate(rates)
+    return Gangs(pairs, tuple(sorts), sort, *columns, first)
+
+
+def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
+    """Of each sort the fewest workers of each distinct duration.
+
+    Where workers go is not known yet. Those without parameter servers are as slow as on as many servers as there are
+    for them, so a run is never longer than it is booked for.
+    """
+    gangs = _list_gangs(job, cluster, pairs_of(job), exact) if work == job.work else gangs_of(job, cluster, exact=exact)
     most_ps = limit_of_ps(job)
-    rows = [
-        _of_one_placement(job, cluster, pair, index, counts, central, work)
-        for index, pair in enumerate(pairs)
-        for central in (True, False)
-    ]
-    table = np.concatenate(rows) if rows else np.zeros((0, 5), dtype=np.int64)
-    shortest = int(table[:, 3].min()) if len(table) else 0
-    fewest = int(table[table[:, 3] == shortest, 2].min()) if len(table) else 0
-    table = table[table[:, 4] <= most_ps]
-    table = table[np.lexsort((table[:, 0], 1 - table[:, 1], table[:, 2]))]
-    pair, central, workers, duration, least_ps = np.ascontiguousarray(table.T)
+    durations = np.maximum(1, ceilings(work / gangs.rate))
+    distinct = gangs.first.copy()
+    distinct[1:] |= durations[1:] != durations[:-1]  # durations fall as workers are added
+    shortest = int(durations.min()) if len(durations) else 0
+    fewest = int(gangs.workers[durations == shortest].min()) if len(durations) else 0
+    some = np.flatnonzero(distinct & (gangs.least_ps <= most_ps))
+    pair, central = gangs.kind(some)
+    order = np.lexsort((pair, 1 - central, gangs.workers[some]))
+    some, pair, central = some[order], pair[order], central[order]
+    workers, duration, least_ps = gangs.workers[some], durations[some], gangs.least_ps[some]
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
     kinds = []
-    for index, each in enumerate(pairs):
-        for on_one_server in (True, False):
-            mine = np.flatnonzero((pair == index) & (central == on_one_server))
-            if len(mine):
-                columns = (column[mine] for column in (workers, duration, level, least_ps))
-                kinds.append(PairCandidates(each, on_one_server, mine, *columns))
+    for index, on_one_server in gangs.sorts:
+        mine = np.flatnonzero((pair == index) & (central == on_one_server))
+        if len(mine):
+            columns = (column[mine] for column in (workers, duration, level, least_ps))
+            kinds.append(PairCandidates(gangs.pairs[index], on_one_server, mine, *columns))
     by_duration = np.argsort(duration, kind="stable")
     ways = (pair, central == 1, workers, duration, level, least_ps)
-    return Candidates(pairs, *ways, most_ps, shortest, fewest, tuple(kinds), by_duration)
+    return Candidates(gangs.pairs, *ways, most_ps, shortest, fewest, tuple(kinds), by_duration)
 
 
 def pairs_of(job: Job) -> tuple[Pair, ...]:
@@ -174,28 +232,6 @@ def _needs(most: int, worker: UnitType, ps: UnitType) -> IntArray:
     if ps.absent:
         return np.zeros(most + 1, dtype=np.int64)
     return np.maximum(1, ceilings(np.arange(most + 1) * worker.mbps / ps.mbps))
-
-
-def _of_one_placement(
-    job: Job, cluster: Cluster, pair: Pair, index: int, counts: IntArray, central: bool, work: int
-) -> npt.NDArray[np.int64]:
-    """(ways, 5) rows (pair, central, workers, duration, least ps): the fewest workers of each distinct duration.
-
-    Where workers go is not known yet. Those without parameter servers are as slow as on as many servers as there are
-    for them, so a run is never longer than it is booked for.
-    """
-    if not central:
-        counts = counts[counts >= 2]
-    rate = rates_of(job, cluster, pair, counts, central)
-    durations = np.maximum(1, ceilings(work / (rate * counts)))
-    first = np.ones(len(counts), dtype=bool)
-    np.not_equal(durations[1:], durations[:-1], out=first[1:])  # durations fall as workers are added
-    workers, durations = counts[first], durations[first]
-    least_ps = least_ps_of(cluster, pair, workers, central)
-    rows = np.empty((len(workers), 5), dtype=np.int64)
-    rows[:, 0], rows[:, 1] = index, central
-    rows[:, 2], rows[:, 3], rows[:, 4] = workers, durations, least_ps
-    return rows
 
 
 def rates_of(job: Job, cluster: Cluster, pair: Pair, counts: IntArray, central: bool) -> float | FloatArray:

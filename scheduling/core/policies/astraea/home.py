@@ -13,7 +13,7 @@ import numpy as np
 
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.policies.astraea.candidates import IntArray, Pair
-from scheduling.core.policies.astraea.minima import WindowMinimum
+from scheduling.core.policies.astraea.minima import window_minima
 from scheduling.core.policies.astraea.room import PairRoom, Room
 from scheduling.core.policies.astraea.round import cells_of
 from scheduling.core.types import Allocation, Cluster, FloatArray, Floor, Job
@@ -105,9 +105,8 @@ class HomeFigures:
 
     def __init__(self, space: PairRoom) -> None:
         self.space = space
-        self.beside = WindowMinimum(space.beside, int(space.beside[-1]))
-        self.together = WindowMinimum(space.together, int(space.together[-1]))
-        self.most_ps = WindowMinimum(space.most_ps, int(space.most_ps[-1]))
+        figures = np.stack([space.beside, space.together, space.most_ps])
+        self.beside, self.together, self.most_ps = window_minima(figures, figures[:, -1])
 
     def update(self, begin: int, end: int) -> None:
         """Units were taken in the slots [begin, end)."""

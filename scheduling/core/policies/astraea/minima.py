@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduling.core.policies.astraea.candidates import IntArray
 
@@ -16,14 +17,9 @@ class WindowMinimum:
     look-ups. The table has log2(slots) + 1 levels.
     """
 
-    def __init__(self, values: IntArray, beyond: int) -> None:
-        self.slots = len(values)
-        levels = max(self.slots.bit_length(), 1)
-        self.table = np.full((levels, 2 * self.slots + 1), beyond, dtype=np.int32)
-        self.most = np.full(levels, beyond)  # of windows of 2 ** level slots or more
-        if beyond > MOST or (values != beyond).any():  # else the table is right as it is: nothing is reserved yet
-            self.update(values, 0, self.slots)
-            self.most = self.table[:, : self.slots].max(axis=1, initial=beyond)
+    def __init__(self, table: npt.NDArray[np.int32], most: IntArray) -> None:
+        self.table, self.slots = table, table.shape[1] // 2
+        self.most = most  # of windows of 2 ** level slots or more
 
     def update(self, values: IntArray, begin: int, end: int) -> None:
         """The values in [begin, end) have fallen; `most` stays what it was, an upper bound."""
@@ -41,3 +37,17 @@ class WindowMinimum:
         base = (levels * self.table.shape[1])[:, None] + starts
         flat = self.table.ravel()
         return np.minimum(flat.take(base), flat.take(base + (durations - (1 << levels))[:, None]))
+
+
+def window_minima(values: IntArray, beyond: IntArray) -> list[WindowMinimum]:
+    """Of each of several sequences (sequences, slots); `beyond` (sequences,)."""
+    sequences, slots = values.shape
+    tables = np.empty((sequences, max(slots.bit_length(), 1), 2 * slots + 1), dtype=np.int32)
+    tables[:] = np.minimum(beyond, MOST)[:, None, None]
+    if (values != beyond[:, None]).any():  # else they are right as they are: nothing is reserved yet
+        tables[:, 0, :slots] = np.minimum(values, MOST)
+        for level in range(1, tables.shape[1]):
+            half, last = 1 << (level - 1), tables[:, level - 1]
+            np.minimum(last[:, :slots], last[:, half : slots + half], out=tables[:, level, :slots])
+    most = tables[:, :, : slots + 1].max(axis=2)
+    return [WindowMinimum(*each) for each in zip(tables, most, strict=True)]

@@ -14,17 +14,14 @@ import numpy as np
 
 from scheduling.core.policies.astraea.candidates import (
     Candidates,
+    Gangs,
     IntArray,
-    Pair,
     candidates,
     ceilings,
-    least_ps_of,
+    gangs_of,
     limit_of_ps,
-    pairs_of,
-    rates_of,
-    worker_counts,
 )
-from scheduling.core.policies.astraea.terms import Terms
+from scheduling.core.policies.astraea.terms import AllTerms
 from scheduling.core.speed import TOLERANCE, booked_rate, ceiling
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job, View
 
@@ -152,46 +149,44 @@ class Pieces:
 class Met:
     """What a job meets in a window, and the surplus that a piece must exceed to be worth a look."""
 
-    terms: Terms
+    terms: AllTerms
+    payer: int  # of those that the terms are known of
     least: float
     whole: bool  # whether a run that finishes it is worth a look, too
 
 
 def pieces(
     cluster: Cluster, rest: Rest, floor: Floor | None, window: tuple[int, int], met: Met | None, *, exact: bool
-) -> Pieces:
-    """What a window may sell of a rest. `floor`: its schedule at home, where it has one. `met`: pieces that cannot fit,
-    or could be worth no more than they cost and than the job has, are left out; None: there is room for any.
+) -> Pieces | None:
+    """What a window may sell of a rest; None: nothing. `floor`: its schedule at home, where it has one. `met`: pieces
+    that cannot fit, or could be worth no more than they cost and than the job has, are left out; None: there is room
+    for any.
 
     Of pieces that do the same for the home schedule's end, or of the whole work, only the shortest with so many
     workers, and the smallest gang of one length, can win; the others are left out.
     """
     job, (start, end) = rest.job, window
     planned = floor if floor is not None and floor.allocation else None
-    slots, pairs = end - start, pairs_of(job)
+    slots, gangs = end - start, gangs_of(job, cluster, exact=exact)
     whole = rest.ways(cluster, exact=exact)
-    short = np.flatnonzero(whole.duration <= slots) if met is None or met.whole else np.zeros(0, dtype=np.int64)
     # Columns: pair, central, workers, duration, least ps, mini-batches, slots that would be left at the same rate.
-    table = np.zeros((len(short), 7), dtype=np.int64)
-    table[:, 0], table[:, 1], table[:, 2] = whole.pair[short], whole.central[short], whole.workers[short]
-    table[:, 3], table[:, 4], table[:, 5] = whole.duration[short], whole.least_ps[short], rest.work
-    tables = [table]
-    counts = worker_counts(job, exact=exact)
-    for index, pair in enumerate(pairs):
-        for central in (True, False):
-            kind = pair, counts if central else counts[counts >= 2], central
-            rows = _unfinished(cluster, rest, planned, start, slots, kind, met)
-            if len(rows):
-                tables.append(np.column_stack([np.full(len(rows), index), np.full(len(rows), central), rows]))
-    table = np.concatenate(tables)
-    table = table[table[:, 4] <= limit_of_ps(job)]
+    table = _unfinished(cluster, rest, planned, (start, slots), gangs, met)
+    if met is None or met.whole:
+        short = np.flatnonzero(whole.duration <= slots)
+        finishing = np.zeros((len(short), 7), dtype=np.int64)
+        columns = (whole.pair, whole.central, whole.workers, whole.duration, whole.least_ps)
+        for number, column in enumerate(columns):
+            finishing[:, number] = column[short]
+        finishing[:, 5] = rest.work
+        table = np.concatenate([finishing, table])
+    if not len(table):
+        return None
     table = table[np.lexsort((table[:, 0], 1 - table[:, 1], table[:, 2], table[:, 3]))]
     pair_of, central_of, workers, duration, least_ps, work, after = np.ascontiguousarray(table.T)
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
-    shortest, fewest = whole.shortest, whole.fewest
     ways = Candidates(
-        pairs, pair_of, central_of == 1, workers, duration, level, least_ps, limit_of_ps(job), shortest, fewest, (),
-        np.argsort(duration, kind="stable"),
+        gangs.pairs, pair_of, central_of == 1, workers, duration, level, least_ps, limit_of_ps(job),
+        whole.shortest, whole.fewest, (), np.argsort(duration, kind="stable"),
     )  # fmt: skip
     finishes = work >= rest.work
     share = np.where(finishes, 1.0, 1.0 - (rest.work - work) / job.work)
@@ -205,48 +200,41 @@ def pieces(
 
 
 def _unfinished(
-    cluster: Cluster,
-    rest: Rest,
-    planned: Floor | None,
-    start: int,
-    slots: int,
-    kind: tuple[Pair, IntArray, bool],
-    met: Met | None,
+    cluster: Cluster, rest: Rest, planned: Floor | None, window: tuple[int, int], gangs: Gangs, met: Met | None
 ) -> IntArray:
-    """(rows, 5) workers, duration, least ps, mini-batches, slots left at the same rate: pieces that leave something."""
-    pair, counts, central = kind
-    job, least_ps = rest.job, least_ps_of(cluster, pair, counts, central)
-    room = np.full(slots, counts[-1] if len(counts) else 0)
+    """(rows, 7) pair, central, workers, duration, least ps, mini-batches, slots left at the same rate: pieces that
+    leave something. `window`: its first slot, and how many it has."""
+    job, (start, slots) = rest.job, window
+    some = np.flatnonzero(gangs.least_ps <= limit_of_ps(job)) if rest.work > 1 else np.zeros(0, dtype=np.int64)
+    if met is not None and len(some):
+        terms = [met.terms.of(gangs.pairs[pair]) for pair, _ in gangs.sorts]
+        rooms = np.stack([each.limits.most[int(on_one)] for each, (_, on_one) in zip(terms, gangs.sorts, strict=True)])
+        ps = np.array([each.limits.ps.most[0] for each in terms])
+        sort = gangs.sort[some]
+        some = some[(gangs.workers[some] <= rooms[sort, 0]) & (gangs.least_ps[some] <= ps[sort])]
+    if not len(some):
+        return np.zeros((0, 7), dtype=np.int64)
+    sort, workers, rate, first = gangs.sort[some], gangs.workers[some], gangs.rate[some], gangs.first[some]
+    lengths = np.arange(1, slots + 1)
+    done = rate[:, None] * np.maximum(lengths - job.save_slots, 0.0)  # (gangs, lengths)
+    work = np.floor(done + TOLERANCE * np.maximum(1.0, done))
+    worthwhile = (work >= 1) & (work < rest.work)
     if met is not None:
-        limits = met.terms.of(pair).limits
-        room = limits.most(central)
-        counts = counts[least_ps <= limits.ps.most[0]]
-    counts = counts[counts <= room[0]]
-    if not len(counts) or rest.work < 2:
-        return np.zeros((0, 5), dtype=np.int64)
-    room = room[room >= counts[0]]
-    rate = rates_of(job, cluster, pair, counts, central) * counts  # mini-batches of the gang in a slot
-    lengths = np.arange(1, len(room) + 1)
-    done = rate[:, None] * np.maximum(lengths - job.save_slots, 0.0)  # (counts, lengths)
-    work = np.floor(done + TOLERANCE * np.maximum(1.0, done)).astype(np.int64)
-    worthwhile = (work >= 1) & (work < rest.work) & (counts[:, None] <= room)
+        worthwhile &= workers[:, None] <= rooms[sort]
     left = np.zeros_like(work)
-    at_home = np.zeros_like(work)
     if planned is None:
         left = ceilings(np.maximum(rest.work - work, 1) / rate[:, None])
         worthwhile[:, 1:] &= work[:, 1:] > work[:, :-1]  # longer for the same
     else:
         per_slot = minibatches_at_home(cluster, planned, job)
-        at_home = np.maximum(1, ceilings((rest.work - work) / per_slot))  # (counts, lengths) slots left there
-        at_home = np.minimum(at_home, planned.end - planned.start)
+        at_home = ceilings((rest.work - work) / per_slot)  # (gangs, lengths) slots left there
+        np.clip(at_home, 1, planned.end - planned.start, out=at_home)
         worthwhile &= at_home < end_at_home(cluster, planned, rest) - planned.start
         worthwhile[:, 1:] &= at_home[:, 1:] < at_home[:, :-1]
-        worthwhile[1:] &= at_home[1:] < at_home[:-1]
-    least_ps = least_ps[: len(counts)]
+        worthwhile[1:] &= (at_home[1:] < at_home[:-1]) | first[1:, None]
     if met is not None:
-        least = met.terms.of(pair).least_costs
-        costs = counts[:, None] * least.worker[: len(room)]
-        costs += least_ps[:, None] * least.ps[: len(room)]
+        costs = np.stack([each.worker[met.payer] for each in terms])[sort] * workers[:, None]
+        costs += np.stack([each.ps[met.payer] for each in terms])[sort] * gangs.least_ps[some, None]
         if planned is None:
             value = np.asarray(job.value(start + lengths + left - job.arrival))
             worth = np.where(value > 0, (1.0 - (rest.work - work) / job.work) * value, -np.inf)
@@ -254,7 +242,12 @@ def _unfinished(
             worth = np.asarray(job.value(planned.start + at_home - job.arrival))
         worthwhile &= worth - costs > met.least
     row, column = np.nonzero(worthwhile)
-    return np.column_stack([counts[row], lengths[column], least_ps[row], work[row, column], left[row, column]])
+    gang = some[row]
+    table = np.empty((len(row), 7), dtype=np.int64)
+    table[:, 0], table[:, 1] = gangs.kind(gang)
+    table[:, 2], table[:, 3], table[:, 4] = gangs.workers[gang], lengths[column], gangs.least_ps[gang]
+    table[:, 5], table[:, 6] = work[row, column], left[row, column]
+    return table
 
 
 def changed(view: View, known: Mapping[int, Rest]) -> dict[int, float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from scheduling.core.policies.astraea.awards import home_booking, rented_booking
 from scheduling.core.policies.astraea.dividend import Dividend
 from scheduling.core.policies.astraea.pieces import Met, kept_at_home, pieces, standing
 from scheduling.core.policies.astraea.pool import IdlePool, reserve_prices
-from scheduling.core.policies.astraea.prospects import Prospect
+from scheduling.core.policies.astraea.prospects import Prospect, Prospects
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
 from scheduling.core.policies.astraea.schedule import (
@@ -27,7 +28,7 @@ from scheduling.core.policies.astraea.schedule import (
 )
 from scheduling.core.policies.astraea.search import TIE, PieceSearch, Search, generous
 from scheduling.core.policies.astraea.settings import NOTHING, SEARCHED
-from scheduling.core.policies.astraea.terms import Limits, Terms
+from scheduling.core.policies.astraea.terms import AllTerms, Limits, Terms
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
 
 KAPPAS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.33, 0.5, 0.75, 1.1, 1.6, 2.4)  # ascending (K8)
@@ -88,8 +89,9 @@ class Renting:
         self.buyers: set[int] = set()  # jobs that bought something
         self.easings = 0  # sales after which a job that follows may find better terms than one before it
         self._easings_before: dict[int, int] = {}  # by job, when it was offered runs that finish it
-        self._limits: Limits | None = None
-        self._best_terms: Terms | None = None
+        self._limits, self._limits_hold = Limits(round_.room, self.pool.for_sale), False
+        self._all_terms: AllTerms | None = None
+        self._payers: list[int] = []  # that may be offered pieces
         self._terms: dict[int | None, Terms] = {}
         self._post()
         if self.held_back:
@@ -110,9 +112,21 @@ class Renting:
         and pieces take what would have stayed unsold (D7)."""
         for job in jobs:
             self.offer(job)
-        for job in jobs:
-            if job.number in self.round.rests and job.number not in self.buyers:
-                self.offer_piece(job)
+        for prospect in self._prospects(jobs).that_may_gain(self._terms_of_all):
+            self.offer_piece(prospect)
+
+    def _prospects(self, jobs: Sequence[Job]) -> Prospects:
+        """Those of the jobs that may be offered a piece."""
+        rests = self.round.rests
+        prospects = [
+            Prospect(rests[job.number], floor, self._standing(job, floor), self._easings_before[job.number])
+            for job in jobs
+            if job.number in rests and job.number not in self.buyers and self._may_replace(job)
+            for floor in (self.floors.get(job.number),)
+        ]
+        self._payers = sorted({prospect.rest.job.tenant for prospect in prospects})
+        window, exact = (self.round.start, self.round.end), self.settings.workers == "exact"
+        return Prospects(self.round.cluster, prospects, self._payers, window, exact=exact)
 
     def offer(self, job: Job) -> None:
         """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
@@ -130,22 +144,18 @@ class Renting:
         """Whether it may buy although it has an award of this window (G5), if it has one."""
         return self.settings.upgrade or job.number not in self.round.awards
 
-    def offer_piece(self, job: Job) -> None:
-        """Sell it a part of what is left, or all of it, if that is strictly better than what it has (D5, D6)."""
-        floor, exact = self.floors.get(job.number), self.settings.workers == "exact"
-        if not self._may_replace(job):
+    def offer_piece(self, prospect: Prospect) -> None:
+        """Sell a job a part of what is left, or all of it, if that is strictly better than what it has (D5, D6)."""
+        rest, job, floor, has = prospect.rest, prospect.rest.job, prospect.floor, prospect.has
+        round_, may_pay = self.round, self._may_pay(job)
+        if may_pay is None:
             return
-        round_, rest, has = self.round, self.round.rests[job.number], self._standing(job, floor)
-        eased = self.easings > self._easings_before[job.number]
-        prospect = Prospect(rest, floor, round_.start, has, eased)
-        if not prospect.may_gain(round_.cluster, self._terms_at_best(), exact=exact):
-            return
-        may_pay, terms = self._may_pay(job), self._terms_of(job.tenant)
-        if may_pay is None or not prospect.may_gain(round_.cluster, terms, exact=exact):
-            return
-        met = Met(terms, generous(has), eased)
+        payer, exact = bisect_left(self._payers, job.tenant), self.settings.workers == "exact"
+        met = Met(self._terms_of_all(), payer, generous(has), self.easings > prospect.easings)
         ways = pieces(round_.cluster, rest, floor, (round_.start, round_.end), met, exact=exact)
-        at_home = round_.awards.get(job.number)
+        if ways is None:
+            return
+        at_home, terms = round_.awards.get(job.number), self._terms_of(job.tenant)
         dividend = self._dividend(job, has)
         schedule = PieceSearch(ways, terms, has, may_pay.amount, dividend).run()
         if isinstance(schedule, Shortfall):
@@ -248,7 +258,7 @@ class Renting:
         self.buyers.add(job.number)
         self._count(job, offer)
         self._terms.clear()
-        self._limits = self._best_terms = None
+        self._limits_hold, self._all_terms = False, None
         others_sell = self._post()
         self.easings += others_sell or home_changed
         if self.held_back and (others_sell or (home_changed and self.held_back.concerns(job.tenant))):
@@ -280,18 +290,21 @@ class Renting:
             self._terms[payer] = terms
         return terms
 
-    def _terms_at_best(self) -> Terms:
-        """Terms that no payer's are better than."""
-        if self._best_terms is None:
-            prices = self.pool.prices
+    def _terms_of_all(self) -> AllTerms:
+        """What all payers meet who may be offered pieces."""
+        if self._all_terms is None:
+            prices = self.pool.prices[:, None]
             if self.settings.payment == "net":
-                prices = prices * (1.0 - self.pool.contribution[:, :-1].max(axis=1, initial=0.0))
-            self._best_terms = Terms(self._limits_now(), prices, None)
-        return self._best_terms
+                prices = prices * (1.0 - self.pool.contribution[:, self._payers])
+            else:
+                prices = prices.repeat(len(self._payers), axis=1)
+            self._all_terms = AllTerms(self._limits_now(), prices, self.easings)
+        return self._all_terms
 
     def _limits_now(self) -> Limits:
-        if self._limits is None:
-            self._limits = Limits(self.round.room, self.pool.for_sale)
+        if not self._limits_hold:
+            self._limits = self._limits.then(self.round.room, self.pool.for_sale)
+            self._limits_hold = True
         return self._limits
 
     def _least(self, prices: FloatArray, payer: int | None) -> FloatArray | None:

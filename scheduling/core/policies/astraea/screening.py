@@ -135,7 +135,10 @@ class Empty:
 
     def fits_a_piece(self, rest: Rest, cap: int | None, *, exact: bool) -> bool:
         """Whether the whole cluster has room for any piece of the job within `cap` slots."""
-        return cap is None or self._any(pieces(self.cluster, rest, None, (0, cap), None, exact=exact).ways, None, cap)
+        if cap is None:
+            return True
+        some = pieces(self.cluster, rest, None, (0, cap), None, exact=exact)
+        return some is not None and self._any(some.ways, None, cap)
 
     def worth_at_home(self, job: Job, ways: Candidates, slot: int) -> float:
         """What its fastest run on its owner's cells would be worth if it began with `slot`; 0 where none fits there."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.policies.astraea.candidates import IntArray, Pair
-from scheduling.core.policies.astraea.minima import MOST, WindowMinimum
-from scheduling.core.policies.astraea.room import Room
+from scheduling.core.policies.astraea.minima import MOST, window_minima
+from scheduling.core.policies.astraea.room import PairRoom, Room
 from scheduling.core.types import BoolArray, FloatArray, UnitType
 
 NOTHING = -1  # fits beyond the window's end
@@ -21,25 +19,27 @@ LONG = 256  # slots of a window in which no more than bounds are known of all st
 class PairLimits:
     """What jobs with one pair of types find room for, in units, slot by slot: on servers, and in all."""
 
-    def __init__(self, pair: Pair, space: Room, amounts: FloatArray) -> None:
-        self.space = space.of(pair)
-        workers = _whole(room(amounts, pair.worker.demand))
-        self.ps_in_all = _whole(room(amounts, pair.ps.demand))
-        self.beside = WindowMinimum(np.minimum(workers, self.space.beside), NOTHING)
-        self.together = WindowMinimum(np.minimum(workers, self.space.together), NOTHING)
-        self.ps = WindowMinimum(np.minimum(self.ps_in_all, self.space.most_ps), NOTHING)
-        self._most: dict[bool, IntArray] = {}
+    def __init__(self, space: PairRoom, in_all: IntArray) -> None:
+        self.space, self.ps_in_all = space, in_all[2]
+        figures = np.minimum(np.stack([space.beside, space.together, space.most_ps]), in_all)
+        self.beside, self.together, self.ps = window_minima(figures, np.full(3, NOTHING))
+        self._most: IntArray | None = None
 
-    def most(self, central: bool) -> IntArray:
-        """(slots,) workers that fit somewhere for 1, 2, ... slots on end, at most; it never grows."""
-        if central not in self._most:
-            minima = self.beside if central else self.together
-            lengths = np.arange(1, minima.slots + 1)
+    @property
+    def most(self) -> IntArray:
+        """(3, slots) workers on several servers, workers on one, and parameter servers that fit somewhere for 1, 2, ...
+        slots on end, at most; they never grow."""
+        if self._most is None:
+            slots = self.beside.slots
+            lengths = np.arange(1, slots + 1)
             levels = np.frexp(lengths.astype(np.float64))[1] - 1
-            long = minima.slots > LONG
-            most = minima.most[levels] if long else minima.rows(levels, lengths, lengths - 1).max(axis=1)
-            self._most[central] = np.maximum(most, 0).astype(np.int64)
-        return self._most[central]
+            minima = (self.together, self.beside, self.ps)
+            if slots > LONG:
+                most = np.stack([each.most[levels] for each in minima])
+            else:
+                most = np.stack([each.rows(levels, lengths, lengths - 1).max(axis=1) for each in minima])
+            self._most = np.maximum(most, 0).astype(np.int64)
+        return self._most
 
 
 class Limits:
@@ -48,21 +48,25 @@ class Limits:
     def __init__(self, space: Room, amounts: FloatArray) -> None:
         self.space, self.amounts = space, amounts
         self._pairs: dict[tuple[bytes, bytes], PairLimits] = {}
+        self._in_all: dict[tuple[bytes, bytes], IntArray] = {}
 
     def of(self, pair: Pair) -> PairLimits:
         """The limits in units of one pair of types."""
         limits = self._pairs.get(pair.key)
         if limits is None:
-            limits = self._pairs[pair.key] = PairLimits(pair, self.space, self.amounts)
+            if pair.key not in self._in_all:
+                workers, ps = (_whole(room(self.amounts, unit.demand)) for unit in (pair.worker, pair.ps))
+                self._in_all[pair.key] = np.stack([workers, workers, ps])
+            limits = self._pairs[pair.key] = PairLimits(self.space.of(pair), self._in_all[pair.key])
         return limits
 
-
-@dataclass(frozen=True, eq=False)
-class LeastCosts:
-    """(slots,) credits for 1, 2, ... slots on end, wherever these are cheapest in the window."""
-
-    worker: FloatArray
-    ps: FloatArray
+    def then(self, space: Room, amounts: FloatArray) -> Limits:
+        """The limits once something was taken. What there is in all is counted anew only where the amounts are
+        others."""
+        limits = Limits(space, amounts)
+        if amounts is self.amounts:
+            limits._in_all = self._in_all
+        return limits
 
 
 class PairTerms:
@@ -78,17 +82,6 @@ class PairTerms:
         self.paid_worker = np.concatenate([[0.0], np.cumsum(self.price_worker)])
         self.paid_ps = np.concatenate([[0.0], np.cumsum(self.price_ps)])
         self.least_worker, self.least_ps = self.price_worker.min(), self.price_ps.min()
-        self.gangs: dict[object, Any] = {}  # what gangs meet at best, for whoever asks again
-        self._least_costs: LeastCosts | None = None
-
-    @property
-    def least_costs(self) -> LeastCosts:
-        """What a worker, and a parameter server, cost at least for each number of slots."""
-        if self._least_costs is None:
-            self._least_costs = LeastCosts(
-                _least_sums(self.price_worker, self.paid_worker), _least_sums(self.price_ps, self.paid_ps)
-            )
-        return self._least_costs
 
 
 class Terms:
@@ -118,24 +111,38 @@ class Terms:
         return terms
 
 
-def _least_sums(amounts: FloatArray, sums: FloatArray) -> FloatArray:
-    """(slots,) the least of 1, 2, ... amounts on end. `sums`: of the first 0, 1, 2, ... of them."""
-    slots = len(amounts)
-    if slots > LONG:
-        least: FloatArray = np.arange(1, slots + 1, dtype=np.float64) * (float(amounts.min()) * (1.0 - ROUNDING))
+class AllTerms:
+    """What jobs meet in a window, whoever pays: limits, and prices (resources, payers, slots) that no unit costs less
+    than. `easings`: how often terms were eased so far. They hold until something is taken."""
+
+    def __init__(self, limits: Limits, prices: FloatArray, easings: int) -> None:
+        self.limits, self.easings = limits, easings
+        self._prices = prices
+        self._pairs: dict[tuple[bytes, bytes], PairAllTerms] = {}
+
+    def of(self, pair: Pair) -> PairAllTerms:
+        """The terms in units of one pair of types."""
+        terms = self._pairs.get(pair.key)
+        if terms is None:
+            worker, ps = (self._least_costs(unit.demand) for unit in (pair.worker, pair.ps))
+            terms = self._pairs[pair.key] = PairAllTerms(self.limits.of(pair), worker, ps)
+        return terms
+
+    def _least_costs(self, demand: FloatArray) -> FloatArray:
+        """The slots that are cheapest one by one cost no more than any that are on end."""
+        prices = (demand @ self._prices.reshape(len(demand), -1)).reshape(self._prices.shape[1:])
+        prices.sort(axis=1)
+        least: FloatArray = prices.cumsum(axis=1) * (1.0 - ROUNDING)
         return least
-    starts, ends, firsts = _stretches(slots)
-    least = np.minimum.reduceat(sums[ends] - sums[starts], firsts)
-    return least
 
 
-@lru_cache(maxsize=16)
-def _stretches(slots: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Starts and ends of all stretches in so many slots, the shortest first, and where those of each length begin."""
-    lengths = np.arange(1, slots + 1)
-    starts = np.concatenate([np.arange(slots - length + 1) for length in lengths])
-    firsts = np.concatenate([[0], np.cumsum(slots + 1 - lengths)[:-1]])
-    return starts, starts + np.repeat(lengths, slots + 1 - lengths), firsts
+@dataclass(frozen=True, eq=False)
+class PairAllTerms:
+    """The same with one pair of types."""
+
+    limits: PairLimits
+    worker: FloatArray  # (payers, slots) credits for 1, 2, ... slots of the window, at least
+    ps: FloatArray
 
 
 def _unit_prices(unit: UnitType, prices: FloatArray, least: FloatArray | None) -> tuple[FloatArray, BoolArray]:
