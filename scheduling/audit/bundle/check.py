@@ -257,8 +257,8 @@ def says_less(row):
 
 
 def check_submissions(submissions, events):
-    digests = {row["subject"]: json.loads(row["data"]) for row in events if row["kind"] == "job_submitted"}
-    digests = {subject: data["digest"] for subject, data in digests.items() if "digest" in data}
+    events_data = {row["subject"]: json.loads(row["data"]) for row in events if row["kind"] == "job_submitted"}
+    digests = {subject: data["digest"] for subject, data in events_data.items() if "digest" in data}
     for row in submissions:
         if digests.pop(f"job:{row['job']}", None) != hashlib.sha256(row["submission"].encode()).hexdigest():
             yield f"job {row['job']} is not what was submitted"

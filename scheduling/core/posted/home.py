@@ -43,10 +43,9 @@ def on_its_servers(view: View) -> tuple[View, list[int]]:
         hosts_ps=cluster.hosts_ps[servers],
         cells=None if cluster.cells is None else cluster.cells[:, :, servers],
     )
-    own_idle = None if view.own_idle is None else view.own_idle[:, :, servers]
     tail = None if view.tail is None else view.tail[:, servers]
     occupied = view.occupied[:, :, servers]
-    return replace(view, cluster=smaller, occupied=occupied, tail=tail, own_idle=own_idle), servers.tolist()
+    return replace(view, cluster=smaller, occupied=occupied, tail=tail, own_idle=None), servers.tolist()
 
 
 def on_whole_cluster(booking: Booking, servers: list[int]) -> Booking:

@@ -161,9 +161,9 @@ class SlurmEngine:
         """One question to Slurm for all, at most every two seconds; then what each launcher wrote."""
         self._list()
         self._copy_plans()
-        known = {handle.key for handle in handles} | {name.split(":")[1] for name in self._sent}
+        ours = {handle.key for handle in handles} | {name.split(":")[1] for name in self._sent}
         if self._known is not None and self.listing.good:
-            self._end_strangers(self._known | known)
+            self._end_strangers(self._known | ours)
         due = []
         for handle in handles:
             plan = self._plan(handle)
@@ -554,8 +554,8 @@ class SlurmEngine:
         if first and (first["end"] != STOPPED or plan["stop"] or early or self._is_last(plan, phase, now)):
             return first["end"], first["detail"], first["ended_at"]
         for server, record in sorted(over.items()):
-            seen = self._parts.beat_of(self._part(plan, phase, server))
-            late = time.monotonic() - seen.moved > LAST_WORD_SECONDS
+            beat = self._parts.beat_of(self._part(plan, phase, server))
+            late = time.monotonic() - beat.moved > LAST_WORD_SECONDS
             if first is None and record["end"] in (LOST, FAILED) and late:
                 return record["end"], f"{server}: {record['detail']}", record["ended_at"]
         for server in sorted(records.keys() - over.keys()):
@@ -572,10 +572,10 @@ class SlurmEngine:
         name = comment(self.settings, plan["key"], phase["number"], server)
         job = self.listing.jobs.get(name) if self.listing.good else None
         if record:
-            seen = self._parts.beat_of(self._part(plan, phase, server))
-            if record["state"] == WAITING and (by := seen.clock_differs) is not None:
+            beat = self._parts.beat_of(self._part(plan, phase, server))
+            if record["state"] == WAITING and (by := beat.clock_differs) is not None:
                 return LOST, clock_sentence(server, by), now
-            silent = time.monotonic() - seen.moved
+            silent = time.monotonic() - beat.moved
             if job and (job.state == NODE_FAILED or (job.is_over and silent > LAST_WORD_SECONDS)):
                 return LOST, _by_slurm(job, server), record["beat"]
             if silent > SILENT_SECONDS:

@@ -66,18 +66,18 @@ class PartsHeard:
     def record_of(self, part: Folder, clock: Callable[[], float]) -> dict[str, Any] | None:
         """What the launcher wrote last; raises `OSError` where it cannot be read. `clock`: the time of slots, which is
         asked for once it is read."""
-        seen = self._beats.get((part.key, part.part))
-        if seen and seen.record["state"] == ENDED:
-            return seen.record  # its last word
+        beat = self._beats.get((part.key, part.part))
+        if beat and beat.record["state"] == ENDED:
+            return beat.record  # its last word
         record = record_read(part.state)
         if record is None:
-            return seen.record if seen else None
+            return beat.record if beat else None
         now, lag = time.monotonic(), clock() - record["beat"]
-        seen = seen.sees(record, lag, now) if seen else PartBeat(record, now, now, lag)
-        self._beats[part.key, part.part] = seen
-        if (by := seen.clock_differs) is not None:
+        beat = beat.sees(record, lag, now) if beat else PartBeat(record, now, now, lag)
+        self._beats[part.key, part.part] = beat
+        if (by := beat.clock_differs) is not None:
             self._clocks[_server_of(part.part)] = by, now
-        elif seen.beats >= LATE_BEATS:
+        elif beat.beats >= LATE_BEATS:
             self._clocks.pop(_server_of(part.part), None)
         return record
 
@@ -108,13 +108,13 @@ class PartsHeard:
             place = part.key, part.part
             if place in self._collected:
                 continue
-            seen, moved = self._beats.get(place), False
+            beat, moved = self._beats.get(place), False
             for source, target in ((part.log, own.log), (part.progress, own.progress)):
                 name = f"{part.part}/{source.name}"
                 after = collected.get(name, 0)
                 collected[name] = _append(source, target, after)
                 moved = moved or collected[name] != after
-            if seen and seen.record["state"] == ENDED and not moved:
+            if beat and beat.record["state"] == ENDED and not moved:
                 self._collected.add(place)  # it writes nothing after its last word
         if collected != before:
             files.write(notes, collected)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
@@ -18,6 +18,7 @@ from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from scheduling.common import alone
 from scheduling.core.types import OWN
 from scheduling.market.reads.share_units import demand_of
+from scheduling.market.reads.use import hour_of
 from scheduling.market.settle.use_sums import MILLIONTHS, OPERATOR, UsePiece, UsePlace, UseSums, use_sums
 from scheduling.models import (
     Award,
@@ -137,15 +138,11 @@ def use_count(*, pool: Pool, at: datetime, most: int = MOST_SLOTS) -> int:
 
 def hours_of(pool: Pool, first: int, end: int) -> Hours:
     """A slot is in the hour in which it begins. Where slots are longer than an hour, some hours have none."""
-    edges, hours = [first], [_hour(pool.slot_start(first))]
+    edges, hours = [first], [hour_of(pool.slot_start(first))]
     while (following := _first_slot_from(pool, hours[-1] + HOUR)) < end:
         edges.append(following)
-        hours.append(_hour(pool.slot_start(following)))
+        hours.append(hour_of(pool.slot_start(following)))
     return Hours((*edges, end), tuple(hours))
-
-
-def _hour(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def _first_slot_from(pool: Pool, moment: datetime) -> int:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 from django.db import connection
 from django.db.models import Q, QuerySet
 
@@ -20,6 +19,7 @@ from scheduling.market.elastic.read_slots import SlotsSoFar, remaining, slots_so
 from scheduling.market.view.demands import member_too_little, within_engine
 from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
+from scheduling.market.view.held import held_array, held_rows, held_sql
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
 from scheduling.market.view.rents import rents_open, undone
@@ -294,37 +294,19 @@ def _allocation(frame: PoolFrame, rows: Iterable[Iterable[int]]) -> tuple[Alloca
     return tuple(Allocation(frame.server_index[server_id], *rest) for server_id, *rest in rows)
 
 
+_HELD = held_sql("batch", "AND batch > 0 AND part = ANY(%(parts)s)")
+
+
 def _occupied(frame: PoolFrame, slot: int) -> FloatArray:
-    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans. There
-    are hundreds of thousands of rows in a large pool: the database sends a column's bytes at once."""
+    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans."""
     parts = list(Part.values) if frame.pool.instant_policy is None else [Part.HOME.value]
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT string_agg(int8send(resource_id), ''), string_agg(int8send(slot), ''),"
-            "       string_agg(int8send(server_id), ''), string_agg(float8send(batch), '')"
-            "  FROM scheduling_calendarcell WHERE pool_id = %s AND slot >= %s AND batch > 0 AND part = ANY(%s)",
-            [frame.pool.pk, slot, parts],
-        )
-        *named, held = cursor.fetchone()
-    resources, slots, servers = (np.frombuffer(column or b"", ">i8").astype(np.int64) for column in named)
-    reach = int(slots.max(initial=slot - 1)) + 1 - slot
-    occupied = np.zeros((len(frame.resource_ids), reach, len(frame.server_ids)))
-    places = (_places(frame.resource_ids, resources), slots - slot, _places(frame.server_ids, servers))
-    np.add.at(occupied, places, np.frombuffer(held or b"", ">f8"))  # a server's two parts, where both are planned
-    occupied[..., list(frame.lost)] = 0.0
-    return occupied
+        cursor.execute(_HELD, {"pool": frame.pool.pk, "slot": slot, "parts": parts})
+        return held_array(frame, held_rows(*cursor.fetchone()), slot)
 
 
 def _nothing_occupied(frame: PoolFrame) -> FloatArray:
     return np.zeros((len(frame.resource_ids), 0, len(frame.server_ids)))
-
-
-def _places(ids: Sequence[int], asked: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """The index of each: ids stand in order in a frame."""
-    places = np.searchsorted(ids, asked)
-    if not np.array_equal(np.asarray(ids, np.int64)[places.clip(max=len(ids) - 1)], asked):
-        raise KeyError("the calendar names what the pool does not have")
-    return places
 
 
 def _spent(frame: PoolFrame, at: datetime) -> FloatArray:

@@ -275,9 +275,9 @@ def _at_home(cluster: Cluster, prospect: Prospect) -> GainsAtHome:
     if planned is None or not planned.allocation:
         return _NOT_PLANNED
     key = (cluster, planned, rest.work, prospect.has)
-    known = _at_home_before.get(job)
-    if known is not None and known[0] == key:
-        return known[1]
+    before = _at_home_before.get(job)
+    if before is not None and before[0] == key:
+        return before[1]
     rate = minibatches_at_home(cluster, planned, job)
     slots = np.arange(1, end_at_home(cluster, planned, rest) - planned.start)
     enough = prospect.has - SLACK * max(1.0, abs(prospect.has))

@@ -1,0 +1,73 @@
+"""What is held in the calendar, as either lane reads it: hundreds of thousands of rows in a large pool.
+
+The database puts the rows of one slot together and sends the bytes of their servers and amounts, so that no number is
+read by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.types import FloatArray
+from scheduling.market.view.frame import PoolFrame
+
+
+class Held(NamedTuple):
+    """What is held of one resource in one slot, on one part of the servers."""
+
+    part: str
+    resource_id: int
+    slot: int
+    server_ids: npt.NDArray[np.int64]
+    amounts: FloatArray  # (servers,)
+
+
+def held_sql(amount: str, condition: str) -> str:
+    """One row, for `held_rows`, of the pool %(pool)s from the slot %(slot)s on. Both are SQL of ours: the amount of a
+    row of the calendar, and which rows."""
+    return f"""
+SELECT array_agg(part), array_agg(resource_id), array_agg(slot), array_agg(number), string_agg(servers, ''),
+       string_agg(amounts, '')
+  FROM (SELECT part, resource_id, slot, count(*) AS number, string_agg(int8send(server_id), '') AS servers,
+               string_agg(float8send({amount}), '') AS amounts
+          FROM scheduling_calendarcell WHERE pool_id = %(pool)s AND slot >= %(slot)s {condition}
+         GROUP BY part, resource_id, slot) AS of_slot"""  # noqa: S608  nothing of it comes from outside
+
+
+def held_rows(
+    parts: Sequence[str] | None,
+    resources: Sequence[int],
+    slots: Sequence[int],
+    numbers: Sequence[int],
+    servers: bytes,
+    amounts: bytes,
+) -> list[Held]:
+    """The columns of that row. `parts` is None where nothing is held at all."""
+    if parts is None:
+        return []
+    ids, held = np.frombuffer(servers, ">i8").astype(np.int64), np.frombuffer(amounts, ">f8")
+    spans = [slice(*span) for span in pairwise([0, *accumulate(numbers)])]
+    return [
+        Held(part, resource_id, slot, ids[span], held[span])
+        for part, resource_id, slot, span in zip(parts, resources, slots, spans, strict=True)
+    ]
+
+
+def held_array(frame: PoolFrame, rows: Iterable[Held], slot: int) -> FloatArray:
+    """(resources, slots, servers) what is held from `slot` on; of several parts of a server the sum. Nothing on servers
+    that are lost."""
+    rows, server_ids = list(rows), np.array(frame.server_ids, np.int64)
+    slots = max((each.slot + 1 - slot for each in rows), default=0)
+    held = np.zeros((len(frame.resource_ids), slots, len(server_ids)))
+    for each in rows:
+        places = np.searchsorted(server_ids, each.server_ids)  # ids stand in order in a frame
+        if not np.array_equal(server_ids[places.clip(max=len(server_ids) - 1)], each.server_ids):
+            raise KeyError("the calendar names a server that the pool does not have")
+        held[frame.resource_index[each.resource_id], each.slot - slot, places] += each.amounts
+    held[..., list(frame.lost)] = 0.0
+    return held
