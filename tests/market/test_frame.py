@@ -217,5 +217,5 @@ def test_calendar_that_names_a_server_which_the_pool_has_not_is_no_calendar_of_i
     CalendarCell.objects.create(
         pool=pool, server=late, resource=kind, part=Part.HOME, slot=3, capacity=4.0, batch=1.0, instant=0.0
     )
-    with pytest.raises(KeyError, match="the calendar names what the pool does not have"):
+    with pytest.raises(KeyError, match="the calendar names a server that the pool does not have"):
         _occupied(frame, 2)
