@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -75,7 +76,7 @@ class Parts:
     """A gang whose parts are processes of this test."""
 
     def __init__(self, root: Path, servers: dict[str, dict[str, int]], *, after: float, seconds: float) -> None:
-        self.root, self.key = root, "0123456789abcdef"
+        self.root, self.key = root, secrets.token_hex(8)  # `people_of` looks for it on the whole machine
         at = time.time() + after
         values = ALL["trainer"].validate(SHORT)
         assert isinstance(values, dict)

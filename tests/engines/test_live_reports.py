@@ -327,8 +327,8 @@ def test_a_real_gang_is_made_smaller_once_its_loss_flattens_and_ends_where_it_ha
     with as_superuser():
         Pool.objects.filter(pk=pool.pk).update(slot_seconds=5, epoch_at=timezone.now() - timedelta(milliseconds=100))
     pool.refresh_from_db()
-    program = PROGRAM | {"parameters": PROGRAM["parameters"] | {"minibatch_ms": 30.0}}
-    spec = {"epochs": 1000, "chunks": 8, "max_workers": 8, "minibatches": 5, "minibatch_seconds": 0.03}
+    program = PROGRAM | {"parameters": PROGRAM["parameters"] | {"minibatch_ms": 60.0}}
+    spec = {"epochs": 1000, "chunks": 8, "max_workers": 8, "minibatches": 5, "minibatch_seconds": 0.06}
     spec |= {"program": program}
     job = make_waiting(pool, renter, 0.0, **spec, until_converged={"threshold": 0.002, "patience": 3})
     rival = make_waiting(pool, renter, 0.0, **spec)

@@ -124,6 +124,26 @@ def test_stranger_that_sends_lengths_instead_of_a_proof_is_never_answered() -> N
     assert handled == []
 
 
+def test_a_listener_that_may_have_no_more_threads_says_so_and_hears_the_next_caller(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, refusals = threading.Thread.start, ["can't start new thread"]
+
+    def scarce(thread: threading.Thread) -> None:
+        if refusals:
+            raise RuntimeError(refusals.pop())
+        start(thread)
+
+    with closing(listen(("127.0.0.1", 0))) as listener:
+        serve(listener, SECRET, echo)
+        monkeypatch.setattr(threading.Thread, "start", scarce)
+        with pytest.raises(ConnectionLost, match="closed"):
+            call(listener.getsockname(), SECRET, 60)
+        with closing(call(listener.getsockname(), SECRET, 60)) as channel:
+            assert channel.ask(WireMessage("hello")).kind == "hello"
+    assert capsys.readouterr().err == "A caller was turned away: can't start new thread.\n"
+
+
 TF_CONFIG = json.dumps({
     "cluster": {"chief": ["h:1"], "ps": ["h:2", "h:3"], "worker": ["h:4"]},
     "task": {"type": "ps", "index": 1},

@@ -66,7 +66,7 @@ def give_up(
     os.nice(limits["nice"])
     if uid is not None:
         # The kernel counts threads of an account. Our own account has others; this one has this gang alone.
-        resource.setrlimit(resource.RLIMIT_NPROC, (2 * limits["processes"], 2 * limits["processes"]))
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["threads"], limits["threads"]))
         os.setgroups([])
         os.setgid(uid)
         os.setuid(uid)

@@ -19,7 +19,7 @@ TOLD = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
-NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "processes")
+NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads")
 
 
 def words(

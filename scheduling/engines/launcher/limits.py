@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """Of each process, and of a gang together (`processes`, `memory_mb`, `disk_mb`, `log_mb`).
+    """Of each process, and of a gang together (`processes`, `threads`, `memory_mb`, `disk_mb`, `log_mb`).
 
+    `threads` is what the kernel lets the gang's account have, where it has one of its own: a wall against programs that
+    multiply faster than anybody can count them. It lies above what honest programs need. Each parameter server of our
+    trainer has a thread for each worker, so that p servers and w workers have p w threads and a few each beside them.
     Processor time: each process may use `cpu_share` seconds in a second of the gang's time, and `cpu_least` seconds
     in any case; the gang together as much as all its members may.
     """
@@ -18,6 +21,7 @@ class ProcessLimits:
     open_files: int = 256
     nice: int = 10
     processes: int = 96
+    threads: int = 4_096
     memory_mb: int = 2_048
     disk_mb: int = 256
     log_mb: int = 4

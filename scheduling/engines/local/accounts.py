@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -102,7 +103,7 @@ def rights(
     finds = [partial(ours, code, programs), *([partial(copied, code, programs, shared)] if shared else [])]
     modules = [program.module for program in programs]
     for candidate in _candidates(finds):
-        if _works(candidate, root / "trial", limits, modules):
+        if _works(candidate, root, limits, modules):
             break
     return candidate  # the last one where none does: what is wrong then stands in the gang's own log
 
@@ -121,9 +122,9 @@ def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]
                 yield Rights(candidates.python, candidates.environment, own, is_root and not own, readable)
 
 
-def _works(tried: Rights, folder: Path, limits: ProcessLimits, modules: Iterable[str]) -> bool:
+def _works(tried: Rights, root: Path, limits: ProcessLimits, modules: Iterable[str]) -> bool:
     uid = FIRST_ACCOUNT - 1 if tried.own else None
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="trial-", dir=root))  # of our own: another engine may be trying beside us
     give(folder, uid)
     place = words(str(folder), uid, 60, asdict(limits), bare=tried.bare, readable=tried.readable)
     command = [tried.python, *place, tried.python, "-c", TRIAL, *modules]

@@ -24,9 +24,10 @@ from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.peers import SERVER, WORKER
 from scheduling.engines.trainer.progress import ProgressFile
 from scheduling.engines.trainer.reports import Reports
-from scheduling.engines.trainer.server import DONE
+from scheduling.engines.trainer.server import DONE, LOST
 from scheduling.engines.trainer.settings import TrainerSettings
 
+MOST_RECONNECTIONS = 5  # one after the other, without a step between them
 LAST_REPORTS_SECONDS = 0.3  # how long a stop waits for losses that are on their way
 
 
@@ -65,7 +66,9 @@ class Changes:
         self.held_at: float | None = None
         self.stopping: tuple[str, float] | None = None  # why, and since when
         self.alone_since = self.saved_at = time.monotonic()
-        self.reconnections = 0
+        self.unreached = ""  # why a worker could not reach its servers since the last change
+        self.reconnections = 0  # changes for that reason one after the other, without a step between them
+        self.reconnected_version = -1
         self.told: set[TrainerMember] = set()  # who was sent home at the end
 
     def _hold(self) -> None:
@@ -105,6 +108,10 @@ class Changes:
         self._rest_at_one_version()
         if self.curve.finished:
             return self._finish()
+        if self.unreached and not self._may_reconnect():
+            self._write(self.fleet.fetch(), "workers lose their parameter servers")
+            sentence = f"Workers lose their parameter servers again and again: {self.unreached}."
+            return self.end(LOST, "failed", sentence=sentence, checkpoint=True)
         before = self.fleet.fetch() if self.digests else None
         stayed = set(self.workers)
         facts = self._come_and_go()
@@ -119,6 +126,12 @@ class Changes:
         if saved is not None:
             self._write(saved, "regular")
         return None
+
+    def _may_reconnect(self) -> bool:
+        """As long as steps are done between times, and a few times without one."""
+        self.reconnections = 1 if self.version > self.reconnected_version else self.reconnections + 1
+        self.reconnected_version = self.version
+        return self.reconnections <= MOST_RECONNECTIONS
 
     def _rest_at_one_version(self) -> None:
         self.version = self.fleet.settle(self.settings.synchronous)
@@ -160,6 +173,7 @@ class Changes:
         """Open the servers and give every worker its plan: chunks round robin, each from where it is."""
         self.fleet.open()
         self.clock = self.suspended_at = self.held_at = None
+        self.unreached = ""
         ranks, now = sorted(self.workers), time.monotonic()
         for index, rank in enumerate(ranks):
             chunks = range(index, self.settings.chunks, len(ranks))

@@ -12,6 +12,7 @@ import hmac
 import secrets
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -139,10 +140,15 @@ def serve(listener: socket.socket, secret: bytes, handle: Callable[[Channel], No
                 connection, _ = listener.accept()
             except OSError:
                 return
-            if places.acquire(blocking=False):
-                threading.Thread(target=attend, args=(connection,), daemon=True).start()
-            else:
+            if not places.acquire(blocking=False):
                 connection.close()
+                continue
+            try:
+                threading.Thread(target=attend, args=(connection,), daemon=True).start()
+            except RuntimeError as error:  # we may have no more threads; the next caller is heard all the same
+                print(f"A caller was turned away: {error}.", file=sys.stderr)
+                connection.close()
+                places.release()
 
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()

@@ -14,7 +14,6 @@ from scheduling.engines.trainer.server import DONE, LOST
 from scheduling.engines.trainer.settings import DROP, REPLACE
 
 STOP_ORDER_SECONDS = 0.3  # a server that does not answer may not keep a stop from being in time
-MOST_RECONNECTIONS = 5
 TOO_HIGH = "The loss is no longer a number: the learning rate is too high."
 
 
@@ -66,17 +65,11 @@ class TrainerJob(Changes):
             return
         elif message.kind == "park":
             member.parked = True
-            if message.fields["lost"]:
-                self._reconnect(message.fields["lost"])
+            if message.fields["lost"]:  # it cannot reach a server that we can: all begin the step again
+                self.unreached = message.fields["lost"]
+                self._hold()
         elif message.kind == "report":
             self._note(member.rank, message.fields)
-
-    def _reconnect(self, why: str) -> None:
-        """A worker cannot reach a server that we can: begin the step again."""
-        self.reconnections += 1
-        if self.reconnections > MOST_RECONNECTIONS:
-            return self.end(LOST, "failed", sentence=f"Workers lose their parameter servers again and again: {why}.")
-        return self._hold()
 
     def _note(self, rank: int, fields: Mapping[str, Any]) -> None:
         self.reports.note(rank, fields, self.fleet.generation)
