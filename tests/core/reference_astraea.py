@@ -39,6 +39,7 @@ from tests.core.reference_search import (
     amounts,
     gangs,
     length,
+    own_servers,
     type_pairs,
     worth,
 )
@@ -147,6 +148,7 @@ class Market:
         last_end: float = math.inf,
         value_from: float = -1.0,
         crowding: Callable[[int], float] = lambda s: 0.0,
+        servers: tuple[int, ...] | None = None,
     ) -> Offer:
         """Everything free of charge."""
         return Offer(
@@ -159,6 +161,7 @@ class Market:
             most_paid=math.inf,
             value_from=value_from,
             crowding=crowding,
+            servers=servers,
         )
 
     def floor_plan(self, job: Job) -> Floor:
@@ -181,6 +184,7 @@ class Market:
             lambda r, t, s: float(cells[r, job.tenant, s]) - taken[r, t, s],
             value_from=job.arrival,
             crowding=crowding.__getitem__ if self.settings["server_choice"] == "least_used" else lambda s: 0.0,
+            servers=own_servers(cells, job.tenant),
         )
         best = self.search.best(job, offer)
         if best is None or best.surplus <= 0:

@@ -61,6 +61,7 @@ from tests.core.reference_search import (
     amounts,
     gangs,
     minibatch_seconds,
+    own_servers,
     remembered,
     rounded_up,
     type_pairs,
@@ -207,7 +208,7 @@ def at_home(
         """The slot at or before t since which nothing changed."""
         return max(each for each in steps if each <= t)
 
-    offer = free_offer(free, crowding)
+    offer = replace(free_offer(free, crowding), servers=own_servers(cells, tenant))
     fit = cache(units)
     found = []
     for gang in gangs(job, search.workers):

@@ -28,7 +28,7 @@ from scheduling.core.types import (
     View,
 )
 from tests.core.reference_astraea import Market, ReferenceAstraea, allocation, occupied_by
-from tests.core.reference_search import ENOUGH, Offer, Schedule, Search, amounts, gangs, length, worth
+from tests.core.reference_search import ENOUGH, Offer, Schedule, Search, amounts, gangs, length, own_servers, worth
 from tests.core.reference_terms import boundary, by_resource, quantile, value_densities
 
 KAPPAS = (0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.33, 0.5, 0.75, 1.1, 1.6, 2.4)
@@ -129,6 +129,7 @@ class AloneWorld:
             most_paid=math.inf,
             value_from=job.arrival,
             crowding=(lambda s: crowded[s]) if self.least_used else (lambda s: 0.0),
+            servers=own_servers(cells, self.tenant),
         )
         found = Search(self.cluster, self.workers).best(job, offer)
         if found is None or found.value <= 0:

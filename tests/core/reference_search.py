@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Cluster, Job, UnitType, Value
 from scheduling.core.value import Convex, Deadline, Linear, Sigmoid
@@ -103,6 +104,12 @@ class Offer:
     value_from: float  # time from which elapsed slots are counted
     crowding: Callable[[int], float]  # occupied units of a server, where the least used goes first
     besides: Callable[[Schedule], float] | None = None  # what is paid besides the charges
+    servers: tuple[int, ...] | None = None  # where the gang may be; None: on any
+
+
+def own_servers(cells: Any, tenant: int) -> tuple[int, ...]:
+    """Those on which the tenant has cells (resources, tenants, servers): R9 to R11 hold on them alone at home."""
+    return tuple(s for s in range(cells.shape[2]) if any(cells[r, tenant, s] > 0 for r in range(cells.shape[0])))
 
 
 def remembered(offer: Offer) -> Offer:
@@ -207,8 +214,9 @@ class Search:
             free_workers.append(here if self.hosts_workers[s] else 0)
             here = min(fit(ps, offer.free, t, s) for t in run)
             free_ps.append(min(here, own_ps) if hosts_ps[s] else 0)
+        servers = self.servers if offer.servers is None else offer.servers
         if placement == CENTRALIZED:
-            fitting = [s for s in self.servers if free_workers[s] >= workers and free_ps[s] >= 1]
+            fitting = [s for s in servers if free_workers[s] >= workers and free_ps[s] >= 1]
             ps = 0 if job.all_reduce else 1
             return [(min(fitting, key=lambda s: (offer.crowding(s), s)), workers, ps)] if fitting else []
         return self.spread(job, offer, pair, workers, free_workers, free_ps)
@@ -224,7 +232,7 @@ class Search:
     ) -> list[tuple[int, int, int]]:
         """R9, R10: all parameter servers on the server that needs fewest, the other workers wherever least is free."""
         qualified = []
-        for s in self.servers:
+        for s in self.servers if offer.servers is None else offer.servers:
             beside = min(workers - 1, free_workers[s])
             need = servers_needed(job, pair, workers - beside)
             elsewhere = sum(free_workers[other] for other in self.servers if other != s)
