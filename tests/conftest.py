@@ -23,6 +23,7 @@ from django.conf import settings
 from marketplace.addresses import database
 from marketplace.embedded import FORGETFUL, Servers, State
 from marketplace.embedded.state import OWNER, ROLE
+from marketplace.web import GARBAGE_THRESHOLDS
 from tenants.ownership import LOG_IN
 
 # This must be in place before Django's settings are read. The folder's name is short because sockets live in it.
@@ -69,6 +70,7 @@ REPEATED, REPETITIONS = ("seed", "first", "block", "part"), 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are collected: a third of that time would be a search among what stays
     # pytest-django looks for the settings before this file has named them, so it leaves this to us.
     django.setup()
     assert os.environ["REDIS_URL"] == settings.REDIS_URL, "the settings were read before this file"
@@ -92,9 +94,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded and collected lives as long as the tests do: the search for garbage leaves it out."""
+    """What is loaded and collected lives as long as the tests do: the search for garbage leaves it out, and is made
+    as seldom as in a web process."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
