@@ -193,7 +193,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         got=_got(pool, award, names),
         slots=slots,
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
-        own_part=max(micro(award.cost) - (award.paid - award.dividend), 0) if award and award.paid else 0,
+        own_part=_own_part(parts or ([award] if award else [])),
         own_idle_worth=micro(award.floor) if award and job.lane == Lane.INSTANT else 0,
         estimate=_estimate(pool, job),
         attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt and each.work is None]),
@@ -247,6 +247,12 @@ def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> JobWorld 
         award.own_part,
         award.dividend,
     )
+
+
+def _own_part(awards: Sequence[Award]) -> int:
+    """Of their gross price; what was lost is done again."""
+    paid = [award for award in awards if award.paid and award.state != AwardState.VOID]
+    return sum(max(micro(award.cost) - (award.paid - award.dividend), 0) for award in paid)
 
 
 def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:

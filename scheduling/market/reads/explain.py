@@ -56,7 +56,9 @@ def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = 
 def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None = None) -> JobView:
     """With `tenant` at hand, and the job's last award; asks the database nothing. `at`: the reader's moment, so that
     nothing that is over for the reader is told as to come; decisions may be late."""
+    paid = None if award is None else award.paid_before + award.paid - award.returned
     if award is not None and award.attempt != job.attempt:
+        paid = None if award.work is None else paid  # of a job in pieces all of them count, also those before a loss
         award = None  # of an earlier attempt: the job waits anew
     in_parts = award is not None and (award.work_left is not None or award.work is not None)
     waits = job.state == JobState.QUEUED and in_parts  # between its slots, or its pieces
@@ -67,7 +69,7 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
         state=job.state,
         phase=award.phase if award and not waits else "",
         payer=job.tenant.name,
-        price=award.paid_before + award.paid - award.returned if award else _price_of_nothing(job),
+        price=_price_of_nothing(job) if paid is None else paid,
         reason=_reason(pool, job, award, at),
         starts_at=pool.slot_start(award.start) if award and not waits else None,
         ends_at=pool.slot_start(award.end) if award and not waits else None,
