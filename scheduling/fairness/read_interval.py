@@ -116,7 +116,11 @@ def _jobs(
     ]
 
     def made(row: Certificate | Booking) -> CertificateRow:
-        return _job(view, row, runs.get(row.job, _Run()), who) if isinstance(row, Certificate) else _unknown(view, row, who)
+        return (
+            _job(view, row, runs.get(row.job, _Run()), who)
+            if isinstance(row, Certificate)
+            else _unknown(view, row, who)
+        )
 
     return RowsMade(sorted(rows, key=lambda row: (isinstance(row, Booking) or not row.broken, row.job)), made)
 
@@ -169,7 +173,7 @@ class _Run:
     booking: Booking | None = None
 
     def paid(self, certificate: Certificate) -> float:
-        """Also for pieces that earlier intervals sold it, less what came back: what its value exceeds what it got by."""
+        """Also for pieces of earlier intervals, less what came back: what its value exceeds what it got by."""
         paid = self.booking.paid if self.booking else 0.0
         if certificate.broken in (FLOOR_MISSED, OTHER_FLOOR) or isclose(self.value - paid, certificate.got):
             return paid
@@ -184,7 +188,9 @@ def _runs(view: View, plan: Plan) -> dict[int, _Run]:
     rents = {rent.job: rent for rent in sorted(view.open_rents, key=lambda rent: rent.end)}
     for settled in plan.settlements:
         rent = rents[settled.job]
-        runs[settled.job] = _Run(realised(view.jobs[settled.job], rent) if settled.worth is None else settled.worth, rent)
+        runs[settled.job] = _Run(
+            realised(view.jobs[settled.job], rent) if settled.worth is None else settled.worth, rent
+        )
     for booking in sorted(plan.bookings, key=lambda each: each.end):  # of a piece and the rest at home the second
         runs[booking.job] = _Run(realised(view.jobs[booking.job], booking), booking)
     return runs

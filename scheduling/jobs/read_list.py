@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
-from scheduling.jobs.read_paid import paid_beside
-from scheduling.market.reads import JobView, job_view
+from scheduling.market.reads import JobView, job_view, paid_beside
 from scheduling.models import Award, JobState, Lane, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, SavedView
 from tenants.models import User
@@ -77,9 +76,9 @@ def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[Trainin
 
 
 def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
-    """Each row with what its award says, as `given`; None where it has none. Of a job in pieces the newest one, also
-    from before a loss: what it paid counts."""
-    award = Award.objects.filter(Q(attempt=OuterRef("attempt")) | Q(work__isnull=False), job=OuterRef("pk"))
+    """Each row with what its newest award says, as `given`; None where it has none. Also one from before a loss: what
+    was paid for it counts."""
+    award = Award.objects.filter(job=OuterRef("pk"))
     newest_award = award.order_by("-attempt", "-start").values(
         newest_award=JSONObject(**{name: F(name) for name in TOLD}, paid_before=paid_beside())
     )

@@ -167,10 +167,11 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         by_use, awards = so_far(pool, awards), [joined(awards)]
     parts = in_parts(job, awards)
     award = next((each for each in awards if each.attempt == job.attempt), None)
-    newest = by_use.newest if by_use else award
+    newest = by_use.newest if by_use else next(iter(awards[-1:]), None)
+    if newest and not by_use:
+        newest.paid_before = sum(each.paid - each.returned for each in awards[:-1])
     if parts:
-        award, newest = joined_pieces(parts), parts[-1]
-        newest.paid_before = sum(each.paid - each.returned for each in parts[:-1])
+        award = joined_pieces(parts)
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt", "-interval").first()
     events_of_job = happenings(pool, job.tenant_id, job.pk)

@@ -102,7 +102,8 @@ def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) ->
 
 def joined(awards: Sequence[Award]) -> Award:
     """One award, not saved, with the slots of all pieces that were not lost; nothing in those in which its job waited.
-    What came back at a settlement, or of a lost one, is no part of its payment. `awards`: one at least, oldest first."""
+    What came back at a settlement, or of a lost one, is no part of its payment. `awards`: one at least, oldest first.
+    """
     last, delivered = awards[-1], [award for award in awards if award.state != AwardState.VOID]
     begin, end = awards[0].start, max(award.end for award in awards)
     charges: dict[int, list[list[int]]] = {}

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from django.db.models import QuerySet
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
-from scheduling.jobs.read_paid import paid_beside
-from scheduling.market.reads import JobView, job_view
+from scheduling.market.reads import JobView, has_several, job_view, paid_beside
 from scheduling.models import MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.repeated import RepeatedRead
@@ -74,9 +73,9 @@ _job = RepeatedRead(
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     """In their order, of whichever pools: two queries, the second one only where something may be held; two more where
-    one goes on in pieces, and three more where one is a member of an array."""
+    one goes on in pieces or was lost before, and three more where one is a member of an array."""
     newest = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
-    if begun := [award.pk for award in newest if award.work is not None]:
+    if begun := [award.pk for award in newest if has_several(award)]:
         beside = dict(Award.objects.filter(pk__in=begun).annotate(beside=paid_beside()).values_list("pk", "beside"))
         for award in newest:
             award.paid_before = beside.get(award.pk, award.paid_before)

@@ -113,7 +113,7 @@ def take_back(world: World | Prorated, job: TrainingJob, slot: float) -> None:
     assert isinstance(answer, TrainingJob)
 
 
-# -- what is held -------------------------------------------------------------------------------------------------------
+# -- what is held ----------------------------------------------------------------------------------------------------
 
 
 def test_what_earlier_pieces_hold_is_told_while_another_one_runs(world: World) -> None:
@@ -126,7 +126,9 @@ def test_what_earlier_pieces_hold_is_told_while_another_one_runs(world: World) -
     assert book_of(job).held == 0
 
 
-def test_what_earlier_pieces_hold_is_told_while_the_job_waits_after_a_loss_and_once_it_has_expired(world: World) -> None:
+def test_what_earlier_pieces_hold_is_told_while_the_job_waits_after_a_loss_and_once_it_has_expired(
+    world: World,
+) -> None:
     job = world.long_job(value={**SOON, "deadline": 66.0})
     advance(world.pool, 17.5)
     world.needs_its_cells(arrival=17.0)
@@ -157,7 +159,27 @@ def test_the_price_of_an_array_counts_what_its_members_paid_before_a_loss(prorat
             assert array_sums([array.pk])[array.pk].price == book_of(job).paid
 
 
-# -- what a cancellation would do ---------------------------------------------------------------------------------------
+def test_a_job_that_is_sold_whole_has_paid_what_was_delivered_before_a_loss_too(prorated: Prorated) -> None:
+    """As statements charge it."""
+    job = prorated.long_job(epochs=6, divisible=False)
+    advance(prorated.pool, 10.5)
+    [lost] = prorated.awards(job)
+    award_fail(award_id=lost.pk, slot=10, detail="power", at=moment(prorated.pool, 10.5))
+    for slot, state in ((11.5, JobState.QUEUED), (30.5, JobState.FINISHED)):
+        advance(prorated.pool, slot)
+        assert prorated.row(job).state == state
+        day = moment(prorated.pool, 0).replace(hour=0, minute=0)
+        with scope(job.tenant):
+            row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=job.pk)
+            [listed] = with_awards(TrainingJob.objects.select_related("pool", "tenant").filter(pk=job.pk))
+            prices = job_rows([row])[0].view.price, row_view(listed).price
+            page = job_page(row, at=moment(prorated.pool, slot), money=True)
+            charged = statement_view(tenant=job.tenant, start=day, end=moment(prorated.pool, slot)).spent_sum
+        assert prices == (book_of(job).paid, book_of(job).paid) == (page.view.price, charged)
+        assert charged > 0
+
+
+# -- what a cancellation would do ------------------------------------------------------------------------------------
 
 
 def test_taking_back_a_job_that_waits_says_that_what_its_pieces_hold_is_paid(world: World) -> None:
@@ -196,7 +218,7 @@ def test_a_job_that_holds_nothing_is_taken_back_for_nothing(prorated: Prorated) 
     assert (said.still_paid, said.sentence) == (0, "It waits and holds nothing: cancelling costs nothing.")
 
 
-# -- what its page adds up ----------------------------------------------------------------------------------------------
+# -- what its page adds up -------------------------------------------------------------------------------------------
 
 
 def test_what_came_back_of_a_lost_piece_is_no_part_of_what_the_job_got_for(prorated: Prorated) -> None:
@@ -237,7 +259,7 @@ def test_a_slot_that_was_refunded_stands_as_returned_in_the_charge(prorated: Pro
     assert sum(slot.paid for slot in account.slots if slot.state == "returned") == account.award.returned
 
 
-# -- what statements say ------------------------------------------------------------------------------------------------
+# -- what statements say ---------------------------------------------------------------------------------------------
 
 
 def reason_of(world: World | Prorated, job: TrainingJob, slot: float) -> str:
@@ -259,11 +281,12 @@ def test_a_statement_says_why_nothing_was_charged_for_pieces_that_wait_and_for_t
     assert reason_of(world, job, 32.5).startswith("All that was set aside came back")
 
 
-# -- what is told of a loss ---------------------------------------------------------------------------------------------
+# -- what is told of a loss ------------------------------------------------------------------------------------------
 
 
 def lose_the_home(world: Prorated) -> tuple[TrainingJob, ServerLost, ServerLost]:
-    """The server of the rest at home is lost while a piece runs elsewhere: what that was said to do, and what it did."""
+    """The server of the rest at home is lost while a piece runs elsewhere: what that was said to do, and what it
+    did."""
     job = world.job_of_two_awards()
     advance(world.pool, 9.5)
     _, planned = world.awards(job)
@@ -303,7 +326,7 @@ def test_a_notice_of_a_job_that_was_never_done_does_not_say_that_alone_was_bette
     ]
 
 
-# -- what owners are told -----------------------------------------------------------------------------------------------
+# -- what owners are told --------------------------------------------------------------------------------------------
 
 
 def money_of(world: World | Prorated, tenant: Tenant, slot: float) -> MoneyNow:

@@ -222,8 +222,8 @@ def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
 
 
 def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[InstantAnswer]) -> Iterator[dict[str, Any]]:
-    """Those decided in the period, those that ran in it, and those that were open rents until then: they are paid for at
-    their settlement, which may be long after they ran."""
+    """Those decided in the period, those that ran in it, and those that were open rents until then: they are paid for
+    at their settlement, which may be long after they ran."""
     ran = Q(start__lte=pool.slot_at(end), end__gte=pool.slot_at(start))
     decided = Q(awarded_at__gte=start, awarded_at__lt=end) | Q(pk__in=answers.order_by().values("award"))
     settled = Q(rent=RentState.CLOSED, pk__in=awards_between(start=start, end=end))

@@ -148,8 +148,8 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
 
 
 def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
-    """Awards of which the slot is one, and that bring the tenant something in any of theirs: also one that was given up,
-    which goes on paying to its end."""
+    """Awards of which the slot is one, and that bring the tenant something in any of theirs. Also one that was given
+    up, which goes on paying to its end."""
     brings = RawSQL(
         "jsonb_path_exists(scheduling_award.charges, '$[*][*][0] ? (@ == $owner)',"
         " jsonb_build_object('owner', %s::bigint))",
