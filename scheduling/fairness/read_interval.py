@@ -117,7 +117,7 @@ def _jobs(
 
     def made(row: Certificate | Booking) -> CertificateRow:
         return (
-            _job(view, row, runs.get(row.job, _Run()), who)
+            _job(view, row, runs.get(row.job, _JobEnd()), who)
             if isinstance(row, Certificate)
             else _unknown(view, row, who)
         )
@@ -166,7 +166,7 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
 
 
 @dataclass(frozen=True)
-class _Run:
+class _JobEnd:
     """`value` of what a job got; `booking`: by which it ends or has ended, None where it was not served."""
 
     value: float = 0.0
@@ -180,23 +180,24 @@ class _Run:
         return self.value - certificate.got
 
 
-def _runs(view: View, plan: Plan) -> dict[int, _Run]:
+def _runs(view: View, plan: Plan) -> dict[int, _JobEnd]:
     """By job: of those that this interval serves, of those whose rents it settles, which may have run long ago, and of
     those that were begun in pieces and go on no more."""
     worths = {**view.worths, **plan.worths}
-    runs = {refusal.job: _Run(worths.get(refusal.job) or 0.0) for refusal in plan.refusals if refusal.state != WAITING}
+    over = [refusal.job for refusal in plan.refusals if refusal.state != WAITING]
+    runs = {number: _JobEnd(worths.get(number) or 0.0) for number in over}
     rents = {rent.job: rent for rent in sorted(view.open_rents, key=lambda rent: rent.end)}
     for settled in plan.settlements:
         rent = rents[settled.job]
-        runs[settled.job] = _Run(
+        runs[settled.job] = _JobEnd(
             realised(view.jobs[settled.job], rent) if settled.worth is None else settled.worth, rent
         )
     for booking in sorted(plan.bookings, key=lambda each: each.end):  # of a piece and the rest at home the second
-        runs[booking.job] = _Run(realised(view.jobs[booking.job], booking), booking)
+        runs[booking.job] = _JobEnd(realised(view.jobs[booking.job], booking), booking)
     return runs
 
 
-def _job(view: View, certificate: Certificate, run: _Run, who: _Who) -> CertificateRow:
+def _job(view: View, certificate: Certificate, run: _JobEnd, who: _Who) -> CertificateRow:
     job, booking = view.jobs[certificate.job], run.booking
     return CertificateRow(
         job=certificate.job,

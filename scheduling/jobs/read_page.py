@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
@@ -162,6 +162,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     """Needs the tenant's scope, and the job with its pool, tenant and submitter. `money`: with the book's lines."""
     pool = job.pool
     awards, by_use, gross = _awards(job), None, None
+    lost = sum(each.returned for each in awards if each.state == AwardState.VOID) if pool.is_elastic else 0
     if pool.is_elastic and awards:
         gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
         by_use, awards = so_far(pool, awards), [joined(awards)]
@@ -183,6 +184,8 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         slots = slot_tables([slot_table(pool, each, at) for each in parts if each.paid])
     else:
         slots = slot_table(pool, award, at, gross=gross) if award and award.paid else None
+    if slots and lost:  # slots that were not delivered are not listed; what was set aside for them came back
+        slots = replace(slots, paid=slots.paid + lost, returned=slots.returned + lost)
     return JobPage(
         job=job,
         view=job_view(pool, job, newest, at),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import pytest
 from django.urls import reverse
@@ -10,6 +11,9 @@ from django.urls import reverse
 from scheduling.books import charge_account
 from scheduling.books.read_statements import statement_view
 from scheduling.cluster import pool_overview
+from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.fairness.read_accounts import CertificateRow
+from scheduling.fairness.read_interval import interval_account
 from scheduling.feed import EventKind
 from scheduling.jobs.cancel_preview import CancelPreview, cancel_preview
 from scheduling.jobs.cancellation import job_cancel
@@ -19,11 +23,11 @@ from scheduling.jobs.read_page import JobPage, job_page
 from scheduling.jobs.read_rows import job_rows
 from scheduling.market.reads import awards_seen
 from scheduling.market.reads.share import MoneyNow, share_view
-from scheduling.models import JobArray, JobState, Server, TrainingJob
+from scheduling.models import Interval, JobArray, JobState, Pool, Server, TrainingJob
 from scheduling.operator.loss_preview import server_loss_preview
 from scheduling.runs.failures import ServerLost, award_fail, server_lose
 from tenants.access import access_of_system
-from tenants.ledger.amounts import shown
+from tenants.ledger.amounts import MICRO, shown
 from tenants.ledger.postings import available, held
 from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
@@ -369,6 +373,37 @@ def test_a_refund_makes_neither_what_an_owner_lent_smaller_nor_its_part_of_it() 
     [row] = [row for row in earned if row.amount == world.income]
     assert (seen.part, row.quantity) == (1.0, 2.0)  # of one worker, in two slots
     assert row.unit_price == world.income // 2
+
+
+# -- what an interval's page adds up ----------------------------------------------------------------------------------
+
+
+def rows_of(pool: Pool, job: TrainingJob, at: datetime) -> list[CertificateRow]:
+    """What the interval of this moment says of the job."""
+    with scope_disabled("the figures of all tenants"):
+        interval = Interval.objects.get(pool=pool, decided_at=at)
+        fairness_catch_up()
+        account = interval_account(pool, interval.number)
+    assert account is not None
+    return [row for row in account.jobs if row.job == job.pk]
+
+
+def test_what_a_settled_rent_got_is_its_value_less_what_it_paid_in_the_end() -> None:
+    world = renewing()
+    advance(world.pool, 12.5)
+    [row] = rows_of(world.pool, world.job, moment(world.pool, 12))
+    assert (row.value, row.paid, row.got, row.alone) == (56.0, 10.0, 46.0, 46.0)
+
+
+def test_what_a_job_in_pieces_got_is_its_value_less_what_all_of_them_cost(prorated: Prorated) -> None:
+    job = prorated.long_job()
+    advance(prorated.pool, 60.5)
+    first, *_, last = prorated.awards(job)
+    [row] = rows_of(prorated.pool, job, moment(prorated.pool, first.start))
+    assert row.value == first.value  # what is done by it is worth, and not the whole job
+    [row] = rows_of(prorated.pool, job, moment(prorated.pool, last.start))
+    assert row.paid == pytest.approx(book_of(job).paid / MICRO)
+    assert row.value - row.paid == pytest.approx(row.got)
 
 
 def _cancel(job: TrainingJob) -> str:
