@@ -14,6 +14,7 @@ from tenants.ledger.amounts import credits_of, micro
 from tenants.models import Tenant
 
 OPERATOR_ID, OPERATOR = 0, "Operator"
+SETTLED, HELD, RETURNED = "settled", "held", "returned"
 MOST_AWARDS = 50  # in an elastic pool a job has one for each slot, and each is worked out from an interval
 
 
@@ -25,7 +26,7 @@ class SlotAccount:
     at: datetime
     factors: tuple[Factor, ...]
     parts: tuple[tuple[str, int], ...]
-    is_settled: bool
+    state: str  # settled | held | returned
 
     @property
     def gross(self) -> float:
@@ -59,7 +60,7 @@ class AwardAccount:
 
     @property
     def got(self) -> float:
-        return self.value - credits_of(self.award.paid - self.came_back)
+        return self.value - credits_of(self.award.paid - self.award.adjusted - self.came_back)
 
     @property
     def own_part(self) -> int:
@@ -67,7 +68,8 @@ class AwardAccount:
 
     @property
     def difference(self) -> int:
-        return self.award.paid - self.paid
+        """What all slots together miss of the payment, less what came back of it because alone was better."""
+        return self.award.paid - self.award.adjusted - self.paid
 
     @property
     def has_factors(self) -> bool:
@@ -108,11 +110,19 @@ def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequenc
             at=pool.slot_start(slot),
             factors=costs.get(slot, ()),
             parts=tuple((names[owner], amount) for owner, amount in charged),
-            is_settled=slot < award.unpaid_since(settled),
+            state=_state(award, slot, settled),
         )
         for slot, charged in enumerate(award.owed, award.start)
     )
-    value = realised(decided.job, decided.booking) if decided else float(award.value or 0.0)
+    value = float(award.value or 0.0)  # of a piece: what is done by it is worth
+    if decided and award.work is None:
+        value = realised(decided.job, decided.booking)
     number = award.interval.number if award.interval else None
     floor, cost = float(award.floor or 0.0), float(award.cost or 0.0)
     return AwardAccount(award, number, elapsed, value, floor, cost, award.own_part, slots)
+
+
+def _state(award: Award, slot: int, settled: int) -> str:
+    if slot >= award.paid_until:
+        return RETURNED
+    return SETTLED if slot < award.unpaid_since(settled) else HELD

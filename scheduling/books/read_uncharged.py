@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, OuterRef, Q, Subquery, Window
+from django.db.models import Case, Count, OuterRef, Q, Subquery, When, Window
 from django.db.models.functions import JSONObject
 
 from scheduling.market.reads import reason_sentence
-from scheduling.models import Award, AwardState, JobState, TrainingJob
+from scheduling.models import Award, AwardState, JobState, RentState, TrainingJob
 from tenants.ledger.sums import MovedBy
 from tenants.models import Tenant
 
 CHUNK = 1_000  # jobs in memory at once
+# Which of its awards says why a job was charged nothing: one whose payment is still open, or else the newest.
+_TELLING = (Case(When(rent=RentState.OPEN, then=0), default=1), "-attempt", "-start")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def jobs_of_period(*, tenant: Tenant, start: datetime, end: datetime, moved: Ite
 def reconciled(*, job_ids: Sequence[int], charges: Mapping[int, int]) -> list[Reconciled]:
     """In the order of the ids: two queries. Needs the tenant's scope."""
     jobs = {job.pk: job for job in TrainingJob.objects.filter(pk__in=job_ids).select_related("pool").defer("spec")}
-    rows = Award.objects.filter(job__in=job_ids).order_by("job_id", "-attempt", "-start").distinct("job_id")
+    rows = Award.objects.filter(job__in=job_ids).order_by("job_id", *_TELLING).distinct("job_id")
     awards = {award.job_id: award for award in rows.defer("charges", "allocation", "on_operator")}
     return [_row(jobs[n], awards.get(n), charges.get(n, 0)) for n in job_ids if n in jobs]
 
@@ -64,8 +66,8 @@ def uncharged(*, tenant: Tenant, start: datetime, end: datetime, moved: Sequence
     charged = {numbers[row.subject] for row in moved if row.spent} - {None}
     touched = {number for number in numbers.values() if number is not None} - charged
     inside = Q(submitted_at__gte=start, submitted_at__lt=end) | Q(pk__in=touched)
-    award = Award.objects.filter(job=OuterRef("pk")).order_by("-attempt", "-start")
-    terms = JSONObject(paid="paid", state="state", returned="returned")
+    award = Award.objects.filter(job=OuterRef("pk")).order_by(*_TELLING)
+    terms = JSONObject(paid="paid", state="state", returned="returned", rent="rent", adjusted="adjusted")
     rows = (
         TrainingJob.objects.filter(inside, tenant=tenant)
         .exclude(pk__in=charged)
@@ -97,6 +99,10 @@ def _reason(job: TrainingJob, award: Award | None) -> str:
     if award.paid == 0:
         over = award.state in (AwardState.DONE, AwardState.ENDED, AwardState.VOID)
         return "Ran at home: your own cells are free." if over else "Runs at home: your own cells are free."
+    if award.rent == RentState.OPEN and award.returned < award.paid:
+        return "Payment is set aside until it is known what is due; nothing was paid for in this period."
+    if award.adjusted and award.returned == award.paid:
+        return "All that was set aside came back: it was never done, or alone it would have been worth more."
     if award.state == AwardState.VOID:
         return "The platform failed it: what was not delivered was refunded."
     if award.state == AwardState.ENDED and award.returned:

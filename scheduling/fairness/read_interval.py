@@ -6,12 +6,13 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 
 from scheduling.core import records
 from scheduling.core.collector import collector_resting
-from scheduling.core.metrics.certificates import Certificate, certificates, realised
+from scheduling.core.metrics.certificates import FLOOR_MISSED, OTHER_FLOOR, Certificate, certificates, realised
 from scheduling.core.stored_jobs import view_shown
-from scheduling.core.types import Booking, Plan, View
+from scheduling.core.types import WAITING, Booking, Plan, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, RowsMade, TenantAccount
 from scheduling.market.reads import contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
@@ -105,7 +106,7 @@ def _jobs(
     view: View, plan: Plan, fairness: IntervalFairness | None, who: _Who, own: int | None
 ) -> Sequence[CertificateRow]:
     """`own`: a tenant's place in the view, whose jobs alone are listed."""
-    bookings = {booking.job: booking for booking in plan.bookings}
+    runs = _runs(view, plan)
     known = _certificates(view, plan, fairness)
     listed_jobs = {certificate.job for certificate in known}
     unknown = [booking for booking in plan.bookings if booking.job not in listed_jobs]
@@ -115,7 +116,11 @@ def _jobs(
     ]
 
     def made(row: Certificate | Booking) -> CertificateRow:
-        return _job(view, row, bookings, who) if isinstance(row, Certificate) else _unknown(view, row, who)
+        return (
+            _job(view, row, runs.get(row.job, _JobEnd()), who)
+            if isinstance(row, Certificate)
+            else _unknown(view, row, who)
+        )
 
     return RowsMade(sorted(rows, key=lambda row: (isinstance(row, Booking) or not row.broken, row.job)), made)
 
@@ -160,8 +165,40 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
     return [*settled, *(row for row in broken if (row.job, row.broken) not in listed)]
 
 
-def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who: _Who) -> CertificateRow:
-    job, booking = view.jobs[certificate.job], bookings.get(certificate.job)
+@dataclass(frozen=True)
+class _JobEnd:
+    """`value` of what a job got; `booking`: by which it ends or has ended, None where it was not served."""
+
+    value: float = 0.0
+    booking: Booking | None = None
+
+    def paid(self, certificate: Certificate) -> float:
+        """Also for pieces of earlier intervals, less what came back: what its value exceeds what it got by."""
+        paid = self.booking.paid if self.booking else 0.0
+        if certificate.broken in (FLOOR_MISSED, OTHER_FLOOR) or isclose(self.value - paid, certificate.got):
+            return paid
+        return self.value - certificate.got
+
+
+def _runs(view: View, plan: Plan) -> dict[int, _JobEnd]:
+    """By job: of those that this interval serves, of those whose rents it settles, which may have run long ago, and of
+    those that were begun in pieces and go on no more."""
+    worths = {**view.worths, **plan.worths}
+    over = [refusal.job for refusal in plan.refusals if refusal.state != WAITING]
+    runs = {number: _JobEnd(worths.get(number) or 0.0) for number in over}
+    rents = {rent.job: rent for rent in sorted(view.open_rents, key=lambda rent: rent.end)}
+    for settled in plan.settlements:
+        rent = rents[settled.job]
+        runs[settled.job] = _JobEnd(
+            realised(view.jobs[settled.job], rent) if settled.worth is None else settled.worth, rent
+        )
+    for booking in sorted(plan.bookings, key=lambda each: each.end):  # of a piece and the rest at home the second
+        runs[booking.job] = _JobEnd(realised(view.jobs[booking.job], booking), booking)
+    return runs
+
+
+def _job(view: View, certificate: Certificate, run: _JobEnd, who: _Who) -> CertificateRow:
+    job, booking = view.jobs[certificate.job], run.booking
     return CertificateRow(
         job=certificate.job,
         tenant_id=who.ids[certificate.tenant],
@@ -169,8 +206,8 @@ def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who
         slug=who.slugs[certificate.tenant],
         served=booking is not None,
         elapsed=None if booking is None else booking.end - job.arrival,
-        value=0.0 if booking is None else realised(job, booking),
-        paid=0.0 if booking is None else booking.paid,
+        value=run.value,
+        paid=run.paid(certificate),
         got=certificate.got,
         alone=certificate.alone,
         broken=certificate.broken,
@@ -179,7 +216,7 @@ def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who
 
 def _unknown(view: View, booking: Booking, who: _Who) -> CertificateRow:
     job = view.jobs[booking.job]
-    value = realised(job, booking)
+    value = float(booking.value) if job.divisible else realised(job, booking)  # of a piece: what is done by it is worth
     elapsed, got = booking.end - job.arrival, value - booking.paid
     about = (booking.job, who.ids[job.tenant], who.names[job.tenant], who.slugs[job.tenant])
     return CertificateRow(*about, True, elapsed, value, booking.paid, got, None, "")

@@ -84,6 +84,11 @@ def _cut(name: str, data: Data) -> str:
     return f"{name}: the platform failed, and {shown(data['refunded'])} credits came back."
 
 
+def _adjusted(name: str, data: Data) -> str:
+    why = "it was never done" if data.get("cause") == "not_done" else "alone it would have been worth more"
+    return f"{name}: {why}, so {shown(data['refunded'])} came back."
+
+
 def _concern(name: str, data: Data) -> str:
     return f"{data['title']} of {data['days']} days passed its limit, and it concerns you."
 
@@ -211,11 +216,7 @@ class EventKind(StrEnum):
     AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", NoticeWords(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (
         "award_adjusted", Audience.TENANT, (JOBS, MONEY), "Paid less",
-        NoticeWords(
-            True,
-            "Paid less.",
-            lambda name, data: f"{name}: alone it would have been worth more, so {shown(data['refunded'])} came back.",
-        ),
+        NoticeWords(True, "Paid less.", _adjusted),
     )  # fmt: skip
     # A tenant's money.
     LOW_BALANCE = (

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.jobs.cancellation import has_begun, kept_parts, slot_running
-from scheduling.models import ALIVE, Award, Lane, LaneClock, TrainingJob
+from scheduling.models import ALIVE, MAY_HOLD, Award, Lane, LaneClock, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 
 
 @dataclass(frozen=True)
 class CancelPreview:
-    """Micro-credits. `returned` comes back at once, `kept` goes to the owners, `still_paid` goes on being settled."""
+    """Micro-credits. `returned` comes back at once, `kept` goes to the owners, `still_paid` goes on being settled.
+    `paid` is the price of what it has now. `earlier`: of what is still paid, what is held for slots that it had before:
+    pieces that are due only once it is done are due if it is cancelled."""
 
     job: TrainingJob
     possible: bool
@@ -23,13 +25,23 @@ class CancelPreview:
     kept: int = 0
     settled: int = 0
     still_paid: int = 0
+    earlier: int = 0
     free_from: int | None = None  # the first slot in which its units are on sale again; None: none are
 
     @property
+    def reserved(self) -> int:
+        """Of what is still paid, what is held for the slots of what it has now."""
+        return self.still_paid - self.earlier
+
+    @property
     def sentence(self) -> str:
-        return BY_USE if self.state == "running" and self.job.pool.is_elastic else _SENTENCES[self.state]
+        if self.state == "waiting" and self.earlier:
+            return f"It waits. {EARLIER}"
+        said = BY_USE if self.state == "running" and self.job.pool.is_elastic else _SENTENCES[self.state]
+        return f"{said} {EARLIER}" if self.earlier else said
 
 
+EARLIER = "What is held for the slots that it had before goes to their owners, and none of it comes back."
 BY_USE = "It runs: the slot that is running is its last, and is paid. Nothing is held beyond it."
 _SENTENCES = {
     "waiting": "It waits and holds nothing: cancelling costs nothing.",
@@ -46,31 +58,46 @@ def cancel_preview(job: TrainingJob, at: datetime) -> CancelPreview:
 
 def cancel_previews(jobs: Sequence[TrainingJob], at: datetime) -> list[CancelPreview]:
     """In the order of the jobs, which come with their pools; two queries for all. Needs the tenant's scope."""
-    alive = Award.objects.filter(job__in=[job.pk for job in jobs], state__in=ALIVE).order_by("-start")
-    awards = {(award.job_id, award.attempt): award for award in alive}  # the first of each job
+    awards: dict[int, list[Award]] = {}
+    for award in Award.objects.filter(MAY_HOLD, job__in=[job.pk for job in jobs]).order_by("start"):
+        awards.setdefault(award.job_id, []).append(award)
     pools = {job.pool_id for job in jobs}
     clocks = {clock.pool_id: clock for clock in LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH)}
-    return [_preview(job, awards.get((job.pk, job.attempt)), clocks.get(job.pool_id), at) for job in jobs]
+    return [_preview(job, awards.get(job.pk, []), clocks.get(job.pool_id), at) for job in jobs]
 
 
-def _preview(job: TrainingJob, award: Award | None, batch: LaneClock | None, at: datetime) -> CancelPreview:
+def _preview(job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None, at: datetime) -> CancelPreview:
+    """`awards`: for which something may be held, in the order of their slots; also pieces that are over."""
     if job.state not in LIVE_STATES:
         return CancelPreview(job, possible=False, state="over")
-    if award is None:
-        return CancelPreview(job, possible=True, state="waiting")
-    running = slot_running(job.pool, batch, at)
+    settled = batch.settled_slot if batch else -1
+    alive = [award for award in awards if award.state in ALIVE and award.attempt == job.attempt]
+    earlier = sum(award.owed_after(settled) for award in awards if award not in alive)
+    if not alive:
+        return CancelPreview(job, possible=True, state="waiting", still_paid=earlier, earlier=earlier)
+    award, running = alive[0], slot_running(job.pool, batch, at)  # what follows it in its window is at home, and free
     if not has_begun(award, running):
         kept = sum(part for _, part in kept_parts(award.charges, job.pool.cancellation_keep_percent))
         back = award.paid - kept
-        return CancelPreview(job, True, "before_start", award.paid, back, kept, free_from=award.start)
-    settled = batch.settled_slot if batch else -1
-    done = sum(part for slot in award.charges[: award.unpaid_since(settled) - award.start] for _, part in slot)
+        return CancelPreview(
+            job,
+            possible=True,
+            state="before_start",
+            paid=award.paid,
+            returned=back,
+            kept=kept,
+            still_paid=earlier,
+            earlier=earlier,
+            free_from=award.start,
+        )
+    reserved = award.owed_after(settled)
     return CancelPreview(
         job,
         possible=True,
         state="running",
         paid=award.paid,
-        settled=done,
-        still_paid=award.paid - done,
+        settled=award.paid - award.returned - reserved,
+        still_paid=reserved + earlier,
+        earlier=earlier,
         free_from=running + 1 if running + 1 < award.end else None,
     )

@@ -53,7 +53,7 @@ def array_sums(arrays: Collection[int]) -> dict[int, ArraySums]:
         together |= {number} if count["bound"] else set()
         states[number][count["state"]] = count["count"]
         first[number] = min(first.get(number, count["first"]), count["first"])
-    awards = Award.objects.filter(job__array__in=rows, attempt=F("job__attempt")).order_by()
+    awards = Award.objects.filter(job__array__in=rows).order_by()
     paid = dict(awards.values_list("job__array").annotate(sum=Sum(F("paid") - F("returned"))))
     return {
         number: ArraySums(array, first[number], _in_order(states[number]), paid.get(number, 0), number in together)

@@ -9,8 +9,7 @@ from datetime import date, datetime, timedelta
 from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
-from scheduling.jobs.read_paid import paid_beside
-from scheduling.market.reads import JobView, job_view
+from scheduling.market.reads import JobView, job_view, paid_beside
 from scheduling.models import Award, JobState, Lane, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, SavedView
 from tenants.models import User
@@ -77,9 +76,10 @@ def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[Trainin
 
 
 def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
-    """Each row with what its award says, as `given`; None where it has none."""
-    award = Award.objects.filter(job=OuterRef("pk"), attempt=OuterRef("attempt"))
-    newest_award = award.order_by("-start").values(
+    """Each row with what its newest award says, as `given`; None where it has none. Also one from before a loss: what
+    was paid for it counts."""
+    award = Award.objects.filter(job=OuterRef("pk"))
+    newest_award = award.order_by("-attempt", "-start").values(
         newest_award=JSONObject(**{name: F(name) for name in TOLD}, paid_before=paid_beside())
     )
     return rows.annotate(given=Subquery(newest_award[:1]))

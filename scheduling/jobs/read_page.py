@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
@@ -162,15 +162,17 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     """Needs the tenant's scope, and the job with its pool, tenant and submitter. `money`: with the book's lines."""
     pool = job.pool
     awards, by_use, gross = _awards(job), None, None
+    lost = sum(each.returned for each in awards if each.state == AwardState.VOID) if pool.is_elastic else 0
     if pool.is_elastic and awards:
         gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
         by_use, awards = so_far(pool, awards), [joined(awards)]
     parts = in_parts(job, awards)
     award = next((each for each in awards if each.attempt == job.attempt), None)
-    newest = by_use.newest if by_use else award
+    newest = by_use.newest if by_use else next(iter(awards[-1:]), None)
+    if newest and not by_use:
+        newest.paid_before = sum(each.paid - each.returned for each in awards[:-1])
     if parts:
-        award, newest = joined_pieces(parts), parts[-1]
-        newest.paid_before = sum(each.paid - each.returned for each in parts[:-1])
+        award = joined_pieces(parts)
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt", "-interval").first()
     events_of_job = happenings(pool, job.tenant_id, job.pk)
@@ -182,6 +184,8 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         slots = slot_tables([slot_table(pool, each, at) for each in parts if each.paid])
     else:
         slots = slot_table(pool, award, at, gross=gross) if award and award.paid else None
+    if slots and lost:  # slots that were not delivered are not listed; what was set aside for them came back
+        slots = replace(slots, paid=slots.paid + lost, returned=slots.returned + lost)
     return JobPage(
         job=job,
         view=job_view(pool, job, newest, at),
@@ -193,7 +197,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         got=_got(pool, award, names),
         slots=slots,
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
-        own_part=max(micro(award.cost) - (award.paid - award.dividend), 0) if award and award.paid else 0,
+        own_part=_own_part(parts or ([award] if award else [])),
         own_idle_worth=micro(award.floor) if award and job.lane == Lane.INSTANT else 0,
         estimate=_estimate(pool, job),
         attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt and each.work is None]),
@@ -247,6 +251,12 @@ def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> JobWorld 
         award.own_part,
         award.dividend,
     )
+
+
+def _own_part(awards: Sequence[Award]) -> int:
+    """Of their gross price; what was lost is done again."""
+    paid = [award for award in awards if award.paid and award.state != AwardState.VOID]
+    return sum(max(micro(award.cost) - (award.paid - award.dividend), 0) for award in paid)
 
 
 def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:

@@ -72,6 +72,11 @@ def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapp
     return PiecesOfJob(rows, share, paid, worth, came_back)
 
 
+def _price(award: Award) -> int:
+    """What one of its parts costs: of a lost one, what was delivered of it."""
+    return award.paid - (award.returned if award.state == AwardState.VOID else award.adjusted)
+
+
 def work_of(job: TrainingJob) -> int:
     """Mini-batches in all."""
     return int(job.spec["epochs"]) * int(job.spec["chunks"]) * int(job.spec.get("minibatches", 1))
@@ -97,7 +102,8 @@ def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) ->
 
 def joined(awards: Sequence[Award]) -> Award:
     """One award, not saved, with the slots of all pieces that were not lost; nothing in those in which its job waited.
-    `awards`: one at least, oldest first."""
+    What came back at a settlement, or of a lost one, is no part of its payment. `awards`: one at least, oldest first.
+    """
     last, delivered = awards[-1], [award for award in awards if award.state != AwardState.VOID]
     begin, end = awards[0].start, max(award.end for award in awards)
     charges: dict[int, list[list[int]]] = {}
@@ -121,8 +127,8 @@ def joined(awards: Sequence[Award]) -> Award:
         allocation=[row for award in delivered for row in award.allocation],
         value=max((award.value for award in delivered), default=last.value),
         cost=sum(award.cost for award in delivered),
-        paid=sum(award.paid - award.adjusted for award in awards),
-        returned=sum(award.returned - award.adjusted for award in awards),
+        paid=sum(_price(award) for award in awards),
+        returned=sum(award.returned - award.adjusted for award in delivered),
         dividend=sum(award.dividend for award in delivered),
         work=sum(award.work or 0 for award in delivered),
         rent=RentState.OPEN if any(award.rent == RentState.OPEN for award in awards) else RentState.NONE,

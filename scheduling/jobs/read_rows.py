@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
-from scheduling.jobs.read_paid import paid_beside
-from scheduling.market.reads import JobView, job_view
-from scheduling.models import ALIVE, Award, Lane, LaneClock, RentState, TrainingJob
+from scheduling.market.reads import JobView, has_several, job_view, paid_beside
+from scheduling.models import MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.repeated import RepeatedRead
 
@@ -72,23 +72,23 @@ _job = RepeatedRead(
 
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
-    """In their order, of whichever pools: two queries, the second one only where an award is alive; three more where
-    one is a member of an array."""
+    """In their order, of whichever pools: two queries, the second one only where something may be held; two more where
+    one goes on in pieces or was lost before, and three more where one is a member of an array."""
     newest = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
-    if begun := [award.pk for award in newest if award.work is not None]:
+    if begun := [award.pk for award in newest if has_several(award)]:
         beside = dict(Award.objects.filter(pk__in=begun).annotate(beside=paid_beside()).values_list("pk", "beside"))
         for award in newest:
             award.paid_before = beside.get(award.pk, award.paid_before)
-    awards = {(award.job_id, award.attempt): award for award in newest}
-    settled = _settled({award.pool_id for award in awards.values() if award.state in ALIVE})
+    awards = {award.job_id: award for award in newest}
+    held = _held_by_job(newest)
     sums = array_sums({job.array_id for job in jobs if job.array_id is not None})
-    rows = (_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs)
+    rows = (_row(job, awards.get(job.pk), held) for job in jobs)
     return [replace(row, array=sums[row.job.array_id]) if row.job.array_id is not None else row for row in rows]
 
 
 def job_row(job: TrainingJob, award: Award | None) -> JobRow:
     """One that was just taken, with what it was given at once."""
-    return _row(job, award, _settled({award.pool_id} if award and award.state in ALIVE else ()))
+    return _row(job, award, _held_by_job([award] if award else []))
 
 
 def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
@@ -98,7 +98,7 @@ def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
 
 _newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
 _TOLD: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
-_TOLD += ("returned", "charges", "rent", "adjusted", "work_left", "paid_before", "work")
+_TOLD += ("returned", "charges", "rent", "adjusted", "cut_at", "work_left", "paid_before", "work")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:
@@ -109,14 +109,21 @@ def _settled(pools: Collection[int]) -> dict[int, int]:
     return dict(rows.values_list("pool_id", "settled_slot"))
 
 
-def _row(job: TrainingJob, award: Award | None, settled: Mapping[int, int]) -> JobRow:
-    held = _held(award, settled.get(award.pool_id, -1)) if award else 0
-    return JobRow(job, job_view(job.pool, job, award), award, held)
+def _row(job: TrainingJob, award: Award | None, held: Mapping[int, int]) -> JobRow:
+    """`award`: its newest."""
+    of_attempt = award if award and award.attempt == job.attempt else None
+    return JobRow(job, job_view(job.pool, job, award), of_attempt, held.get(job.pk, 0))
 
 
-def _held(award: Award, settled: int) -> int:
-    """The charges of the slots that are not paid for yet. Nothing, once it is over."""
-    if award.state not in ALIVE and award.rent != RentState.OPEN:
-        return 0
-    ahead = award.owed[award.unpaid_since(settled) - award.start :]
-    return sum(amount for slot in ahead for _, amount in slot)
+def _held_by_job(newest: Sequence[Award]) -> dict[int, int]:
+    """What the slots cost that are not paid for yet: of the newest award of each job, or of all its pieces, for the
+    rents of those that are over may still be open."""
+    in_pieces = [award.job_id for award in newest if award.work is not None]
+    holding = [award for award in newest if award.work is None and may_hold(award)]
+    if in_pieces:
+        holding += Award.objects.filter(MAY_HOLD, job__in=in_pieces, work__isnull=False, paid__gt=0).only(*_TOLD)
+    settled = _settled({award.pool_id for award in holding})
+    held: defaultdict[int, int] = defaultdict(int)
+    for award in holding:
+        held[award.job_id] += award.owed_after(settled.get(award.pool_id, -1))
+    return held

@@ -34,6 +34,7 @@ from scheduling.models.learning import CandidateState, PoolLearner, ShadowSlot, 
 from scheduling.models.market import (
     ALIVE,
     BETTER_ALONE,
+    MAY_HOLD,
     NOT_DONE,
     AnswerFrame,
     Award,
@@ -44,6 +45,7 @@ from scheduling.models.market import (
     LaneClock,
     RentState,
     UsePrice,
+    may_hold,
     unsettled_from,
 )
 from scheduling.models.money import Budget, Period
@@ -68,6 +70,7 @@ __all__ = [
     "ALIVE",
     "BETTER_ALONE",
     "HELD",
+    "MAY_HOLD",
     "NOT_DONE",
     "OPEN_WORK",
     "PROGRAM",
@@ -159,5 +162,6 @@ __all__ = [
     "WeightsPromotion",
     "WhatIf",
     "WorkState",
+    "may_hold",
     "unsettled_from",
 ]

@@ -245,6 +245,12 @@ class Award(TenantOwned):
             return min(self.cut_at, self.end)
         return self.end
 
+    def owed_after(self, settled_slot: int) -> int:
+        """Micro-credits for the slots after `settled_slot`, the pool's last that is paid for: what is held for it then.
+        An open rent has paid for none yet."""
+        ahead = self.owed[self.unpaid_since(settled_slot) - self.start : max(self.paid_until - self.start, 0)]
+        return sum(amount for parts in ahead for _, amount in parts)
+
     @property
     def used_until(self) -> int:
         """The first slot in which none of its units are its own any more."""
@@ -272,6 +278,15 @@ def unsettled_from(slot: int) -> Q:
     Those that are alive, and those that the platform cut short in a later slot: `Award.paid_until` as a condition.
     """
     return Q(state__in=ALIVE, end__gt=slot) | Q(state=AwardState.VOID, cut_at__gt=slot)
+
+
+# Awards for which something may be held: all others are paid for, or given back.
+MAY_HOLD = Q(state__in=(*ALIVE, AwardState.VOID)) | Q(rent=RentState.OPEN)
+
+
+def may_hold(award: Award) -> bool:
+    """The same of one award."""
+    return award.state in (*ALIVE, AwardState.VOID) or award.rent == RentState.OPEN
 
 
 class InstantAnswer(models.Model):

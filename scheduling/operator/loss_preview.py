@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from scheduling.jobs import slot_running
+from scheduling.market.settle import awards_beside
 from scheduling.models import Award, Lane, LaneClock, Server, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.runs import ServerLost, awards_on, floors_on
@@ -17,6 +18,7 @@ def server_loss_preview(*, server: Server, at: datetime) -> ServerLost:
     slot = slot_running(server.pool, clock, at)
     with scope_disabled("a lost server holds units of several tenants"):
         awards = awards_on(server, slot)
+        awards += awards_beside(awards, slot) or ()
         alive = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state__in=LIVE_STATES)
         refunded = sum(_undelivered(award, slot) for award in awards)
         return ServerLost(len(awards), refunded, alive.count(), len(floors_on(server, slot)))
@@ -24,5 +26,5 @@ def server_loss_preview(*, server: Server, at: datetime) -> ServerLost:
 
 def _undelivered(award: Award, slot: int) -> int:
     """Micro-credits that come back if the slot is the first that is not delivered."""
-    rest = award.charges[max(slot, award.start) - award.start :]
+    rest = award.owed[max(slot, award.start) - award.start :]
     return sum(amount for parts in rest for _, amount in parts)

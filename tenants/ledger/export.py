@@ -33,6 +33,16 @@ def transactions_between(*, start: datetime, end: datetime) -> Iterator[dict[str
         last = rows[-1][0]
 
 
+def awards_between(*, start: datetime, end: datetime) -> list[int]:
+    """Awards of which something about [start, end) says that they were settled or refunded."""
+    tenant_require(None)
+    sql = (
+        "SELECT DISTINCT (facts ->> 'award')::bigint FROM ledger_transaction"
+        " WHERE occurred_at >= %s AND occurred_at < %s AND kind IN ('settle', 'refund') AND facts ? 'award'"
+    )
+    return [award for (award,) in rows_of(sql, [start, end])]
+
+
 def balances_at(*, moment: datetime) -> dict[int, int]:
     """Account id -> micro-credits by all that is about a time before the moment; accounts with nothing are left out."""
     tenant_require(None)

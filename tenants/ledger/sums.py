@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 
 from django.db import connection
 
-from tenants.ledger.postings import TENANT_KINDS, AccountName, available, collection_key, earned, held
+from tenants.ledger.postings import TENANT_KINDS, AccountName, available, earned, held
 from tenants.ledger.selectors import rows_of
 from tenants.scoping import tenant_require
 
@@ -161,28 +161,22 @@ def paid_by_award(
 
 
 def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
-    """Tenant id -> what it earned from the beginning of this UTC day on: from day totals, and what was made spendable
-    meanwhile."""
+    """Tenant id -> what it earned from the beginning of this UTC day on: from day totals, and what left the account
+    meanwhile, to be spent or paid out."""
     tenant_require(None)
     accounts = {tenant_id: earned(tenant_id).id for tenant_id in tenant_ids}
     rows = rows_of(
         "SELECT account, sum(amount)::bigint FROM ("
         "  SELECT account_id AS account, amount FROM ledger_daytotal WHERE account_id = ANY(%s) AND day >= %s"
         "  UNION ALL"
-        "  SELECT p.account, -e.amount FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS p (account, low, high)"
-        "   CROSS JOIN LATERAL (SELECT id FROM ledger_transaction"
-        '                        WHERE key >= p.low COLLATE "C" AND key < p.high COLLATE "C" OFFSET 0) t'
-        "    JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = p.account) parts GROUP BY 1",
-        [
-            list(accounts.values()),
-            day,
-            list(accounts.values()),
-            [collection_key(tenant_id, f"{day:%Y-%m-%d}") for tenant_id in accounts],
-            [collection_key(tenant_id, "~") for tenant_id in accounts],
-        ],
+        "  SELECT e.account_id, -e.amount FROM ledger_transaction t"
+        "    JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"
+        "   WHERE NOT (t.kind IN ('hold', 'settle')) AND t.kind NOT IN ('cancel', 'refund', 'release')"
+        "     AND t.occurred_at >= %s) parts GROUP BY 1",
+        [list(accounts.values()), day, list(accounts.values()), datetime.combine(day, time(), UTC)],
     )
-    earned_by_pool = dict(rows)
-    return {tenant_id: earned_by_pool.get(account, 0) for tenant_id, account in accounts.items()}
+    earned_by_account = dict(rows)
+    return {tenant_id: earned_by_account.get(account, 0) for tenant_id, account in accounts.items()}
 
 
 def book_difference() -> int:

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -22,6 +22,7 @@ from django.utils import timezone
 from scheduling.audit.bundle import check, public_key, signing_seed
 from scheduling.audit.bundle.signature import sign
 from scheduling.core.currency import DIGITS
+from scheduling.models import Pool
 from tests.audit.proven import Proven, make_proven
 from tests.scheduling.markets import at
 from tests.worlds import built_once
@@ -33,10 +34,15 @@ Rows = list[dict[str, Any]]
 built = built_once(make_proven)
 
 
-def make_bundle(world: Proven, path: Path, *, middle: bool = False) -> Path:
+class HasPool(Protocol):
+    @property
+    def pool(self) -> Pool: ...
+
+
+def make_bundle(world: HasPool, path: Path, *, middle: bool = False, last: int = 12) -> Path:
     """`middle`: of a period that begins after the first decisions and payments, and ends before the last."""
     pool = world.pool
-    start, end = (at(pool, 5), at(pool, 12)) if middle else (at(pool, 0) - timedelta(days=400), at(pool, 400))
+    start, end = (at(pool, 5), at(pool, last)) if middle else (at(pool, 0) - timedelta(days=400), at(pool, 400))
     call_command("audit_bundle", pool=pool.slug, start=start, end=end, out=path / "b.zip", stdout=io.StringIO())
     return path / "b.zip"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.audit.verification import charge_verify
+from scheduling.jobs.read_page import job_page
 from scheduling.market.elastic.read_sizes import so_far
 from scheduling.market.reads.explain import job_explain
 from scheduling.models import Pool, Server, TrainingJob
@@ -58,6 +59,12 @@ def test_only_jobs_on_the_lost_server_lose_their_slot_and_get_its_whole_price_ba
     assert money(owner)[:2] == (before[0] + slot_price, 0)
     assert (again(mine).state, again(mine).reason_code) == ("queued", "server_lost")
     assert (again(others).state, slots_of(others)[1].state) == ("running", "running")
+    with scope(owner):
+        row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=mine.pk)
+        page = job_page(row, at=moment(pool, 1.6), money=True)
+    assert page.slots is not None
+    assert page.slots.returned == slot_price
+    assert page.slots.paid == page.slots.settled + page.slots.held + page.slots.returned
     [told] = events("job_requeued")
     assert (told.tenant_id, told.subject, told.data["refunded"]) == (owner.pk, f"job:{mine.pk}", slot_price)
     [public] = events("server_lost")

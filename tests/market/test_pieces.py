@@ -83,6 +83,10 @@ class World:
 
 @pytest.fixture
 def world() -> World:
+    return pieces_market()
+
+
+def pieces_market() -> World:
     settings = {"name": "astraea", "mode": "guarantee", "theta": {"worker": 2.0, "ps": 2.0}, "price_floor": 0.1}
     pool = make_pool(batch_policy=settings, clock_first=8, clock_cap=8, clock_restart=False)
     owner, guest = make_tenant("owner"), make_tenant("guest")

@@ -7,8 +7,10 @@ import pytest
 from scheduling.money.credits import BeyondFunds, credits_grant, credits_withdraw, earned_collect
 from tenants.access import Refused, access_of_system
 from tenants.ledger.postings import Posted
+from tenants.ledger.sums import earned_since
 from tenants.models import AuditEntry
 from tenants.roles import OWNER
+from tenants.scoping import scope_disabled
 from tests.scheduling.builders import NOON, make_tenant
 from tests.scheduling.live import (
     book_is_sound,
@@ -172,3 +174,15 @@ def test_earnings_are_collected_once_an_hour() -> None:
     settle(pool, 1)
     assert (earned_collect(at=moment(359)), money(castor)) == (0, (5, 0, 5))
     assert (earned_collect(at=moment(360)), money(castor)) == (5, (10, 0, 0))
+
+
+def test_what_is_paid_out_was_earned_all_the_same() -> None:
+    """As the ledger page and statements say it, so do the staff's overview and the gauges."""
+    castor = earner()
+    with scope_disabled("the staff sees what everybody earned"):
+        before = earned_since(tenant_ids=[castor.pk], day=NOON.date())
+        assert before == {castor.pk: 3_000_000}
+        assert isinstance(credits_withdraw(tenant=castor, **(WITHDRAWAL | {"amount": 2_000_000})), Posted)
+        assert earned_since(tenant_ids=[castor.pk], day=NOON.date()) == before
+        assert earned_collect(at=moment(2)) == 1_000_000
+        assert earned_since(tenant_ids=[castor.pk], day=NOON.date()) == before

@@ -7,6 +7,7 @@ Plain Python 3.9 or later, nothing to install, no connection to the market. It r
   every event against the seal that closed over it, and every submission against the event that told of it;
   what every award pays and who earns it in each slot, from the plan of its interval or the answer that gave it;
   the digest of every transaction, that its lines add up to zero, and that it is what its award asks for;
+  what came back of open rents, from the plan of the interval that settled them;
   every account's closing balance from its opening balance and the lines in between.
 It ends with status 0 if everything agrees, and 1 with one line for each thing that does not.
 Give --key with the public key noted when the market was set up: otherwise the signature proves only that the bundle is
@@ -111,6 +112,8 @@ def check(path, known_key=""):
         findings += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
         findings += check_heads(rows)
         findings += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"])
+        digits = stated.get("digits", DIGITS_UNSAID)
+        findings += check_refunds(rows["intervals.jsonl"], rows["transactions.jsonl"], awards, digits)
         findings += check_period(rows, stated["period"])
         return findings + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
     except Exception as error:  # whatever is wrong with it, it is not a bundle that can be trusted
@@ -151,7 +154,11 @@ def check_intervals(chain, intervals, plans):
         view, plan = json.loads(row["view"]), json.loads(row["plan"])
         owners = [int(tenant["name"]) for tenant in view["cluster"]["tenants"]] + [0]
         tenants = {job["number"]: owners[job["tenant"]] for job in view["jobs"]}
-        bookings = {booking["job"]: {**booking, "tenant": tenants[booking["job"]]} for booking in plan["bookings"]}
+        # A job that goes on in pieces may have two: one that is rented, and its place at home that follows.
+        bookings = {
+            (booking["job"], booking["start"]): {**booking, "tenant": tenants[booking["job"]]}
+            for booking in plan["bookings"]
+        }
         plans["interval", row["number"]] = (owners, bookings)
         before = row
     if before["digest"] != chain["last_digest"]:
@@ -192,7 +199,9 @@ def check_answers(chain, answers, frames, plans):
             yield f"{name} is about another job than its submission"
         owners = [int(tenant["name"]) for tenant in cluster["tenants"]] + [0]
         booked = [] if plan["refusals"] else plan["bookings"]  # one that could not be paid was taken back
-        bookings = {booking["job"]: {**booking, "tenant": submission["tenant"]} for booking in booked}
+        bookings = {
+            (booking["job"], booking["start"]): {**booking, "tenant": submission["tenant"]} for booking in booked
+        }
         plans["answer", row["number"]] = (owners, bookings)
         before = row
     if before["digest"] != chain["last_digest"]:
@@ -209,18 +218,18 @@ def check_awards(awards, plans, digits):
         if (kind, award[kind]) not in plans:
             continue
         owners, bookings = plans[kind, award[kind]]
-        served.setdefault((kind, award[kind]), set()).add(award["job"])
-        booking = bookings.get(award["job"])
-        if booking is None:
+        served.setdefault((kind, award[kind]), set()).add((award["job"], award["start"]))
+        booking = bookings.get((award["job"], award["start"]))
+        if booking is None and award["job"] not in {job for job, _ in bookings}:
             yield f"{name}: its {kind} gives the job nothing"
-        elif (award["start"], award["end"]) != (booking["start"], booking["end"]):
+        elif booking is None or award["end"] != booking["end"]:
             yield f"{name}: its slots are not those of its {kind}"
         elif award["tenant"] != booking["tenant"]:
             yield f"{name}: its tenant is not that of its {kind}"
         elif award["charges"] != charges_of(booking, owners, digits):
             yield f"{name}: who earns what is not what its {kind} decided"
     for (kind, number), (_, bookings) in plans.items():
-        for job in sorted(set(bookings) - served.get((kind, number), set())):
+        for job, _ in sorted(set(bookings) - served.get((kind, number), set())):
             yield f"{kind} {number}: the award of job {job} is missing"
 
 
@@ -279,7 +288,7 @@ def check_heads(rows):
 def charges_of(booking, owners, digits):
     """Per slot [owner, amount]: the payment is split among owners by their payouts, each part among slots. Amounts are
     whole numbers of the last of so many digits of a credit."""
-    paid = math.floor(Fraction(repr(booking["paid"])) * 10**digits + Fraction(1, 2))
+    paid = rounded(booking["paid"], digits)
     rows = array_of(booking["slot_payouts"], len(owners))
     if not paid or not rows:
         return []
@@ -289,6 +298,11 @@ def charges_of(booking, owners, digits):
     parts = [split(part, [row[place] for row in rows]) for place, part in enumerate(split(paid, totals))]
     places = range(len(owners))
     return [[[owners[p], parts[p][slot]] for p in places if parts[p][slot]] for slot in range(len(rows))]
+
+
+def rounded(amount, digits):
+    """Credits in whole numbers of their last digit, half up."""
+    return math.floor(Fraction(repr(amount)) * 10**digits + Fraction(1, 2))
 
 
 def array_of(stored, width):
@@ -332,15 +346,52 @@ def entries_of(row, award, pool):
     held = award["tenant"] * 8 + 1
     if row["key"] == f"award:{award['id']}":
         return {held - 1: -award["paid"], held: award["paid"]}
+    if row["key"] == f"refund:{award['id']}:alone" and "adjusted" in award:
+        return {held - 1: award["adjusted"], held: -award["adjusted"]}
     slot = json.loads(row["facts"]).get("slot")
     if row["key"] != f"settle:{pool}:{slot}:{award['id']}":
         return None
     entries = {}
-    for owner, amount in award["charges"][slot - award["start"]]:
+    for owner, amount in reduced(award["charges"], award.get("adjusted", 0))[slot - award["start"]]:
         account = owner * 8 + 2 if owner else 1
         entries[account] = entries.get(account, 0) + amount
         entries[held] = entries.get(held, 0) - amount
-    return entries
+    return {account: amount for account, amount in entries.items() if amount}
+
+
+def reduced(charges, amount):
+    """Charges less what came back at the settlement of an open rent: from each owner by what it would have got in all,
+    and from each slot by what it would have got in that."""
+    if not amount:
+        return charges
+    owners = list(dict.fromkeys(owner for slot in charges for owner, _ in slot))
+    parts = {owner: [part for slot in charges for who, part in slot if who == owner] for owner in owners}
+    less = {}
+    for owner, taken in zip(owners, split(amount, [sum(parts[owner]) for owner in owners])):  # noqa: B905  as above
+        less[owner] = iter(split(taken, parts[owner]))
+    return [[[owner, part - next(less[owner])] for owner, part in slot] for slot in charges]
+
+
+def check_refunds(intervals, transactions, awards, digits):
+    """What came back at the settlements of open rents against what their intervals decided, by job."""
+    decided, refunded = {}, {}
+    if not all("adjusted" in award for award in awards.values()):
+        return  # a bundle of an older version does not say it
+    for row in intervals:
+        for settled in json.loads(row["plan"]).get("settlements", []):
+            decided[row["number"], settled["job"]] = rounded(settled["refund"], digits)
+    for row in transactions:
+        facts = json.loads(row["facts"])
+        award = awards.get(facts.get("award"))
+        if award and row["key"] == f"refund:{award['id']}:alone":
+            refunded.setdefault((facts.get("interval"), award["job"]), []).append(award)
+    inside = {row["number"] for row in intervals}
+    for number, job in sorted(key for key in decided.keys() | refunded.keys() if key[0] in inside):
+        rents, right = refunded.get((number, job), []), decided.get((number, job), 0)
+        back = sum(award["adjusted"] for award in rents)
+        whole = rents and all(award["adjusted"] == award["paid"] for award in rents)  # never more than was paid
+        if back != right and not (whole and back < right):
+            yield f"interval {number}: {back} came back of the rents of job {job}, and {right} was decided"
 
 
 def check_period(rows, period):

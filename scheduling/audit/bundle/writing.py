@@ -20,10 +20,20 @@ from scheduling.core import records
 from scheduling.feed import EventKind
 from scheduling.market.decide import START, answer_contents, answer_place, submission_document
 from scheduling.market.reads import contents_of, unpacked
-from scheduling.models import AnswerFrame, Award, FeedSeal, InstantAnswer, Interval, Pool, StartEstimate, TrainingJob
+from scheduling.models import (
+    AnswerFrame,
+    Award,
+    FeedSeal,
+    InstantAnswer,
+    Interval,
+    Pool,
+    RentState,
+    StartEstimate,
+    TrainingJob,
+)
 from tenants.access import Refused
 from tenants.ledger.amounts import DIGITS
-from tenants.ledger.export import balances_at, transactions_between
+from tenants.ledger.export import awards_between, balances_at, transactions_between
 from tenants.scoping import scope_disabled
 
 NO_PERIOD = Refused("no_period", "The period ends before it begins.")
@@ -212,10 +222,12 @@ def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
 
 
 def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[InstantAnswer]) -> Iterator[dict[str, Any]]:
-    """Those decided in the period, and those that ran in it."""
+    """Those decided in the period, those that ran in it, and those that were open rents until then: they are paid for
+    at their settlement, which may be long after they ran."""
     ran = Q(start__lte=pool.slot_at(end), end__gte=pool.slot_at(start))
     decided = Q(awarded_at__gte=start, awarded_at__lt=end) | Q(pk__in=answers.order_by().values("award"))
-    rows = Award.objects.filter(ran | decided, pool=pool).select_related("interval").order_by("pk")
+    settled = Q(rent=RentState.CLOSED, pk__in=awards_between(start=start, end=end))
+    rows = Award.objects.filter(ran | decided | settled, pool=pool).select_related("interval").order_by("pk")
     of_lane = InstantAnswer.objects.filter(pool=pool, award__in=rows.order_by().values("pk"))
     numbers = dict(of_lane.order_by().values_list("award", "number"))
     for award in rows.defer("interval__view", "interval__plan", "interval__windows").iterator(chunk_size=500):
@@ -229,6 +241,7 @@ def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[Instan
             "end": award.end,
             "paid": award.paid,
             "charges": award.charges,
+            "adjusted": award.adjusted,
         }
 
 

@@ -2,7 +2,7 @@
 
 from scheduling.market.reads.anonymous import AwardSeen, awards_seen
 from scheduling.market.reads.award_prices import Factor, decided_award
-from scheduling.market.reads.explain import JobView, ReasonInWords, job_view, reason_in_words
+from scheduling.market.reads.explain import JobView, ReasonInWords, has_several, job_view, paid_beside, reason_in_words
 from scheduling.market.reads.intervals import PAGE, IntervalView, interval_list, interval_view
 from scheduling.market.reads.now import is_late
 from scheduling.market.reads.owner_shares import OwnerShare, owners_now
@@ -31,6 +31,7 @@ __all__ = [
     "awards_seen",
     "contents_of",
     "decided_award",
+    "has_several",
     "holdings_in",
     "interval_list",
     "interval_public",
@@ -40,6 +41,7 @@ __all__ = [
     "job_view",
     "jobs_named",
     "owners_now",
+    "paid_beside",
     "payees",
     "payments_of_latest",
     "period_money",

@@ -25,7 +25,7 @@ class AwardSeen:
     workers: int
     ps: int
     worker_slots: int  # of its whole life
-    paid: int
+    paid: int  # by its terms, less what came back because alone was better
     mine: int  # of `paid`, what the reader's cells earn by its terms
     job_id: int | None
     job_name: str
@@ -78,7 +78,7 @@ def _seen(award: Award, tenant_id: int) -> AwardSeen:
         workers=award.workers,
         ps=award.ps,
         worker_slots=sum(row[3] * (row[2] - row[1]) for row in award.allocation),
-        paid=award.paid,
+        paid=award.paid - award.adjusted,
         mine=earned_from(award, tenant_id),
         job_id=award.job_id if own else None,
         job_name=award.job.name if own else "",

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from django.db.models import BigIntegerField, Case, F, OuterRef, Q, Subquery, Sum, When
+from django.db.models.functions import Coalesce
+
 from scheduling.market.reads.now import is_late
 from scheduling.models import Award, JobState, Pool, TrainingJob
 from scheduling.reasons import Numbers, reason_help, reason_sentence, slot_clock, units_words
+
+# Of awards whose jobs may have had others, and which do not say what those cost: `has_several` as a condition.
+SEVERAL = Q(work_left=None) & (Q(work__isnull=False) | Q(attempt__gt=0))
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,8 @@ class ReasonInWords:
 
 @dataclass(frozen=True)
 class JobView:
-    """A job as its tenant sees it. Amounts in micro-credits; times are those of the award, if there is one."""
+    """A job as its tenant sees it. Amounts in micro-credits; times are those of the award, if there is one. `price`:
+    for all that it has been given, also before a loss, less what came back."""
 
     id: int
     name: str
@@ -44,20 +51,36 @@ def job_explain(job: TrainingJob) -> JobView:
     return jobs_explain(job.pool, [job])[0]
 
 
+def paid_beside() -> Case:
+    """Micro-credits, less what came back: of a job that may have had several awards, for it goes on in pieces or was
+    lost before, the sum of its others; of any other what its award says itself. Costs nothing where every job has had
+    one."""
+    others = Award.objects.filter(job=OuterRef("job")).exclude(pk=OuterRef("pk")).order_by()
+    total = others.values("job").annotate(total=Sum(F("paid") - F("returned"))).values("total")
+    beside = Coalesce(Subquery(total), 0, output_field=BigIntegerField())
+    return Case(When(SEVERAL, then=beside), default=F("paid_before"), output_field=BigIntegerField())
+
+
+def has_several(award: Award) -> bool:
+    """Whether its job may have had other awards, pieces or those before a loss."""
+    return award.work_left is None and (award.work is not None or award.attempt > 0)
+
+
 def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = None) -> list[JobView]:
     """All of one pool, with `tenant` at hand; one query for their awards. `at`: see `job_view`."""
     awards: dict[int, Award] = {}
     newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
-    for award in newest.distinct("job_id"):
-        awards[award.job_id] = award
+    for award in newest.distinct("job_id").annotate(beside=paid_beside()):
+        award.paid_before, awards[award.job_id] = award.beside, award
     return [job_view(pool, job, awards.get(job.pk), at) for job in jobs]
 
 
 def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None = None) -> JobView:
     """With `tenant` at hand, and the job's last award; asks the database nothing. `at`: the reader's moment, so that
     nothing that is over for the reader is told as to come; decisions may be late."""
+    paid = None if award is None else award.paid_before + award.paid - award.returned
     if award is not None and award.attempt != job.attempt:
-        award = None  # of an earlier attempt: the job waits anew
+        paid, award = paid or None, None  # of an earlier attempt: the job waits anew, and has paid what was delivered
     in_parts = award is not None and (award.work_left is not None or award.work is not None)
     waits = job.state == JobState.QUEUED and in_parts  # between its slots, or its pieces
     return JobView(
@@ -67,7 +90,7 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
         state=job.state,
         phase=award.phase if award and not waits else "",
         payer=job.tenant.name,
-        price=award.paid_before + award.paid - award.returned if award else _price_of_nothing(job),
+        price=_price_of_nothing(job) if paid is None else paid,
         reason=_reason(pool, job, award, at),
         starts_at=pool.slot_start(award.start) if award and not waits else None,
         ends_at=pool.slot_start(award.end) if award and not waits else None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import BigIntegerField, BooleanField, Q
+from django.db.models import BigIntegerField, BooleanField
 from django.db.models.expressions import RawSQL
 
 from scheduling.cluster import PoolOverview
@@ -34,7 +34,7 @@ class Renter:
 
     name: str
     lane: str
-    state: str  # running, booked, ended
+    state: str  # running, booked, given up, ended
     workers: int
     ps: int
     starts_at: datetime
@@ -117,6 +117,7 @@ class ShareView:
     pool_parts: tuple[PoolPart, ...]
     span: WindowSpan | None
     back_at: datetime | None  # when what is lent comes back
+    paid_until: datetime | None  # when the last of those who rent now has paid: also for what it gave up
     next_at: datetime  # when a change of the policy can first take effect
     policy: TenantPolicy
     money: MoneyNow | None
@@ -138,7 +139,8 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
         units=units,
         pool_parts=_pool_parts(units, windows, slot),
         span=span,
-        back_at=max((pool.slot_start(award.cut_at or award.end) for award in paying), default=None),
+        back_at=max((pool.slot_start(award.used_until) for award in paying if award.used_until > slot), default=None),
+        paid_until=max((pool.slot_start(award.end) for award in paying), default=None),
         next_at=pool.slot_start(max(clock.frontier, slot + 1)),
         policy=policy,
         money=_money(tenant, pool, at, windows, span, paying, clock, policy, units) if money else None,
@@ -146,7 +148,8 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
 
 
 def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
-    """Awards that hold something in the slot and bring the tenant something in any of theirs."""
+    """Awards of which the slot is one, and that bring the tenant something in any of theirs. Also one that was given
+    up, which goes on paying to its end."""
     brings = RawSQL(
         "jsonb_path_exists(scheduling_award.charges, '$[*][*][0] ? (@ == $owner)',"
         " jsonb_build_object('owner', %s::bigint))",
@@ -155,7 +158,7 @@ def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
     )
     with scope_disabled("an owner may know what it earns from others; not by whom"):
         rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot)
-        rows = rows.filter(Q(cut_at=None) | Q(cut_at__gt=slot)).alias(brings=brings).filter(brings=True)
+        rows = rows.alias(brings=brings).filter(brings=True)
         return [award for award in rows.order_by("pk") if earned_from(award, tenant_id)]
 
 
@@ -164,8 +167,10 @@ def _clock(pool: Pool, tenant_id: int) -> LaneClock:
     if none of their jobs would have had more alone. An owner may know what it earns from others, not by whom."""
     provisional = RawSQL(
         "SELECT coalesce(sum((part ->> 1)::bigint), 0)::bigint"
-        " FROM scheduling_award, jsonb_array_elements(charges) AS slot, jsonb_array_elements(slot) AS part"
-        " WHERE pool_id = %s AND rent = 'open' AND (part ->> 0)::bigint = %s",
+        " FROM scheduling_award, jsonb_array_elements(charges) WITH ORDINALITY AS slot (parts, number),"
+        "      jsonb_array_elements(parts) AS part"
+        " WHERE pool_id = %s AND rent = 'open' AND (part ->> 0)::bigint = %s"
+        "   AND (cut_at IS NULL OR start + number - 1 < cut_at OR NOT (state = 'void' OR cut_at <= start))",
         [pool.pk, tenant_id],
         output_field=BigIntegerField(),
     )
@@ -253,7 +258,7 @@ def _renter(
     return Renter(
         name="your own job" if award.is_own else f"renter {number}",
         lane=award.lane,
-        state=award.state if row else "ended",
+        state="ended" if row is None else "given up" if row.used_until <= slot else row.state,
         workers=award.workers,
         ps=award.ps,
         starts_at=pool.slot_start(award.start),

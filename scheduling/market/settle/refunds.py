@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.calendar.units import CalendarUnit, UnitReader, units_release
@@ -88,7 +88,8 @@ def awards_void(
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
     # A cancelled job does not wait again, and one whose award was void before does so already.
     live = [a for a in awards if a.state != AwardState.VOID and jobs[a.job_id].state in LIVE_STATES]
-    live = list({award.job_id: award for award in reversed(live)}.values())[::-1]  # of each job the first is told of
+    first = {award.job_id: award for award in sorted(live, key=lambda each: -each.start)}
+    live = list(first.values())  # of each job the first in time is told of: what follows it is at home, and free
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
     for award in awards:
@@ -113,12 +114,18 @@ def awards_void(
 
 def _others_of(awards: Sequence[Award], slot: int) -> list[Award]:
     """Awards of the same jobs, alive from `slot` on, beside those that are named."""
+    others = awards_beside(awards, slot)
+    return [] if others is None else list(others.select_for_update(of=("self",)).order_by("pk"))
+
+
+def awards_beside(awards: Sequence[Award], slot: int) -> QuerySet[Award] | None:
+    """Those that are lost with these from `slot` on: a job that goes on in pieces loses all its awards. None: there are
+    none."""
     jobs = [award.job_id for award in awards if award.work is not None and award.state in ALIVE]
     if not jobs:
-        return []
+        return None
     named = [award.pk for award in awards]
-    others = Award.objects.filter(job__in=jobs, state__in=ALIVE, end__gt=slot).exclude(pk__in=named)
-    return list(others.select_for_update(of=("self",)).order_by("pk"))
+    return Award.objects.filter(job__in=jobs, state__in=ALIVE, end__gt=slot).exclude(pk__in=named)
 
 
 def refunds_post(voided: Voided) -> None:

@@ -85,7 +85,7 @@ def _stuck_awards() -> list[Stuck]:
         owing = unsettled_from(slot + 1) | Q(rent=RentState.OPEN)
         open_awards = Award.objects.filter(owing, pool=pool_id, paid__gt=0).order_by()
         for award in open_awards.only("tenant", "start", "end", "state", "cut_at", "charges", "rent", "adjusted"):
-            owed[award.pk] = _owed(award, slot)
+            owed[award.pk] = award.owed_after(slot)
             by_tenant[award.tenant_id] += owed[award.pk]
     tenant_ids = list(Tenant.objects.order_by("pk").values_list("pk", flat=True))
     amounts = balances(accounts=[held(tenant_id) for tenant_id in tenant_ids])
@@ -149,19 +149,13 @@ def _settled_slots() -> Mapping[int, int]:
     return {pool_id: settled.get(pool_id, -1) for pool_id in Pool.objects.values_list("pk", flat=True)}
 
 
-def _owed(award: Award, settled: int) -> int:
-    """Micro-credits for the slots after `settled` that it pays for; an open rent has paid for none yet."""
-    ahead = award.owed[award.unpaid_since(settled) - award.start : max(award.paid_until - award.start, 0)]
-    return sum(amount for parts in ahead for _, amount in parts)
-
-
 def _stuck(award: Award, amount: int, settled: int, posted: Container[str]) -> Stuck:
     """`posted`: keys of what is in the book about its job."""
     if award.rent == RentState.OPEN:  # none of its slots is due
-        return Stuck(award, amount, _owed(award, settled), ())
+        return Stuck(award, amount, award.owed_after(settled), ())
     unpaid = [
         slot
         for slot, parts in zip(range(award.start, min(award.paid_until, settled + 1)), award.owed, strict=False)
         if any(part for _, part in parts) and settle_key(award.pool_id, slot, award.pk) not in posted
     ]
-    return Stuck(award, amount, _owed(award, settled), tuple(unpaid))
+    return Stuck(award, amount, award.owed_after(settled), tuple(unpaid))
