@@ -6,9 +6,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from scheduling.engines.launcher.confine import SHARED_MEMORY
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -55,6 +57,29 @@ def memory(pid: int) -> int:
         return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE
     except (OSError, IndexError):
         return 0
+
+
+def shared_memory(pids: Iterable[int]) -> int:
+    """Bytes in the folders for shared memory that these have of their own; in the machine's lies what others share."""
+    machines = _device(SHARED_MEMORY)
+    folders = {}
+    for pid in pids:
+        path = f"{PROC}/{pid}/root{SHARED_MEMORY}"
+        if (device := _device(path)) not in (None, machines):
+            folders[device] = path
+    total = 0
+    for path in folders.values():
+        with contextlib.suppress(OSError):
+            room = os.statvfs(path)
+            total += (room.f_blocks - room.f_bfree) * room.f_frsize
+    return total
+
+
+def _device(path: str) -> int | None:
+    try:
+        return os.stat(path).st_dev
+    except OSError:
+        return None
 
 
 def processor_seconds(pid: int) -> float:

@@ -51,7 +51,6 @@ class ProgramCrew(Members):
     def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
         super().__init__(folder, plan, log)
         self._progress_left = MOST_KEPT
-        self.output = 0  # bytes
         self.address = ""  # that the program told last
         self.spoken: dict[tuple[str, int], Spoken] = {}
         self._last_lines: dict[tuple[str, int], list[str]] = {}
@@ -114,7 +113,8 @@ class ProgramCrew(Members):
         process = self.running.pop(pid, None)
         if process is None:
             return None
-        self.listen(0)
+        for _ in range(2):  # what is left in its pipe, and that nothing follows
+            self.listen(0)
         if process.role != UNPACK:
             self.exit_code = self.exit_code or ended.code
         return process
@@ -164,7 +164,6 @@ class ProgramCrew(Members):
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
         """To the log; the last lines stay in mind for the case that it fails."""
         text = line.decode("utf-8", "replace")
-        self.output += len(line) + 1
         self.log.line(role, rank, text)
         if words := "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip():
             self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], words]
