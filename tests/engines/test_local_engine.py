@@ -190,6 +190,19 @@ def test_gangs_of_a_silent_engine_are_gone_before_their_slots_are_refunded() -> 
         Timings(lead=1.0, least_slot=1.0, patience=20.0, lease=18.0, stop=2.0)
 
 
+def test_a_mini_batch_for_which_there_is_no_memory_ends_the_job_at_once_and_is_told() -> None:
+    large = {"model": "convolutional", "image_side": 64, "filters": 64, "batch_size": 1024, "chunks": 1, "epochs": 1}
+    with engine_in(limits=replace(SMALL, memory_mb=2_000)) as engine:
+        handle = start(engine, gang("trainer", QUICK | large | {"minibatches": 1}, seconds=60))
+        status = ended(engine, handle)
+        assert status.end == FAILED
+        assert status.detail.startswith(
+            "Worker 0 has not enough memory for a mini-batch or its data: Unable to allocate"
+        )
+        assert (status.ended_at or 0.0) - (status.started_at or 0.0) < 25.0  # it waited half a minute for another
+        assert text_of(engine, handle).endswith("data type float64.")
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"state": "runn'])
 def test_files_that_a_loss_of_power_left_without_their_contents_hold_up_nobody(tmp_path: Path, text: str) -> None:
     engine = LocalEngine(tmp_path, ROOT, ALL, rights=Rights("python3", {}, own=False, bare=False, readable=()))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from scheduling.engines.launcher import consumption, logbook, members
+from scheduling.engines.launcher import consumption
 from scheduling.engines.launcher.consumption import Consumption
 from scheduling.engines.launcher.files import Folder, GangRecords
 from scheduling.engines.launcher.limits import ProcessLimits
@@ -52,7 +53,7 @@ def test_bar_that_is_written_over_is_in_the_log_while_it_grows_and_as_it_ended(
     speaker: Speaker, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr(members.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     for percent in range(101):
         speaker.says(form.format(f"{percent} %"))
         now += 0.25
@@ -89,7 +90,7 @@ def test_what_has_no_end_of_line_counts_as_output_too(speaker: Speaker) -> None:
 
 def test_full_log_says_so_once_and_ends_with_the_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     speaker, now = Speaker(tmp_path, most=3_000), 1_000.0
-    monkeypatch.setattr(logbook.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     for number in range(500):
         speaker.says(f"line {number}\n")
         now += 1.0

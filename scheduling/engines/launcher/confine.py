@@ -30,7 +30,7 @@ PORTS_SINCE = 4
 # Of a program that was dealt GPUs: through these it speaks with them, and with networks that reach them directly. Which
 # of them it may open is said by the files themselves, and by whoever dealt them.
 DEVICES = ("/dev/nvidia*", "/dev/kfd", "/dev/dri", "/dev/infiniband")
-SHARED_MEMORY = "/dev/shm"  # where locks, queues and arrays of several processes lie
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  where locks, queues and arrays of several processes lie
 _NEW_MOUNTS, _NEW_USERS = 0x0002_0000, 0x1000_0000
 _NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8  # of mounts; others' still come to us
 

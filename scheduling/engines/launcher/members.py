@@ -77,6 +77,8 @@ class Members:
         own["devices"] = any(plan.get("gpus", {}).values())
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], plan["limits"], **own)
         group = self._group(server)
+        if plan["uid"] is not None:  # else it could write, and not open /dev/stderr, as scripts do
+            os.fchown(output, plan["uid"], -1)
         process = subprocess.Popen(
             [plan["python"], *place, *command],
             env=environment,

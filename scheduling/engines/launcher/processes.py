@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 from scheduling.engines.launcher.confine import SHARED_MEMORY
 
 PROC = Path("/proc")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+OWN_PAGES = re.compile(rb"^Rss(?:Anon|Shmem):\s*(\d+) kB", re.MULTILINE)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -52,11 +53,13 @@ def descendants(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Bytes it has in memory."""
+    """Bytes it has in memory, without pages of files: the machine has the code of libraries once, however many run it,
+    and can leave it out at any time."""
     try:
-        return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE
-    except (OSError, IndexError):
+        text = (PROC / str(pid) / "status").read_bytes()
+    except OSError:
         return 0
+    return sum(1024 * int(kilobytes) for kilobytes in OWN_PAGES.findall(text))
 
 
 def shared_memory(pids: Iterable[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import time
 from collections.abc import Mapping
@@ -79,6 +80,8 @@ class ProgramCrew(Members):
             "PATH": self._path(),
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
+            "USER": (user := user_name(self.plan["uid"])),
+            "LOGNAME": user,
             **{name: text for name, text in self.plan["environment"].items() if name != "PYTHONSAFEPATH"},
             **(files.read(self.folder.secrets) or {}),
             **process.environment,
@@ -243,6 +246,14 @@ class ProgramCrew(Members):
         for row in rows if gap <= LOOK_SECONDS else rows[-1:]:
             about = {"event": "numbers", "at": round(now, 3), "role": spoken.role, "rank": spoken.rank}
             self.keep_progress(about | {"numbers": dict(row)})
+
+
+def user_name(uid: int | None) -> str:
+    """As scripts and libraries ask for it, which end where there is none. An account of a gang's own has no name."""
+    try:
+        return pwd.getpwuid(os.geteuid() if uid is None else uid).pw_name
+    except KeyError:
+        return "bourse"
 
 
 def with_devices(names: str, count: int, first: int) -> tuple[str, ...]:

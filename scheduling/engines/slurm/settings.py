@@ -44,7 +44,7 @@ class SlurmSettings:
     lease: float = TIMINGS.lease
     gather_seconds: float = 15.0  # after a slot's beginning all parts must have come
     server_grace: float = TIMINGS.server_grace
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)  # numbers
 
     @classmethod
     def read(cls, name: str, described: object) -> SlurmSettings:
@@ -82,8 +82,8 @@ class SlurmSettings:
         for limit, number in self.limits.items():
             if limit not in known:
                 raise WrongEngine(f"The engine {self.name}: there is no limit {limit!r}; there are {', '.join(known)}.")
-            allowed, words = ((int, float), "a number") if known[limit] == "float" else (int, "a whole number")
-            if isinstance(number, bool) or not isinstance(number, allowed) or not 0 <= number < 2**31:
+            kinds, words = ((int, float), "a number") if known[limit] == "float" else ((int,), "a whole number")
+            if isinstance(number, bool) or not isinstance(number, kinds) or not 0 <= number < 2**31:
                 raise WrongEngine(f"The engine {self.name}: the limit {limit} must be {words}, not {number!r}.")
         for tenant, user in self.users.items():
             if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", str(user)):
