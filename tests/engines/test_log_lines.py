@@ -112,6 +112,14 @@ def test_why_a_program_failed_is_in_the_log_though_it_wrote_too_fast(speaker: Sp
     assert speaker.log()[-2:] == ["Traceback (most recent call last):", "ValueError: no"]
 
 
+def test_last_lines_that_are_long_are_fewer(speaker: Speaker) -> None:
+    for number in range(200):
+        speaker.says(f"{number:04} {'x' * 3_000}\n")
+    speaker.end()
+    assert [line[:4] for line in speaker.log()[-8:]] == [f"{number:04}" for number in range(192, 200)]
+    assert "writes faster than it may" in speaker.log("engine")[0]
+
+
 def test_too_many_files_are_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumption, "MOST_FILES", 3)
     plan = {"limits": vars(ProcessLimits()), "cpu_seconds_together": 10**6}

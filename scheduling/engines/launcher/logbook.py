@@ -10,7 +10,7 @@ from pathlib import Path
 from scheduling.engines.launcher.files import LONGEST_LINE, READABLE
 
 WINDOW_SECONDS, WINDOW_BYTES = 10.0, 128 * 1024  # whoever writes faster is cut
-LAST_LINES = 20  # that are there in any case: why a program failed stands at its end
+LAST_LINES, LAST_BYTES = 20, 16 * 1024  # that are there in any case: why a program failed stands at its end
 SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))  # of many languages
 
 
@@ -46,6 +46,8 @@ class Logbook:
                 self._is_cut, self._is_full = True, is_full
             self._left_out += 1
             self._last.append(row)
+            while sum(map(len, self._last)) > LAST_BYTES:
+                self._last.popleft()
             return
         self._in_window += len(row)
         self._left -= len(row)
