@@ -26,6 +26,7 @@ from scheduling.programs.catalogue import (
 )
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch.request import ScriptRequest
+from scheduling.programs.sbatch.variables import variables_missing, variables_told
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 
@@ -55,7 +56,7 @@ def script_document(script: Script, request: ScriptRequest, name: str) -> dict[s
         "name": _slug(name),
         "title": name,
         "shape": INDEPENDENT if request.job.most == 1 else ALL_REDUCE,
-        "script": _text(script),
+        "script": _text(script, name, gpus),
         "environment": dict(export.variables) if export else {},
         "parameters": [_index(script.options.array)] if script.options.array else [],
         "processes_per_worker": EACH_GPU if processes > 1 else ONE,
@@ -84,6 +85,9 @@ def script_lines(
     for number, command in enumerate(script.body.split("\n"), 1):
         if re.match(r"\s*srun\b", command):
             yield OptionLine(number, "", NOT_KEPT, "There is no srun here: the script itself runs on each worker.")
+    for number, variable in variables_missing(script, request.gpus_per_worker):
+        sentence = f"{variable} is not set here, and the script ends where it uses it: ${{{variable}:-}} would do."
+        yield OptionLine(number, "", NOT_KEPT, sentence)
 
 
 def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
@@ -125,12 +129,13 @@ def _index(indexes: Sequence[int]) -> dict[str, Any]:
     return {"name": INDEX, "kind": "whole", "default": indexes[0], "least": 0, "most": 10**9, "title": "Index"}
 
 
-def _text(script: Script) -> str:
-    """The whole script, which begins in its folder where it names one, and knows its index where it is an array's."""
+def _text(script: Script, name: str, gpus: int) -> str:
+    """The whole script, which begins in its folder where it names one, and knows what Slurm would tell it."""
     first, _, rest = script.body.partition("\n")
-    folder, indexes = script.options.chdir, script.options.array
+    folder = script.options.chdir
     lines = [f"cd -- {shlex.quote(folder)}"] if folder is not None else []
-    lines += [f'export SLURM_ARRAY_TASK_ID="$BOURSE_PARAMETER_{INDEX.upper()}"'] if indexes else []
+    told = variables_told(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus)
+    lines += [f"export {variable}={value}" for variable, value in told]
     return "\n".join([first, *lines, rest])
 
 

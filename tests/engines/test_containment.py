@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 from marketplace.embedded import write_private
 from marketplace.web import shared_socket
 from scheduling.engines.base import FAILED, LOST
+from scheduling.engines.launcher import confine
 from scheduling.engines.launcher.confine import PORTS_SINCE, can_never_kill, landlock_version
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.local import accounts
@@ -40,6 +43,7 @@ from tests.engines.local import (
     text_of,
     until,
 )
+from tests.engines.own import own, script
 
 QUICKLY = replace(SMALL, cpu_least=1, cpu_share=0.0, nice=0)
 no_landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
@@ -84,6 +88,78 @@ def test_other_signals_still_reach_oneself_and_ones_children(tmp_path: Path) -> 
 def test_signals_reach_nobody_else_not_even_of_the_same_account(tmp_path: Path) -> None:
     done = launched(tmp_path, f"import os\nos.kill({os.getpid()}, 0)")
     assert "PermissionError" in done.stderr
+
+
+SHARES = """
+import multiprocessing, os
+from multiprocessing.shared_memory import SharedMemory
+def double(number):
+    return 2 * number
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(double, [1, 2]))
+block = SharedMemory(create=True, size=10)
+print(block.name)
+print([name for name in os.listdir("/dev/shm") if name != block.name], flush=True)
+os._exit(0)  # the block stays, as after a program that was killed
+"""
+
+
+@pytest.fixture
+def _own_shared_memory() -> None:
+    """Tried in a process that ends with it."""
+    code = "import sys; from scheduling.engines.launcher import confine; sys.exit(not confine.own_shared_memory(1))"
+    if subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode:
+        pytest.skip("this machine gives no shared memory of one's own")
+
+
+@pytest.mark.usefixtures("_own_shared_memory")
+@pytest.mark.parametrize("walled", [False, True])
+def test_several_processes_of_a_program_have_locks_queues_and_shared_memory_that_nobody_else_sees(
+    tmp_path: Path, *, walled: bool
+) -> None:
+    """As PyTorch's loaders of data need them. What the machine's services share is neither seen nor in reach."""
+    done = launched(tmp_path, SHARES, readable=ours(ROOT, ALL.values()).readable if walled else ())
+    assert done.returncode == 0, done.stderr
+    doubled, name, others = done.stdout.split("\n")[0:3]
+    assert (doubled, others) == ("[2, 4]", "[]")
+    assert not (Path(confine.SHARED_MEMORY) / name).exists()
+
+
+@pytest.mark.usefixtures("_own_shared_memory")
+def test_what_lies_in_shared_memory_is_memory_of_the_gang() -> None:
+    holds = "import time; held = bytearray(120_000_000); time.sleep(60)"
+    text = f"head -c 120000000 /dev/zero > /dev/shm/much\npython3 -c '{holds}'\n"
+    with engine_in() as engine:
+        handle = start(engine, own(script(text)))
+        status = ended(engine, handle)
+        told = f"it took [0-9]+ MB of memory, more than {SMALL.memory_mb}"
+        assert re.fullmatch(told, status.detail), story(engine, handle)
+        assert status.end == FAILED
+
+
+@no_landlock
+@pytest.mark.parametrize(("devices", "opened"), [(True, "['/dev/full']"), (False, "[]")])
+def test_devices_of_gpus_are_open_to_those_who_were_dealt_some(tmp_path: Path, *, devices: bool, opened: str) -> None:
+    """A GPU is a file that is opened to be written. This machine may have none: another device takes its place."""
+    limits = asdict(replace(SMALL, address_space_mb=0))
+    code = f"""
+import os, resource
+from scheduling.engines.launcher import confine
+confine.DEVICES = ("/dev/ful*",)
+confine.give_up({limits}, {str(tmp_path)!r}, None, 60, bare=False, readable=(), ports=(), devices={devices})
+opened = []
+for path in ("/dev/full", "/dev/zero"):
+    try:
+        os.close(os.open(path, os.O_RDWR))
+        opened.append(path)
+    except PermissionError:
+        pass
+print(opened, resource.getrlimit(resource.RLIMIT_AS)[0] == {resource.getrlimit(resource.RLIMIT_AS)[0]})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == f"{opened} True\n", done.stderr
 
 
 def test_processor_time_ends_a_process_by_a_signal_that_says_so(tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
 
-from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, Fault, Generation, Timings
-from scheduling.engines.launcher.files import GangRecords
+from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, Fault, Generation, Handle, Timings
+from scheduling.engines.launcher.files import Folder, GangRecords
 from scheduling.engines.launcher.supervisor import STOP_SECONDS
+from scheduling.engines.local.accounts import Rights
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from tests.engines.local import (
     ALL,
@@ -185,6 +188,35 @@ def test_gangs_of_a_silent_engine_are_gone_before_their_slots_are_refunded() -> 
     assert TIMINGS.stop >= STOP_SECONDS
     with pytest.raises(ValueError, match="patience > lease"):
         Timings(lead=1.0, least_slot=1.0, patience=20.0, lease=18.0, stop=2.0)
+
+
+def test_a_mini_batch_for_which_there_is_no_memory_ends_the_job_at_once_and_is_told() -> None:
+    large = {"model": "convolutional", "image_side": 64, "filters": 64, "batch_size": 1024, "chunks": 1, "epochs": 1}
+    with engine_in(limits=replace(SMALL, memory_mb=2_000)) as engine:
+        handle = start(engine, gang("trainer", QUICK | large | {"minibatches": 1}, seconds=60))
+        status = ended(engine, handle)
+        assert status.end == FAILED
+        assert status.detail.startswith(
+            "Worker 0 has not enough memory for a mini-batch or its data: Unable to allocate"
+        )
+        assert (status.ended_at or 0.0) - (status.started_at or 0.0) < 25.0  # it waited half a minute for another
+        assert text_of(engine, handle).endswith("data type float64.")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"state": "runn'])
+def test_files_that_a_loss_of_power_left_without_their_contents_hold_up_nobody(tmp_path: Path, text: str) -> None:
+    engine = LocalEngine(tmp_path, ROOT, ALL, rights=Rights("python3", {}, own=False, bare=False, readable=()))
+    handles = [Handle(secrets.token_hex(16), f"job-{number}", {"pid": 0, "began": 0}) for number in (1, 2)]
+    for handle in handles:
+        Folder(tmp_path, handle.home, handle.key).make()
+    broken, well = (Folder(tmp_path, handle.home, handle.key) for handle in handles)
+    for path in (broken.plan, broken.state):
+        path.write_text(text)
+    well.state.write_text('{"state": "ended", "end": "finished"}')
+    engine.reconcile(handles)
+    engine.change(handles[0], time.time())
+    engine.stop(handles[0])
+    assert [status.end for status in engine.observe(handles).values()] == [LOST, FINISHED]
 
 
 def test_supervisor_that_has_ended_is_let_go() -> None:

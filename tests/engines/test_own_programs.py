@@ -329,3 +329,20 @@ def test_the_examples_of_the_guide_report_what_it_says() -> None:
         status, log = ran(engine, own(script(text)))
         assert status.end == FINISHED, log
         assert status.progress["numbers"] == {"step": 3, "of": 100, "loss": 0.25, "accuracy": 0.9}
+
+
+def test_a_script_opens_its_own_output_by_name_and_knows_as_whom_it_runs() -> None:
+    """As scripts say what is wrong, and as libraries ask where to put their files."""
+    text = """\
+echo one > /dev/stderr
+echo two | tee /dev/stderr > /dev/null
+cat <(echo three)
+[ "$USER" = "$LOGNAME" ]
+python3 -c 'import getpass, os; assert getpass.getuser() == os.environ["USER"]; print("four")'
+"""
+    with engine_in() as engine:
+        status, log = ran(engine, own(script(text)))
+        assert status.end == FINISHED, log
+        assert [word for word in log.split() if word in ("one", "two", "three", "four")] == [
+            "one", "two", "three", "four",
+        ]  # fmt: skip

@@ -203,3 +203,22 @@ def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sen
 
 def full(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_limits_of_the_settings_hold_and_addresses_of_a_program_with_gpus_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
+    (tmp_path / "shared").mkdir()
+    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "limits": {"disk_mb": 50_000}}
+    said["resources"] = {"worker": "gres:gpu", "cpu": "cpus"}
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+
+    def limits(resource: str) -> tuple[int, int, int]:
+        asked = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)
+        handle = start(engine, replace(asked, amounts={"worker": {resource: 1.0}, "ps": {}}))
+        plan = files.read(Folder(engine.root, handle.home, handle.key).plan) or {}
+        return tuple(plan["limits"][name] for name in ("disk_mb", "file_mb", "address_space_mb"))
+
+    assert limits("worker") == (50_000, SMALL.file_mb, 0)
+    assert limits("cpu") == (50_000, SMALL.file_mb, SMALL.address_space_mb)

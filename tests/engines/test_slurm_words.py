@@ -49,3 +49,18 @@ def test_users_of_tenants_are_named_in_the_settings_and_only_count_where_jobs_ru
         SlurmSettings.read("slurm", said | {"run_as": "root"})
     with pytest.raises(WrongEngine, match="'-x' cannot be the user of physics"):
         SlurmSettings.read("slurm", said | {"users": {"physics": "-x"}})
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"disk": 1}, "there is no limit 'disk'; there are .*disk_mb"),
+        ({"disk_mb": 1.5}, "the limit disk_mb must be a whole number, not 1.5"),
+        ({"disk_mb": -1}, "the limit disk_mb must be a whole number, not -1"),
+        ({"cpu_share": True}, "the limit cpu_share must be a number, not True"),
+    ],
+)
+def test_limits_that_are_none_are_refused_by_name(limits: dict[str, object], sentence: str) -> None:
+    said = {"kind": "slurm", "partition": "main", "shared": "/shared"}
+    with pytest.raises(WrongEngine, match=sentence):
+        SlurmSettings.read("slurm", said | {"limits": limits})

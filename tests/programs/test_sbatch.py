@@ -63,6 +63,9 @@ VALUES: list[tuple[str, str, Any]] = [
     ("--mem=1025K", "mem", 2),
     ("--mem-per-gpu=40gb", "mem_per_gpu", 40_960),
     ("--time=90", "time", 5400),
+    ("--time=90#minutes", "time", 5400),
+    ("--job-name=a#b", "job_name", "a"),
+    ("--job-name='a#b' # so", "job_name", "a#b"),
     ("--time=90:30", "time", 5430),
     ("-t 6:00:00", "time", 21_600),
     ("--time=1-12", "time", 129_600),
@@ -94,6 +97,14 @@ def test_an_option_is_read_as_slurm_reads_it(line: str, field: str, value: Any) 
     assert getattr(found.options, field) == value
     assert [(told.number, told.verdict) for told in found.lines[1:]] == [(2, UNDERSTOOD)]
     assert found.place(field) == 2
+
+
+def test_no_blank_is_needed_before_an_option() -> None:
+    """As Slurm has it; what cannot be an option is taken for a comment, where Slurm refuses it."""
+    found = read("#!/bin/bash\n#SBATCH--time=7 -n 2\n#SBATCH\t--gpus=2\n#SBATCHED --mem=1\n")
+    assert isinstance(found, Script), found
+    assert (found.options.time, found.options.ntasks, found.options.gpus, found.options.mem) == (420, 2, Gpus(2), None)
+    assert [(told.number, told.verdict) for told in found.lines[-1:]] == [(4, IGNORED)]
 
 
 def test_every_supported_option_has_a_value_above() -> None:

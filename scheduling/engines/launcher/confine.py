@@ -7,6 +7,7 @@ good. Few imports: this runs before every process of a gang.
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import resource
 import struct
@@ -26,6 +27,12 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _BIND_TCP = 1 << 0  # version 4
 _SCOPES = 0b11  # no abstract sockets and no signals of others (version 6)
 PORTS_SINCE = 4
+# Of a program that was dealt GPUs: through these it speaks with them, and with networks that reach them directly. Which
+# of them it may open is said by the files themselves, and by whoever dealt them.
+DEVICES = ("/dev/nvidia*", "/dev/kfd", "/dev/dri", "/dev/infiniband")
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  where locks, queues and arrays of several processes lie
+_NEW_MOUNTS, _NEW_USERS = 0x0002_0000, 0x1000_0000
+_NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8  # of mounts; others' still come to us
 
 # By machine: its number in filters, and the calls that send a signal, with the place of the signal among their words:
 # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal.
@@ -48,11 +55,16 @@ def give_up(
     bare: bool,
     readable: Sequence[str],
     ports: Sequence[int],
+    devices: bool = False,
 ) -> None:
     """Of the calling process and all that come of it, for good. `bare`: root keeps its name and no rights.
 
     `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen.
+    `devices`: it may use GPUs.
     """
+    writable = [path for pattern in DEVICES for path in glob.glob(pattern)] if devices else []
+    if own_shared_memory(limits["memory_mb"]):
+        writable.append(SHARED_MEMORY)
     for what, most, hardest in (
         (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE, 0),
         (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
@@ -60,6 +72,8 @@ def give_up(
         (resource.RLIMIT_CPU, cpu_seconds, CPU_GRACE),
         (resource.RLIMIT_CORE, 0, 0),
     ):
+        if what == resource.RLIMIT_AS and not most:
+            continue
         hard = resource.getrlimit(what)[1]
         wanted = most + hardest if hard == resource.RLIM_INFINITY else min(most + hardest, hard)
         resource.setrlimit(what, (min(most, wanted), wanted))
@@ -73,7 +87,7 @@ def give_up(
     elif bare:
         for capability in range(_CAPABILITIES):
             prctl(PR_CAPBSET_DROP, capability)  # those that this kernel does not know are refused, which is as well
-    stay_within(folder, readable, ports)
+    stay_within(folder, readable, ports, writable)
     never_kill()
 
 
@@ -90,9 +104,44 @@ def landlock_version() -> int:
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, 1)))
 
 
-def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int]) -> bool:
-    """From now on write below the folder alone, read what is named alone, and listen at these ports alone, also every
-    process that comes of this one. False: this kernel cannot.
+def own_shared_memory(most_mb: int) -> bool:
+    """From now on have a folder for shared memory of one's own, of so many megabytes. False: this machine gives none.
+
+    In the machine's own lies what its services and other gangs share, so it stays closed. This one is seen by nobody
+    but the process and those that come of it, and is gone with the last of them. Who is not root needs the right to
+    make a space of names for that. Some systems let it be made and give no rights in it, from which there is no way
+    back: so a child tries first.
+    """
+    if os.geteuid() == 0:
+        return _mount_shared_memory(most_mb)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _mount_shared_memory(most_mb) else 1)
+    return os.waitpid(child, 0)[1] == 0 and _mount_shared_memory(most_mb)
+
+
+def _mount_shared_memory(most_mb: int) -> bool:
+    system = ctypes.CDLL(None, use_errno=True)
+    uid, gid = os.geteuid(), os.getegid()
+    if system.unshare(_NEW_MOUNTS if uid == 0 else _NEW_MOUNTS | _NEW_USERS):
+        return False
+    try:
+        if uid != 0:  # in the new space, too, we are who we are; and the rights that we have in it end with `exec`
+            for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+    except OSError:
+        return False
+    if system.mount(b"none", b"/", None, _NOT_PASSED_ON, None):
+        return False
+    words = f"mode=1777,size={most_mb}m".encode()
+    flags = _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
+    return not system.mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", flags, words)
+
+
+def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int], writable: Sequence[str] = ()) -> bool:
+    """From now on write below the folder, and what is writable, alone; read what is named alone, and listen at these
+    ports alone; also every process that comes of this one. False: this kernel cannot.
 
     By version of the kernel: ports since Linux 6.7. Where it can, signals reach only those who come of this process.
     """
@@ -116,7 +165,8 @@ def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int]) -> b
             raise OSError(ctypes.get_errno(), f"no rule for {what}")
 
     files = (_EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE) & handled  # the rights that a file can have
-    for path, rights in [(folder, handled), ("/dev/null", files), *((path, reads) for path in readable)]:
+    within = [(path, handled if path == SHARED_MEMORY else files | reads) for path in writable]
+    for path, rights in [(folder, handled), ("/dev/null", files), *within, *((path, reads) for path in readable)]:
         try:
             opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:

@@ -10,6 +10,8 @@ from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.processes import Ended
 
+MOST_FILES = 20_000  # each is looked at twice a second
+
 
 class Consumption:
     """Of everybody below us."""
@@ -18,6 +20,7 @@ class Consumption:
         self.work = work
         self._ended_seconds = 0.0  # processor time of those that have ended
         self._in_memory: dict[int, int] = {}  # bytes by process id, when they were last counted
+        self._shared = 0  # bytes in their folders for shared memory
 
     def add(self, ended: Ended) -> None:
         """One of them is no more."""
@@ -29,14 +32,17 @@ class Consumption:
         if len(family) > limits["processes"]:
             return f"it had {len(family)} processes, more than {limits['processes']}"
         self._in_memory = {pid: processes.memory(pid) for pid in family}
+        self._shared = processes.shared_memory(family)
         if excess := self._memory_excess(plan):
             return excess
         used = self._ended_seconds + sum(map(processes.processor_seconds, family))
         if used > plan["cpu_seconds_together"]:
             return f"it used {used:.1f} s of processor time, more than {plan['cpu_seconds_together']}"
-        written = _size(self.work) // MEGABYTE
-        if written > limits["disk_mb"]:
-            return f"it wrote {written} MB into its folder, more than {limits['disk_mb']}"
+        written, files = _size(self.work)
+        if files > MOST_FILES:
+            return f"it has more than {MOST_FILES:,} files in its folder"
+        if written // MEGABYTE > limits["disk_mb"]:
+            return f"it wrote {written // MEGABYTE} MB into its folder, more than {limits['disk_mb']}"
         return ""
 
     def excess_of(self, pid: int, ended: Ended, plan: dict[str, Any]) -> str:
@@ -47,12 +53,13 @@ class Consumption:
         return self._memory_excess(plan)
 
     def _memory_excess(self, plan: dict[str, Any]) -> str:
-        taken, most = sum(self._in_memory.values()) // MEGABYTE, plan["limits"]["memory_mb"]
+        taken = (sum(self._in_memory.values()) + self._shared) // MEGABYTE
+        most = plan["limits"]["memory_mb"]
         return f"it took {taken} MB of memory, more than {most}" if taken > most else ""
 
 
-def _size(folder: Path, most_files: int = 20_000) -> int:
-    """Bytes in all its files; so many files are too many as well."""
+def _size(folder: Path) -> tuple[int, int]:
+    """Bytes in all its files, and how many they are; of more than may be, those that were counted until then."""
     total = count = 0
     for where, _, names in os.walk(folder):
         for name in names:
@@ -61,6 +68,6 @@ def _size(folder: Path, most_files: int = 20_000) -> int:
                 total += os.lstat(os.path.join(where, name)).st_blocks * 512
             except OSError:
                 continue
-            if count > most_files:
-                return 2**60
-    return total
+            if count > MOST_FILES:
+                return total, count
+    return total, count

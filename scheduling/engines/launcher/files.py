@@ -135,11 +135,12 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """None: not there yet."""
+    """None: not there yet, or no document. A machine that lost its power may leave an empty file of this name."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
         return None
+    return document if isinstance(document, dict) else None
 
 
 def theirs(path: Path) -> int:

@@ -1,7 +1,8 @@
-"""`python -m scheduling.engines.launcher.launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS COMMAND...`
+"""`python -m scheduling.engines.launcher.launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS DEVICES COMMAND...`
 
 Gives up all but what these allow and becomes COMMAND. UID is `-` where the account stays; BARE is 1 where root keeps
-no rights; LIMITS is `name=number,...`; READABLE are paths with colons, PORTS numbers with commas.
+no rights; LIMITS is `name=number,...`; READABLE are paths, each a line, PORTS numbers with commas;
+DEVICES is 1 where it may use GPUs.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from one, and why it could not be started goes
 into the other. A stranger's variables are thus never those of a process that still has our rights.
@@ -19,7 +20,7 @@ TOLD = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
-NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads")
+NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
 
 def words(
@@ -31,13 +32,14 @@ def words(
     bare: bool,
     readable: Iterable[str] = (),
     ports: Iterable[int] = (),
+    devices: bool = False,
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
     """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
     listed = ",".join(f"{name}={limits[name]}" for name in NEEDED)
     account = "-" if uid is None else str(uid)
     place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), ",".join(map(str, ports))]
-    return [*launch, *place]
+    return [*launch, *place, str(int(devices))]
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
@@ -46,19 +48,27 @@ def written_environment(variables: Mapping[str, str]) -> bytes:
 
 
 def main(
-    folder: str, uid: str, cpu_seconds: str, bare: str, limits: str, readable: str, ports: str, *command: str
+    folder: str,
+    uid: str,
+    cpu_seconds: str,
+    bare: str,
+    limits: str,
+    readable: str,
+    ports: str,
+    devices: str,
+    *command: str,
 ) -> None:
     parent = os.getppid()
     plan_text = os.environ.get(TOLD, "")
     if not plan_text:
-        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, parent)
+        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, devices, parent)
         os.execv(command[0], command)  # noqa: S606  the command is a list, and no shell reads it
     variables, fault = map(int, plan_text.split(","))
     with open(variables, "rb") as file:
         environment = dict(pair.split(b"=", 1) for pair in file.read().split(b"\0"))
     os.set_inheritable(fault, False)
     try:
-        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, parent)
+        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, devices, parent)
         os.execvpe(command[0], command, environment)  # noqa: S606
     except OSError as error:
         os.write(fault, str(error.errno).encode())
@@ -66,7 +76,15 @@ def main(
 
 
 def _give_up(
-    folder: str, uid: str, cpu_seconds: str, bare: str, limits: str, readable: str, ports: str, parent: int
+    folder: str,
+    uid: str,
+    cpu_seconds: str,
+    bare: str,
+    limits: str,
+    readable: str,
+    ports: str,
+    devices: str,
+    parent: int,
 ) -> None:
     numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
     os.chdir(folder)
@@ -78,6 +96,7 @@ def _give_up(
         bare=bare == "1",
         readable=readable.splitlines(),
         ports=[int(port) for port in ports.split(",") if port],
+        devices=devices == "1",
     )
     # Last: a change of account would forget it. Whoever watches over us is gone: so are we.
     prctl(PR_SET_PDEATHSIG, SIGKILL)

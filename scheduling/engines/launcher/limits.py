@@ -12,6 +12,8 @@ class ProcessLimits:
     `threads` is what the kernel lets the gang's account have, where it has one of its own: a wall against programs that
     multiply faster than anybody can count them. It lies above what honest programs need. Each parameter server of our
     trainer has a thread for each worker, so that p servers and w workers have p w threads and a few each beside them.
+    `address_space_mb`: 0 is no limit, as programs with GPUs need: CUDA reserves addresses for all memory of the machine
+    and of its GPUs before it uses any. What they use of memory is counted all the same.
     Processor time: each process may use `cpu_share` seconds in a second of the gang's time, and `cpu_least` seconds
     in any case; the gang together as much as all its members may.
     """

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from pathlib import Path
 
 from scheduling.engines.launcher.files import LONGEST_LINE, READABLE
 
 WINDOW_SECONDS, WINDOW_BYTES = 10.0, 128 * 1024  # whoever writes faster is cut
+LAST_LINES, LAST_BYTES = 20, 16 * 1024  # that are there in any case: why a program failed stands at its end
+SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))  # of many languages
 
 
 class Logbook:
@@ -19,41 +22,61 @@ class Logbook:
         os.fchmod(self._file, READABLE)
         self._left = most - os.fstat(self._file).st_size
         self._window, self._in_window, self._left_out = time.monotonic(), 0, 0
+        self._is_cut = self._is_full = False  # in this window, and for good
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)  # of those that were left out
 
     def note(self, text: str) -> None:
         """Of whoever watches over the gang: never left out, and few."""
-        self._write("engine", 0, text)
+        self._write(_row("engine", 0, text))
 
     def line(self, role: str, rank: int, text: str) -> None:
         """One line of a process."""
         now = time.monotonic()
         if now - self._window > WINDOW_SECONDS:
             self._window, self._in_window = now, 0
-            self._say_what_was_left_out()
-        size = len(text) + 32
-        if self._in_window + size > WINDOW_BYTES or size > self._left:
-            if not self._left_out:
-                why = "faster than it may" if size <= self._left else "more than it may"
+            if not self._is_full:  # else it would be said every few seconds to the end
+                self._is_cut = False
+                self._say_what_was_left_out()
+        row = _row(role, rank, text)
+        is_full = self._is_full or len(row) > self._left
+        if self._is_cut or is_full or self._in_window + len(row) > WINDOW_BYTES:
+            if not self._is_cut:
+                why = "more than it may" if is_full else "faster than it may"
                 self.note(f"{role} {rank} writes {why}: its lines are left out from here on.")
+                self._is_cut, self._is_full = True, is_full
             self._left_out += 1
+            self._last.append(row)
+            while sum(map(len, self._last)) > LAST_BYTES:
+                self._last.popleft()
             return
-        self._in_window += size
-        self._left -= size
-        self._write(role, rank, text)
+        self._in_window += len(row)
+        self._left -= len(row)
+        self._write(row)
 
-    def close(self) -> None:
-        """The last word."""
-        self._say_what_was_left_out()
+    def close(self, last: str) -> None:
+        """The last lines, also of those that were left out, and the last word."""
+        for row in self._last:
+            self._write(row)
+        self._left_out -= len(self._last)
+        self._say_what_was_left_out(" before the last ones" if self._last else "")
+        self.note(last)
         os.close(self._file)
 
-    def _say_what_was_left_out(self) -> None:
-        if self._left_out:
-            self.note(f"{self._left_out} lines were left out.")
-            self._left_out = 0
+    def _say_what_was_left_out(self, where: str = "") -> None:
+        if self._left_out > 0:
+            self.note(f"{self._left_out} lines were left out{where}.")
+        self._left_out = 0
+        self._last.clear()
 
-    def _write(self, role: str, rank: int, text: str) -> None:
-        clean = "".join(sign if sign.isprintable() or sign == "\t" else "�" for sign in text[:LONGEST_LINE])
+    def _write(self, row: bytes) -> None:
         try:
-            os.write(self._file, f"{time.time():.3f} {role} {rank} {clean}\n".encode("utf-8", "replace"))
+            os.write(self._file, row)
         except OSError:  # the disk is full: that is said once it is not any more
             self._left_out += 1
+
+
+def _row(role: str, rank: int, text: str) -> bytes:
+    clean = "".join(
+        sign if sign.isprintable() or sign == "\t" or sign in SPACES else "�" for sign in text[:LONGEST_LINE]
+    )
+    return f"{time.time():.3f} {role} {rank} {clean}\n".encode("utf-8", "replace")

@@ -6,6 +6,7 @@ import json
 import os
 import selectors
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,8 @@ from scheduling.engines.launcher.launch import words
 from scheduling.engines.launcher.logbook import Logbook
 
 MOST_PROGRESS = 4 * MEGABYTE
+BAR_SECONDS = 10.0  # between two states of a line that is written over and over, as progress bars are
+MOST_ROUNDS = 64  # of listening to those who are gone
 Wanted = tuple[tuple[str, int, str], ...]  # role, rank, server
 
 
@@ -46,6 +49,8 @@ class Members:
         self.facts: dict[str, Any] = {}
         self._pipes = selectors.DefaultSelector()
         self._rest: dict[int, bytes] = {}  # what has come of a line
+        self._bar_at: dict[int, float] = {}  # by pipe, when a line that is written over was last heard
+        self.output = 0  # bytes
         self._progress_left = MOST_PROGRESS
 
     def consists_of(self, members: Wanted) -> bool:
@@ -69,8 +74,11 @@ class Members:
         plan = self.plan
         ports = [0, *(port for listed in plan["ports"].values() for port in listed)]  # 0: whichever is free
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
+        own["devices"] = any(plan.get("gpus", {}).values())
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], plan["limits"], **own)
         group = self._group(server)
+        if plan["uid"] is not None:  # else it could write, and not open /dev/stderr, as scripts do
+            os.fchown(output, plan["uid"], -1)
         process = subprocess.Popen(
             [plan["python"], *place, *command],
             env=environment,
@@ -108,15 +116,38 @@ class Members:
                 data = os.read(key.fd, 256 * 1024)
             except BlockingIOError:
                 continue
-            lines = (self._rest[key.fd] + data).split(b"\n")
-            self._rest[key.fd] = lines.pop()[: 4 * LONGEST_LINE]
+            self.output += len(data)
+            *lines, rest = (self._rest[key.fd] + data).split(b"\n")
+            self._rest[key.fd] = newest(rest)[: 4 * LONGEST_LINE]
             for line in lines:
-                self.hear(role, rank, line, news=news)
+                self.hear(role, rank, newest(line).rstrip(b"\r"), news=news)
+            if b"\r" in rest and not news:
+                self._hear_bar(key.fd, role, rank)
             if not data:
                 self._pipes.unregister(key.fd)
-                if (rest := self._rest.pop(key.fd)) and not news:
-                    self.hear(role, rank, rest, news=False)
+                self._hear_rest(key)
                 os.close(key.fd)
+
+    def listen_to_the_end(self) -> None:
+        """All that has come of those who are gone, with last lines that nothing ends."""
+        for _ in range(MOST_ROUNDS):
+            if not self._pipes.get_map() or not self._pipes.select(0):
+                break
+            self.listen(0)
+        for key in self._pipes.get_map().values():
+            self._hear_rest(key)
+            self._rest[key.fd] = b""
+
+    def _hear_rest(self, key: selectors.SelectorKey) -> None:
+        role, rank, news = key.data
+        if (rest := self._rest.pop(key.fd).rstrip(b"\r")) and not news:
+            self.hear(role, rank, rest, news=False)
+
+    def _hear_bar(self, pipe: int, role: str, rank: int) -> None:
+        now = time.monotonic()
+        if (state := self._rest[pipe].rstrip(b"\r")) and now - self._bar_at.get(pipe, -BAR_SECONDS) >= BAR_SECONDS:
+            self._bar_at[pipe] = now
+            self.hear(role, rank, state, news=False)
 
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
         """A line of one of them."""
@@ -139,3 +170,10 @@ class Members:
         """Role, rank, server and process id of each."""
         processes: Iterable[MemberProcess] = self.running.values()
         return [[process.role, process.rank, process.server, process.pid] for process in processes]
+
+
+def newest(line: bytes) -> bytes:
+    """What a terminal shows of a line that is written over: what stands behind the last return that something follows.
+    A return at its end stays, as what comes next begins the line anew."""
+    written = line.rstrip(b"\r")
+    return written.rpartition(b"\r")[2] + line[len(written) :][:1]

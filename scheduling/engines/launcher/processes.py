@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduling.engines.launcher.confine import SHARED_MEMORY
+
 PROC = Path("/proc")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+OWN_PAGES = re.compile(rb"^Rss(?:Anon|Shmem):\s*(\d+) kB", re.MULTILINE)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -50,11 +53,36 @@ def descendants(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Bytes it has in memory."""
+    """Bytes it has in memory, without pages of files: the machine has the code of libraries once, however many run it,
+    and can leave it out at any time."""
     try:
-        return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE
-    except (OSError, IndexError):
+        text = (PROC / str(pid) / "status").read_bytes()
+    except OSError:
         return 0
+    return sum(1024 * int(kilobytes) for kilobytes in OWN_PAGES.findall(text))
+
+
+def shared_memory(pids: Iterable[int]) -> int:
+    """Bytes in the folders for shared memory that these have of their own; in the machine's lies what others share."""
+    machines = _device(SHARED_MEMORY)
+    folders = {}
+    for pid in pids:
+        path = f"{PROC}/{pid}/root{SHARED_MEMORY}"
+        if (device := _device(path)) not in (None, machines):
+            folders[device] = path
+    total = 0
+    for path in folders.values():
+        with contextlib.suppress(OSError):
+            room = os.statvfs(path)
+            total += (room.f_blocks - room.f_bfree) * room.f_frsize
+    return total
+
+
+def _device(path: str) -> int | None:
+    try:
+        return os.stat(path).st_dev
+    except OSError:
+        return None
 
 
 def processor_seconds(pid: int) -> float:

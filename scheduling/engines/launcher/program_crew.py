@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import time
 from collections.abc import Mapping
@@ -51,7 +52,6 @@ class ProgramCrew(Members):
     def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
         super().__init__(folder, plan, log)
         self._progress_left = MOST_KEPT
-        self.output = 0  # bytes
         self.address = ""  # that the program told last
         self.spoken: dict[tuple[str, int], Spoken] = {}
         self._last_lines: dict[tuple[str, int], list[str]] = {}
@@ -80,6 +80,8 @@ class ProgramCrew(Members):
             "PATH": self._path(),
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
+            "USER": (user := user_name(self.plan["uid"])),
+            "LOGNAME": user,
             **{name: text for name, text in self.plan["environment"].items() if name != "PYTHONSAFEPATH"},
             **(files.read(self.folder.secrets) or {}),
             **process.environment,
@@ -114,7 +116,8 @@ class ProgramCrew(Members):
         process = self.running.pop(pid, None)
         if process is None:
             return None
-        self.listen(0)
+        for _ in range(2):  # what is left in its pipe, and that nothing follows
+            self.listen(0)
         if process.role != UNPACK:
             self.exit_code = self.exit_code or ended.code
         return process
@@ -164,7 +167,6 @@ class ProgramCrew(Members):
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
         """To the log; the last lines stay in mind for the case that it fails."""
         text = line.decode("utf-8", "replace")
-        self.output += len(line) + 1
         self.log.line(role, rank, text)
         if words := "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip():
             self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], words]
@@ -244,6 +246,14 @@ class ProgramCrew(Members):
         for row in rows if gap <= LOOK_SECONDS else rows[-1:]:
             about = {"event": "numbers", "at": round(now, 3), "role": spoken.role, "rank": spoken.rank}
             self.keep_progress(about | {"numbers": dict(row)})
+
+
+def user_name(uid: int | None) -> str:
+    """As scripts and libraries ask for it, which end where there is none. An account of a gang's own has no name."""
+    try:
+        return pwd.getpwuid(os.geteuid() if uid is None else uid).pw_name
+    except KeyError:
+        return "bourse"
 
 
 def with_devices(names: str, count: int, first: int) -> tuple[str, ...]:

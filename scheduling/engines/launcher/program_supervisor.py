@@ -168,7 +168,7 @@ class ProgramSupervisor(Supervisor):
 
     def _gone(self) -> None:
         processes.kill_family(self.plan["uid"])
-        self.crew.listen(0)
+        self.crew.listen_to_the_end()
         self.crew.look_now()
         self.crew.gone()
         self.leaving, self.members, self.restart = None, (), None

@@ -172,9 +172,9 @@ class Supervisor(ABC):
     def finish(self, how: str, why: str) -> None:
         """Nobody is left, and the last word is written."""
         gone = processes.kill_family(self.plan["uid"])
-        self.crew.listen(0)
-        self.log.note(f"{how.capitalize()}: {why}." if gone else f"{how.capitalize()}: {why}. Somebody does not die.")
-        self.log.close()
+        self.crew.listen_to_the_end()
+        last = f"{how.capitalize()}: {why.rstrip('.')}."
+        self.log.close(last if gone else f"{last} Somebody does not die.")
         deadline = time.monotonic() + (LAST_WORD_SECONDS if self.part else 0.0)
         while True:
             try:

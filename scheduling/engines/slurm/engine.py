@@ -118,7 +118,8 @@ class SlurmEngine:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.settings, self.root, self.base, self.programs = name, settings, root, base, programs
-        self.shared, self.limits, self.clock = Path(settings.shared), limits or ProcessLimits(), clock
+        self.shared, self.clock = Path(settings.shared), clock
+        self.limits = replace(limits or ProcessLimits(), **dict(settings.limits))
         self.commands = Commands(settings)
         self.listing = QueueListing()
         self._plans: dict[str, dict[str, Any]] = {}  # by key: as in our folder
@@ -302,6 +303,9 @@ class SlurmEngine:
         phases = continued([], gang.generations, self.clock(), anew=gang.own is not None)
         seconds = OPEN_MINUTES * 60.0 if gang.open_ended else gang.end_at - gang.generations[0].at
         limits = limits_of(self.limits, gang)
+        gpus = {role: self._gpus(amounts) for role, amounts in gang.amounts.items()}
+        if any(gpus.values()):
+            limits = replace(limits, address_space_mb=0)
         cpu_seconds = processor_seconds(limits, gang, seconds)
         arguments = [] if gang.own else list(self.programs[gang.program].arguments(gang.parameters))
         servers = {server for phase in phases for _, _, server in phase["members"]}
@@ -312,7 +316,7 @@ class SlurmEngine:
             "home": gang.home,
             "tenant": gang.tenant,
             "amounts": {role: dict(amounts) for role, amounts in gang.amounts.items()},
-            "gpus": {role: self._gpus(amounts) for role, amounts in gang.amounts.items()},
+            "gpus": gpus,
             "open_ended": gang.open_ended,
             "launcher": str(launcher),
             "python": self.settings.python,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduling.engines.base import Timings, WrongEngine
+from scheduling.engines.launcher.limits import ProcessLimits
 
 TIMINGS = Timings(lead=20.0, least_slot=60.0, patience=60.0, lease=30.0, stop=5.0)
 SERVICE, TENANT = "service", "tenant"  # whose jobs Slurm sees
@@ -20,7 +21,8 @@ CPUS, MEMORY_MB, GRES = "cpus", "memory_mb", "gres:"  # what a unit of a resourc
 class SlurmSettings:
     """`shared`: a folder that all servers of the cluster and this machine see under the same name. `resources`: what a
     unit of the pool's resource is there: `cpus`, `memory_mb`, or `gres:` and a name; what is not named is nothing of
-    Slurm's. `prefix`: of everything that is ours there, so that two products can share a cluster.
+    Slurm's. `prefix`: of everything that is ours there, so that two products can share a cluster. `limits`: what gangs
+    may take, where that is another number than that of `ProcessLimits`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class SlurmSettings:
     lease: float = TIMINGS.lease
     gather_seconds: float = 15.0  # after a slot's beginning all parts must have come
     server_grace: float = TIMINGS.server_grace
+    limits: Mapping[str, Any] = field(default_factory=dict)  # numbers
 
     @classmethod
     def read(cls, name: str, described: object) -> SlurmSettings:
@@ -75,6 +78,13 @@ class SlurmSettings:
                 raise WrongEngine(f"The engine {self.name}: a unit of {resource} must be {allowed}, not {what!r}.")
         if self.run_as not in (SERVICE, TENANT):
             raise WrongEngine(f"The engine {self.name}: run_as must be {SERVICE} or {TENANT}, not {self.run_as!r}.")
+        known = {each.name: each.type for each in fields(ProcessLimits)}
+        for limit, number in self.limits.items():
+            if limit not in known:
+                raise WrongEngine(f"The engine {self.name}: there is no limit {limit!r}; there are {', '.join(known)}.")
+            kinds, words = ((int, float), "a number") if known[limit] == "float" else ((int,), "a whole number")
+            if isinstance(number, bool) or not isinstance(number, kinds) or not 0 <= number < 2**31:
+                raise WrongEngine(f"The engine {self.name}: the limit {limit} must be {words}, not {number!r}.")
         for tenant, user in self.users.items():
             if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", str(user)):
                 raise WrongEngine(f"The engine {self.name}: {user!r} cannot be the user of {tenant}.")

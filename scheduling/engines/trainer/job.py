@@ -63,6 +63,8 @@ class TrainerJob(Changes):
             self.let_go(member.role, member.rank)
         elif self.workers.get(member.rank) is not member:
             return
+        elif message.kind == "unable":  # nobody who came in its place would have more
+            self.end(LOST, "failed", sentence=str(message.fields["sentence"]))
         elif message.kind == "park":
             member.parked = True
             if message.fields["lost"]:  # it cannot reach a server that we can: all begin the step again

@@ -83,6 +83,10 @@ class Worker:
                     answer = self.coordinator.ask(WireMessage("park", {"lost": lost}))
             except (ConnectionLost, BadMessage):
                 return LOST
+            except MemoryError as error:
+                sentence = f"Worker {self.place.rank} has not enough memory for a mini-batch or its data: {error}."
+                self.coordinator.tell(WireMessage("unable", {"sentence": sentence}))
+                return LOST
             if answer.kind == "refused":
                 print(answer.fields["sentence"], file=sys.stderr)
                 return REFUSED

@@ -43,11 +43,10 @@ class OptionText:
 
 
 def words_of(text: str) -> list[str] | None:
-    """The words of a line as Slurm parts them: by blanks, with quotes and backslashes, up to a # that begins a word.
-    None where a quote does not end."""
+    """The words of a line as Slurm parts them: by blanks, with quotes and backslashes, up to a # outside of quotes,
+    also one within a word. None where a quote does not end."""
     if not QUOTES.search(text):
-        words = text.split()
-        return next((words[:at] for at, word in enumerate(words) if word[0] == "#"), words)
+        return text.partition("#")[0].split()
     parts: list[str] = []
     word: list[str] | None = None
     quote, at = "", 0
@@ -59,7 +58,7 @@ def words_of(text: str) -> list[str] | None:
                 parts.append("".join(word))
             word = None
             continue
-        if char == "#" and word is None:
+        if char == "#" and not quote:
             break
         word = [] if word is None else word
         if char == quote:

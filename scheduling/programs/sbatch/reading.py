@@ -159,7 +159,7 @@ def _options(text: str) -> Iterator[OptionText | OurWord | OptionLine | LineRefu
                 yield OptionLine(number, "", IGNORED, f"It is a comment: options begin with {PREFIX} itself.")
             continue
         rest = line[len(PREFIX) :]
-        if rest[:1] not in ("", " ", "\t"):
+        if rest[:1] not in ("", " ", "\t", "-"):  # Slurm needs no blank before an option
             yield OptionLine(number, "", IGNORED, f"It is a comment: a blank follows {PREFIX}.")
         elif not head:
             yield OptionLine(number, "", IGNORED, "It stands behind the first command, where Slurm reads no options.")

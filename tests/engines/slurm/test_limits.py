@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import subprocess
 import time
@@ -69,7 +70,8 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
         assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handle)
         assert status.progress["numbers"] == {"step": 5, "of": 5, "loss": 0.5}
         assert status.progress["bad_lines"] == 3
-        assert "writes faster than it may: its lines are left out" in log_of(engine, handle)
+        cut = "writes (faster|more) than it may: its lines are left out"  # more: who is that slow, fills the whole log
+        assert re.search(cut, log_of(engine, handle))
         assert sum(path.stat().st_size for path in (engine.root / handle.home).rglob("log")) < 2 * 2**20
 
 

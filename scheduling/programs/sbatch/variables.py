@@ -1,0 +1,69 @@
+"""What Slurm tells a script by variables, as far as it is known here: a script names them, and is started with
+`bash -eu`, which ends it at the first that is not set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scheduling.programs.sbatch.reading import Options, Script
+
+ARRAY_INDEX = "SLURM_ARRAY_TASK_ID"
+NAMED = re.compile(r"\bSLURM_[A-Z0-9_]+")
+USED = re.compile(r"\$(?:\{(SLURM_[A-Z0-9_]+)\b(?!:?[-+=])|(SLURM_[A-Z0-9_]+))")  # ${NAME:-...} needs no value
+# By name, as a shell writes them: by what every process is told, and by what `env://` reads where there are several.
+PROCESSES, LOCAL = "${WORLD_SIZE:-1}", "${LOCAL_WORLD_SIZE:-1}"
+TOLD = {
+    "SLURM_JOB_ID": '"$BOURSE_JOB"',
+    "SLURM_JOBID": '"$BOURSE_JOB"',
+    "SLURM_SUBMIT_DIR": '"$HOME"',
+    "SLURM_NTASKS": PROCESSES,
+    "SLURM_NPROCS": PROCESSES,
+    "SLURM_NTASKS_PER_NODE": LOCAL,
+    "SLURM_JOB_NUM_NODES": f"$(({PROCESSES} / {LOCAL}))",
+    "SLURM_NNODES": f"$(({PROCESSES} / {LOCAL}))",
+    "SLURM_PROCID": "${RANK:-0}",
+    "SLURM_LOCALID": "${LOCAL_RANK:-0}",
+    "SLURM_NODEID": "${NODE_RANK:-0}",
+}
+
+
+def variables_told(script: Script, name: str, index: str, gpus: int) -> Iterator[tuple[str, str]]:
+    """Of those that the script names, each that can be told, as a shell sets it. `index`: the variable that holds the
+    index of a member of an array; `gpus`: of a worker."""
+    told = TOLD | _by_options(script.options, name, gpus)
+    if script.options.array:
+        yield ARRAY_INDEX, f'"${index}"'
+    named = {variable for _, line in _commands(script) for variable in NAMED.findall(line)}
+    yield from sorted((variable, told[variable]) for variable in named & told.keys())
+
+
+def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
+    """Those that the script uses and that nobody sets, each with the line of its first use."""
+    known = {*TOLD, *_by_options(script.options, "", gpus), *([ARRAY_INDEX] if script.options.array else [])}
+    for number, line in _commands(script):
+        known |= set(re.findall(r"(?:^|[\s;])(SLURM_[A-Z0-9_]+)=", line))  # it sets it itself
+        for braced, plain in USED.findall(line):
+            if (variable := braced or plain) not in known:
+                known.add(variable)
+                yield number, variable
+
+
+def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
+    """Slurm sets these where their option is there."""
+    told = {"SLURM_JOB_NAME": _quoted(options.job_name or name)}
+    if options.cpus_per_task is not None:
+        told["SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task)
+    if gpus:
+        told["SLURM_GPUS_ON_NODE"] = str(gpus)
+    return told
+
+
+def _quoted(text: str) -> str:
+    """As one word of a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _commands(script: Script) -> Iterator[tuple[int, str]]:
+    lines = enumerate(script.body.split("\n"), 1)
+    return ((number, line) for number, line in lines if not line.lstrip().startswith("#"))
