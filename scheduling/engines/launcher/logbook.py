@@ -11,6 +11,11 @@ from scheduling.engines.launcher.files import LONGEST_LINE, READABLE
 WINDOW_SECONDS, WINDOW_BYTES = 10.0, 128 * 1024  # whoever writes faster is cut
 
 
+def several(count: int, word: str, words: str = "") -> str:
+    """As "1 process", or "2 processes"."""
+    return f"{count:,} {word if count == 1 else words or word + 's'}"
+
+
 class Logbook:
     """Appends. Beyond the rate, or the size of the whole, lines are left out, and that is said."""
 
