@@ -633,7 +633,7 @@ def test_output_that_cannot_be_written_is_said_so(tmp_path: Path, words: tuple[s
 def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None:
     got = {"state": "awarded", "reason": "", "phase": "shared", "start_slot": 10, "end_slot": 14, "workers": 4}
     got |= {"parameter_servers": 1, "price": "3.200000", "worth": "90.000000", "floor": "0.000000"}
-    other = got | {"start_slot": 8, "end_slot": 12, "price": "6.400000", "worth": None}
+    other = got | {"start_slot": 8, "end_slot": 12, "price": "6.400000", "worth": None, "workers": 1}
     gain = {"tenant": None, "before": None, "after": None, "difference": "-1.200000", "promised": "0.000000"}
     result = {"in_words": "J-7 would have run earlier.", "whole": False, "tenants": [gain], "prices": []}
     result |= {"jobs": [{"job": 7, "tenant": "lumen", "asked": True, "before": got, "after": other}]}
@@ -647,7 +647,7 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     assert json.loads(stub.asked[0].body) == body
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.startswith("J-7 would have run earlier.\n")
-    assert "slots 8 to 12, 4 workers, for 6.40\n" in ended.out
+    assert "slots 8 to 12, 1 worker, for 6.40\n" in ended.out
     assert "another          -          -       -1.20\n" in ended.out
     failed = waits | {"state": "failed", "detail": "Somebody changed it."}
     with stub_server(good(failed)) as stub:
