@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 from urllib.parse import quote as quoted
 
-from bourse_client.errors import BourseError
+from bourse_client.errors import Unreachable, Unsaid
 from bourse_client.shapes import (
     OVER,
     Balances,
@@ -77,8 +77,8 @@ class Client:
         if not self._tenant:
             slugs = [tenant["slug"] for tenant in self.tenants()]
             if len(slugs) != 1:
-                named = f": {', '.join(slugs)}" if slugs else ""
-                raise BourseError(f"Say which tenant; this token reaches {len(slugs)}{named}.")
+                which = f"Say which tenant: {', '.join(slugs)}." if slugs else "Say which tenant: the token is of none."
+                raise Unsaid(which, "tenant")
             self._tenant = slugs[0]
         return self._tenant
 
@@ -342,7 +342,7 @@ class Client:
         """The pool that is meant where nobody names one."""
         slugs = [str(pool["slug"]) for pool in self.pools()]
         if len(slugs) != 1:
-            raise BourseError(f"Say which pool: {', '.join(slugs)}." if slugs else "There is no pool yet.")
+            raise Unsaid(f"Say which pool: {', '.join(slugs)}." if slugs else "There is no pool yet.", "pool")
         return slugs[0]
 
     def prices_now(self, pool: str) -> Iterator[Price]:
@@ -434,5 +434,5 @@ def _own(address: str) -> str:
     """The next page by its path: whatever host the answer names, the token stays with the server that was meant."""
     _, root, path = address.partition(ROOT)
     if not root:
-        raise BourseError("The address of the next page is none of the interface.")
+        raise Unreachable("The answer is broken: the address of the next page is none of the interface.")
     return path

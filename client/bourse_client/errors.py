@@ -11,6 +11,14 @@ class BourseError(Exception):
     """Whatever this library raises by itself. The text is a sentence for people."""
 
 
+class Unsaid(BourseError):
+    """Several are possible, and nobody said which is meant. `what`: "pool" or "tenant"."""
+
+    def __init__(self, sentence: str, what: str) -> None:
+        super().__init__(sentence)
+        self.what = what
+
+
 class Unreachable(BourseError):
     """No whole answer came. `key`: the Idempotency-Key of the call, where it had one. The call may have been heard:
     with the same key it can be sent again, and what it asks for is done once."""
@@ -40,6 +48,7 @@ class Refused(BourseError):
         self.numbers = dict(numbers or {})
         self.errors = tuple(errors)
         self.retry_after = retry_after
+        self.path = ""  # of the call that was refused, where it was one
 
 
 class Invalid(Refused):
@@ -82,9 +91,10 @@ def refused_of(status: int, body: bytes, *, retry_after: float | None = None) ->
         problem = json.loads(body)
         code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        return kind(
-            status, f"http_{status}", f"The server answered with status {status} and no reason.", {}, (), retry_after
-        )
+        sentence = f"The server answered with status {status} and no reason."
+        if status == 404:  # ours always gives one
+            sentence += " Is this the address of Bourse?"
+        return kind(status, f"http_{status}", sentence, {}, (), retry_after)
     numbers, errors = problem.get("numbers"), problem.get("errors")
     return kind(
         status,

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from bourse_client import __version__
 from bourse_client.errors import BourseError, Refused, Unreachable, refused_of
 
 ROOT = "/api/v1/"
 JSON, PROBLEM = "application/json", "application/problem+json"
-AGENT = "bourse-client/0.1"
+AGENT = f"bourse-client/{__version__}"
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
 # The server, or something before it, asks to come again. A 500 is not here: the same call would break it again.
 COME_AGAIN = frozenset({429, 502, 503, 504})
@@ -138,6 +139,7 @@ class Transport:
             except LOST as error:
                 pause, failure = self.pause_after(attempt), unreachable_of(self.address, error, key=call.key)
             except Refused as refused:
+                refused.path = call.path
                 if not _comes_again(refused):
                     raise
                 pause, failure = max(refused.retry_after or 0.0, self.pause_after(attempt)), refused

@@ -32,6 +32,16 @@ def time_text(moment: datetime) -> str:
 class Form(serializers.Serializer[Any]):
     """A body by the letter: names that it does not have are refused, because a misspelt wish is no wish."""
 
+    @cached_property
+    def fields(self) -> Any:  # the refusal of a choice names what there is
+        fields = super().fields
+        for field in fields.values():
+            choice = getattr(field, "child", field)
+            if isinstance(choice, serializers.ChoiceField):
+                known = ", ".join(map(str, choice.choices)).replace("{", "{{").replace("}", "}}")
+                choice.error_messages["invalid_choice"] = f"Must be one of {known}."
+        return fields
+
     def to_internal_value(self, data: Any) -> Any:
         unknown = (name for name in data if name not in self.fields) if isinstance(data, Mapping) else ()
         if flaws := {name: [UNKNOWN_FIELD] for name in islice(unknown, MOST_UNKNOWN)}:

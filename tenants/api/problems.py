@@ -85,8 +85,8 @@ def problem_of(refused: Refused, numbers: Mapping[str, Any] | None = None) -> Pr
     return Problem(status, refused.code, refused.sentence, numbers, errors)
 
 
-def problem_response(problem: Problem) -> HttpResponse:
-    document = {
+def document_of(problem: Problem) -> dict[str, Any]:
+    return {
         "type": f"urn:bourse:problem:{problem.code}",
         "title": problem.code.replace("_", " ").capitalize(),
         "status": problem.status,
@@ -95,7 +95,10 @@ def problem_response(problem: Problem) -> HttpResponse:
         "numbers": dict(problem.numbers or {}),
         "errors": [vars(error) for error in problem.errors],
     }
-    content = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def problem_response(problem: Problem) -> HttpResponse:
+    content = json.dumps(document_of(problem), ensure_ascii=False).encode("utf-8", "backslashreplace")
     return HttpResponse(content, status=problem.status, content_type=MEDIA_TYPE, headers=dict(problem.headers or {}))
 
 

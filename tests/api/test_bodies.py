@@ -23,7 +23,7 @@ from tenants.api.bodies import DEEPEST, MOST_BYTES, parse
 from tenants.api.fields import MOST_UNKNOWN
 from tenants.api.problems import problem_of
 from tenants.models import ApiToken
-from tenants.roles import OWNER
+from tenants.roles import OWNER, SCOPES
 from tests.api.builders import Program, problem, program_of
 from tests.patience import PATIENCE
 from tests.tenants.builders import make_tenant
@@ -164,6 +164,9 @@ def test_every_flaw_of_a_form_is_named(caller: Program) -> None:
         "invalid_request",
     )
     assert [error["field"] for error in found["errors"]] == ["name", "scopes[1]", "expires_at"]
+    choices = found["errors"][1]["detail"]
+    assert choices.startswith("Must be one of ")
+    assert all(scope in choices for scope in SCOPES)
 
 
 @pytest.mark.django_db(transaction=True)  # the server's thread has a connection of its own

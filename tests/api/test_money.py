@@ -124,6 +124,12 @@ def test_period_that_is_none_is_named(world: World, caller: Program, query: str)
     assert found["errors"][0]["field"] in ("month", "from", "to")
 
 
+def test_month_before_all_months_is_told_the_first_one(caller: Program, world: World) -> None:
+    found = problem(caller.get(place(world.lumen, "statements/period/?month=1999-12")), 400, "invalid_request")
+    assert found["detail"] == "month: Must be a month such as 2026-03, from 2000-01 on."
+    assert caller.get(place(world.lumen, "statements/period/?month=2000-01")).status_code == 200
+
+
 @pytest.mark.django_db
 def test_budget_is_set_changed_and_lifted_by_name() -> None:
     tenant = make_tenant("orchard")

@@ -355,6 +355,18 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert check.check(tmp_path / "b.zip")[0].startswith("the bundle cannot be read")
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--key"], ["b.zip", "--key"], []])
+def test_the_checker_says_how_it_is_called(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main(words) == 2
+    assert "python3 check.py BUNDLE.zip [--key HEX]" in capsys.readouterr().out
+
+
+def test_the_checker_names_what_it_cannot_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main([str(tmp_path / "none.zip")]) == 1
+    said = capsys.readouterr().out
+    assert said == "the bundle cannot be read: No such file or directory\n1 thing does not agree\n"
+
+
 def test_the_checker_knows_signatures_without_the_library_that_makes_them() -> None:
     """Of seeds of our own, and test 2 of RFC 8032, 7.1."""
     for number in range(4):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,7 @@ ME = {
     "token": None,
 }
 QUIET = "2026-01-01T00:00:00Z"
+CLIENT = Path(__file__).parents[2] / "client"
 
 
 def page(*results: Any) -> Answer:
@@ -514,7 +517,22 @@ def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
         ended = bourse("logs", "4711", url=stub.address, token="t", tenant="lumen")
     assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/4711/logs/"
     assert (ended.status, ended.out) == (1, "")
-    assert "no such thing" in ended.err
+    asked_for = "  asked for: /api/v1/tenants/lumen/jobs/4711/logs/\n"
+    assert ended.err == f"bourse: There is no such thing here.\n{asked_for}  code not_found\n"
+
+
+@pytest.mark.parametrize(
+    ("run", "words", "sentence"),
+    [
+        (None, (), "no program of this job has started."),
+        (1, (), "its log is empty."),
+        (1, ("--search", "x"), "its log has no such lines."),
+    ],
+)
+def test_log_without_a_line_says_so(bourse: Bourse, run: int | None, words: tuple[str, ...], sentence: str) -> None:
+    with stub_server(good({"run": run, "lines": [], "after": 0, "more": False})) as stub:
+        ended = bourse("logs", "4711", *words, url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {sentence}\n")
 
 
 def test_logs_are_followed_until_the_job_is_over_without_losing_a_line(bourse: Bourse) -> None:
@@ -556,10 +574,66 @@ def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job
     assert ended.err == "bourse: The price is 12.50, and the job is worth 9.00. (outbid)\n"
 
 
+def test_batch_script_is_not_quoted_and_the_command_for_it_is_named(bourse: Bourse, tmp_path: Path) -> None:
+    file = tmp_path / "train.sbatch"
+    file.write_text("#!/bin/bash\n#SBATCH --gpus=1\npython3 train.py: x: y\n")
+    ended = bourse("quote", file, url="http://127.0.0.1:1", token="t", tenant="lumen")
+    assert ended.status == 2
+    assert f"`bourse jobs submit {file} --dry-run`" in ended.err
+
+
+def test_tenant_is_asked_for_where_nobody_names_it(bourse: Bourse) -> None:
+    way = "  With --tenant NAME, or for every command with `bourse config set tenant NAME`.\n"
+    two = ME | {"tenants": [{"slug": slug, "name": slug, "role": "owner"} for slug in ("castor", "lumen")]}
+    for me, sentence in (
+        (two, "Say which tenant: castor, lumen."),
+        (ME | {"tenants": [], "staff_roles": ["operator"]}, "Say which tenant: the token is of none."),
+    ):
+        with stub_server(good(me)) as stub:
+            ended = bourse("balance", url=stub.address, token="t")
+        assert (ended.status, ended.err) == (2, f"bourse: {sentence}\n{way}")
+
+
+def test_address_that_cannot_be_one_is_a_mistake_of_whoever_typed_it(bourse: Bourse) -> None:
+    ended = bourse("balance", url="127.0.0.1:8000", token="t")
+    assert ended.status == 2
+    assert "write it as https://bourse.example" in ended.err
+
+
+def test_address_of_something_else_is_asked_about(bourse: Bourse) -> None:
+    with stub_server(text("<html>", "text/html", status=404)) as stub:
+        ended = bourse("balance", url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 1
+    assert ended.err.startswith(
+        "bourse: The server answered with status 404 and no reason. Is this the address of Bourse?\n"
+    )
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "1_0", "00"])
+def test_events_come_after_a_whole_number(bourse: Bourse, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bourse("events", f"--after={number}", url="http://127.0.0.1:1", token="t").status == 2
+    assert "must be a number from" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that is always full is Linux's")
+@pytest.mark.parametrize("words", [("config", "show"), ("config", "show", "--json")])
+def test_output_that_cannot_be_written_is_said_so(tmp_path: Path, words: tuple[str, ...]) -> None:
+    environment = {"PATH": os.environ["PATH"], "BOURSE_CONFIG": str(tmp_path / "none.json"), "PYTHONPATH": str(CLIENT)}
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "bourse_client", *words],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (ended.returncode, ended.stderr) == (2, "bourse: The output cannot be written: No space left on device.\n")
+
+
 def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None:
     got = {"state": "awarded", "reason": "", "phase": "shared", "start_slot": 10, "end_slot": 14, "workers": 4}
     got |= {"parameter_servers": 1, "price": "3.200000", "worth": "90.000000", "floor": "0.000000"}
-    other = got | {"start_slot": 8, "end_slot": 12, "price": "6.400000", "worth": None}
+    other = got | {"start_slot": 8, "end_slot": 12, "price": "6.400000", "worth": None, "workers": 1}
     gain = {"tenant": None, "before": None, "after": None, "difference": "-1.200000", "promised": "0.000000"}
     result = {"in_words": "J-7 would have run earlier.", "whole": False, "tenants": [gain], "prices": []}
     result |= {"jobs": [{"job": 7, "tenant": "lumen", "asked": True, "before": got, "after": other}]}
@@ -573,7 +647,7 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     assert json.loads(stub.asked[0].body) == body
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.startswith("J-7 would have run earlier.\n")
-    assert "slots 8 to 12, 4 workers, for 6.40\n" in ended.out
+    assert "slots 8 to 12, 1 worker, for 6.40\n" in ended.out
     assert "another          -          -       -1.20\n" in ended.out
     failed = waits | {"state": "failed", "detail": "Somebody changed it."}
     with stub_server(good(failed)) as stub:
@@ -600,7 +674,8 @@ def test_pool_is_asked_for_where_nobody_names_it(bourse: Bourse, job_file: Path)
     assert json.loads(stub.asked[1].body)["pool"] == "north"
     with stub_server(page({"slug": "north"}, {"slug": "south"})) as stub:
         ended = bourse("jobs", "submit", job_file, url=stub.address, **named)
-    assert (ended.status, ended.err) == (1, "bourse: Say which pool: north, south.\n")
+    way = "With --pool NAME, or for every command with `bourse config set pool NAME`."
+    assert (ended.status, ended.err) == (2, f"bourse: Say which pool: north, south.\n  {way}\n")
 
 
 def test_pool_that_is_set_is_meant_where_nobody_names_one(bourse: Bourse, job_file: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from scheduling.engines.base import Generation
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.logbook import several
 from scheduling.engines.launcher.one_file import PURE, sources, written
 from scheduling.engines.launcher.parts import HAS_ENDED, NO_PLAN, RUNS_ALREADY, GangPart, dealt, free_ports, part_name
 from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
@@ -257,3 +258,11 @@ def test_gang_without_parameter_servers_keeps_ranks_too() -> None:
     before = members({"n1": {"worker": 2}})
     after = members({"n1": {"worker": 1}, "n2": {"worker": 1}}, before)
     assert [(one.rank, one.server) for one in after] == [(0, "n1"), (2, "n2")]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "0 processes"), (1, "1 process"), (2, "2 processes"), (1_200, "1,200 processes")]
+)
+def test_log_counts_as_people_do(count: int, said: str) -> None:
+    assert several(count, "process", "processes") == said
+    assert several(count, "start") == said.replace("processes", "starts").replace("process", "start")

@@ -101,6 +101,13 @@ def test_what_its_own_job_holds_is_idle_no_more_and_the_next_one_rents_beyond_or
     assert second.charges == [[[0, 50_000]]]
 
 
+def test_own_job_without_parameter_servers_is_counted_and_the_next_one_is_answered() -> None:
+    pool, castor, *_ = market(operator=True)
+    without = {"ps_demand": [], "ps_mbps": None}
+    first, second, third = (again(submitted(pool, castor, **without).award) for _ in range(3))
+    assert [(award.phase, award.start) for award in (first, second, third)] == [("own", 0), ("shared", 0), ("own", 1)]
+
+
 def test_nobody_else_has_them_for_nothing_and_nobody_else_gets_what_is_in_use() -> None:
     pool, castor, _, pictor = market()
     assert again(submitted(pool, castor).award).phase == "own"

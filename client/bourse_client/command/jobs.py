@@ -9,7 +9,7 @@ from bourse_client.client import Client
 from bourse_client.command import bulk, exits
 from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
-from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, zone
+from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, several, zone
 from bourse_client.command.scripts import (
     after_said,
     described,
@@ -89,10 +89,10 @@ def _array(session: Session, array: JobArray) -> int:
     if session.screen.as_json:
         session.screen.document(array)
     else:
-        jobs = count(array["jobs"])
+        jobs = several(array["jobs"], "job")
         name, price = plain(array["name"]), credits(array["price"])
         how = ", bought together" if array.get("together") else ""  # servers of before do not say
-        session.screen.line(f"Array A-{array['id']}  {name}  {jobs} jobs{how}: {_states(array)}; they pay {price}")
+        session.screen.line(f"Array A-{array['id']}  {name}  {jobs}{how}: {_states(array)}; they pay {price}")
     return exits.DONE
 
 
@@ -188,7 +188,7 @@ def _row(job: Job) -> tuple[str, ...]:
 
 
 def _folded(job: Job, array: ArrayOfJob) -> tuple[str, ...]:
-    state, price = f"{array['jobs']:,} jobs", credits(array["price"])
+    state, price = several(array["jobs"], "job"), credits(array["price"])
     return (f"A-{array['id']}", array["name"], job["lane"], state, price, "", "", "", _states(array))
 
 

@@ -12,6 +12,7 @@ def logs(session: Session) -> int:
     """With --follow until the job is over; its state is asked for before its last lines, so that none is missed."""
     words, client, after = session.words, session.client, 0
     run: int | None = None
+    wrote = False
     while True:
         over = not words.follow or client.job(words.job)["state"] in OVER
         log = client.job_logs(words.job, after=after, search=words.search, level=words.level or "", who=words.who)
@@ -21,11 +22,21 @@ def logs(session: Session) -> int:
         run, after = log["run"], log["after"]
         for line in log["lines"]:
             _write(session, line)
+            wrote = True
         if log["more"]:
             continue
         if over:
+            if not wrote:
+                session.screen.note(f"bourse: {_silence(session, run)}")
             return exits.DONE
         session.pace.sleep(words.every)
+
+
+def _silence(session: Session, run: int | None) -> str:
+    words = session.words
+    if run is None:
+        return "no program of this job has started."
+    return "its log has no such lines." if words.search or words.level or words.who else "its log is empty."
 
 
 def _write(session: Session, line: LogLine) -> None:

@@ -16,17 +16,33 @@ if TYPE_CHECKING:
     from bourse_client.command.session import Session
     from bourse_client.errors import BourseError, Refused
 
+NOWHERE = "not_found"  # the interface's code for an address that leads to nothing of the caller's
+WAYS = {
+    name: f"With --{name} NAME, or for every command with `bourse config set {name} NAME`."
+    for name in ("pool", "tenant")
+}
+
 
 def run() -> int:
     """For the shell."""
     try:
-        return main(sys.argv[1:], os.environ, sys.stdin, sys.stdout, sys.stderr)
+        status = main(sys.argv[1:], os.environ, sys.stdin, sys.stdout, sys.stderr)
+        sys.stdout.flush()  # here, where it may fail: at the end of Python nobody could say so
+        return status
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has read enough. What is left in the buffer goes nowhere, without a complaint at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go()  # whoever read has read enough
         return exits.DONE
+    except OSError as error:  # commands catch those of files and of the network
+        _let_go()
+        print(f"bourse: The output cannot be written: {error.strerror}.", file=sys.stderr)
+        return exits.USAGE
+
+
+def _let_go() -> None:
+    """What is left in the buffer goes nowhere, without a complaint at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(
@@ -66,20 +82,20 @@ def _done(session: Session, command: Callable[[Session], int]) -> int:
 
 
 def _failed(session: Session, error: BourseError) -> int:
-    from bourse_client.errors import NotAllowed, Refused, ServerFailed, TooManyCalls, Unreachable
-    from bourse_client.job_file import BadFile
+    from bourse_client.errors import NotAllowed, Refused, ServerFailed, TooManyCalls, Unreachable, Unsaid
 
     session.screen.note(f"bourse: {error}")
+    if isinstance(error, Unsaid):
+        session.screen.note(f"  {WAYS[error.what]}")
     if isinstance(error, Unreachable):
         if error.key:
             session.screen.note(f"It may have been heard. To send it again and have it once: --key {error.key}")
         return exits.UNREACHABLE
-    if isinstance(error, Refused):
-        _say_more(session, error)
+    if not isinstance(error, Refused):
+        return exits.USAGE
+    _say_more(session, error)
     if isinstance(error, ServerFailed | TooManyCalls):
         return exits.UNREACHABLE
-    if isinstance(error, BadFile):
-        return exits.USAGE
     return exits.NOT_ALLOWED if isinstance(error, NotAllowed) else exits.REFUSED
 
 
@@ -104,5 +120,7 @@ def _say_more(session: Session, refused: Refused) -> None:
         place = f"line {fault['line']}" if fault["line"] else fault["field"]
         nearest = f"; nearest is {fault['nearest']}" if fault["nearest"] else ""
         screen.note("  " + plain(f"{place}: {fault['sentence']}{nearest}"))
+    if refused.code == NOWHERE and refused.path:
+        screen.note(f"  asked for: {plain(refused.path.partition('?')[0])}")  # so that a wrong tenant or pool is seen
     figures = numbers_line(numbers)
     screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))

@@ -269,7 +269,7 @@ def _add_money(commands: Any) -> None:
 def _add_events(commands: Any) -> None:
     parser = _add(commands, "events", "events:events", "what happened lately, the oldest first")
     parser.add_argument("-f", "--follow", action="store_true", help="go on as it happens, until interrupted")
-    parser.add_argument("--after", type=int, metavar="ID", help="only what came after this event")
+    parser.add_argument("--after", type=_number_from_0, metavar="ID", help="only what came after this event")
     _add_most(parser, 50)
 
 
@@ -348,6 +348,10 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text) > 0):
         raise ArgumentTypeError(f"{text} must be a number from 1 on")
     return int(text)
+
+
+def _number_from_0(text: str) -> int:
+    return 0 if text == "0" else _number(text)
 
 
 class ArrayNumber(int):

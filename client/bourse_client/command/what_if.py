@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from bourse_client.command import exits
-from bourse_client.command.screen import credits
+from bourse_client.command.screen import credits, several
 from bourse_client.command.session import Session
 from bourse_client.shapes import WhatIfOutcome, WhatIfResult
 
@@ -63,4 +63,4 @@ def _got(outcome: WhatIfOutcome) -> str:
         return outcome["state"]
     worth = f", worth {credits(outcome['worth'])}" if outcome["worth"] is not None else ""
     slots = f"slots {outcome['start_slot']} to {outcome['end_slot']}"
-    return f"{slots}, {outcome['workers']} workers, for {credits(outcome['price'])}{worth}"
+    return f"{slots}, {several(outcome['workers'], 'worker')}, for {credits(outcome['price'])}{worth}"

@@ -27,7 +27,13 @@ class Asked:
 
 
 def asked_of(session: Session) -> Asked:
-    return asked_in(session, text_of(session))
+    text, name = text_of(session), session.words.file
+    if is_script(text):
+        raise UsageError(
+            f"{name}: a batch script is quoted on the page Submit a job; what it would ask for is said by "
+            f"`bourse jobs submit {name} --dry-run`, with --worth and --by."
+        )
+    return asked_in(session, text)
 
 
 def is_script(text: str) -> bool:

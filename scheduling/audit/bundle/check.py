@@ -116,6 +116,8 @@ def check(path, known_key=""):
         findings += check_refunds(rows["intervals.jsonl"], rows["transactions.jsonl"], awards, digits)
         findings += check_period(rows, stated["period"])
         return findings + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
+    except OSError as error:
+        return [f"the bundle cannot be read: {error.strerror}"]
     except Exception as error:  # whatever is wrong with it, it is not a bundle that can be trusted
         return [f"the bundle cannot be read: {type(error).__name__}: {error}"]
 
@@ -428,16 +430,17 @@ def check_balances(transactions, opening, closing):
 
 def main(arguments):
     known_key = ""
-    if "--key" in arguments:
+    if "--key" in arguments[:-1]:
         place = arguments.index("--key")
         known_key, arguments = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__)
         return 2
     findings = check(arguments[0], known_key)
     for line in findings:
         print(line)
-    print(f"{len(findings)} things do not agree" if findings else "everything agrees")
+    count = "1 thing does" if len(findings) == 1 else f"{len(findings)} things do"
+    print(f"{count} not agree" if findings else "everything agrees")
     return 1 if findings else 0
 
 

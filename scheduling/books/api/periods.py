@@ -29,7 +29,7 @@ def _month(text: str) -> date:
     try:
         return _day(f"{text}-01")
     except ValueError:
-        raise ValueError("must be a month such as 2026-03") from None
+        raise ValueError(f"must be a month such as 2026-03, from {EARLIEST:%Y-%m} on") from None
 
 
 PERIOD = (

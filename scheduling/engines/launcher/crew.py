@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.files import Folder, told
-from scheduling.engines.launcher.logbook import Logbook
+from scheduling.engines.launcher.logbook import Logbook, several
 from scheduling.engines.launcher.members import MemberProcess, Members, Wanted
 from scheduling.engines.launcher.processes import Ended
 
@@ -42,7 +42,7 @@ class Crew(Members):
             self._start(role, rank, server, first)
         servers = sorted({server for _, _, server in own})
         also = " and a coordinator" if leads else ""
-        self.log.note(f"Started: {len(own)} processes{also} on {', '.join(servers)}.")
+        self.log.note(f"Started: {several(len(own), 'process', 'processes')}{also} on {', '.join(servers)}.")
 
     def can_become(self, soon: Wanted, *, elsewhere: bool = False) -> bool:
         """Whether the job can go on while it changes: nobody leaves before it began, and some of each kind stay, here

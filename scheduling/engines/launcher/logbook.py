@@ -14,6 +14,11 @@ LAST_LINES, LAST_BYTES = 20, 16 * 1024  # that are there in any case: why a prog
 SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))  # of many languages
 
 
+def several(count: int, word: str, words: str = "") -> str:
+    """As "1 process", or "2 processes"."""
+    return f"{count:,} {word if count == 1 else words or word + 's'}"
+
+
 class Logbook:
     """Appends. Beyond the rate, or the size of the whole, lines are left out, and that is said."""
 

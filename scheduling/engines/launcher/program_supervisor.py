@@ -16,6 +16,7 @@ from scheduling.engines.base import FAILED, FINISHED, LOST
 from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.logbook import several
 from scheduling.engines.launcher.members import MemberProcess, Wanted
 from scheduling.engines.launcher.parts import DEVICES, GangPart
 from scheduling.engines.launcher.processes import Ended
@@ -213,8 +214,9 @@ class ProgramSupervisor(Supervisor):
         except OSError as error:
             self.end = LOST, f"not all of it could be started ({error.strerror})"
             return
-        again = f", after {self.restart} starts before" if self.restart else ""
-        self.log.note(f"Started: {count} processes on {', '.join(sorted({place[2] for place in own}))}{again}.")
+        again = f", after {several(self.restart, 'start')} before" if self.restart else ""
+        servers = ", ".join(sorted({place[2] for place in own}))
+        self.log.note(f"Started: {several(count, 'process', 'processes')} on {servers}{again}.")
         self.members, self.sized_at = everybody, now
         self.started_at = self.started_at or time.time()
 

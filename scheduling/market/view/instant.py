@@ -257,8 +257,9 @@ _HELD = (
 
 def _demand(frame: PoolFrame, given: Any, index: int) -> FloatArray:
     """(resources,) what a unit takes, of a specification that was accepted: one that knows several types has a list,
-    and one without parameter servers has none."""
-    demand = given[index] if isinstance(given, list) else given or {}
+    and one without parameter servers an empty one, or nothing."""
+    types = given if isinstance(given, list) else [given]
+    demand = (types[index] if types else None) or {}
     return np.array([float(demand.get(name, 0.0)) for name in frame.cluster.resources])
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 from django.conf import settings
 
+from tenants.api.problems import Problem, document_of
 from tenants.api.reference.fields import FieldRow, Schema, kind_of, limits_of, rows_of, words_of
 from tenants.api.reference.tags import TAGS
-from tenants.ledger.amounts import exported, micro
 
 NEEDS = re.compile(r"\n*A token needs the scope `([^`]+)`\.$")
 CODES = re.compile(r"\s*Codes: (.*)\.$", re.DOTALL)
@@ -136,15 +136,8 @@ def preface() -> tuple[str, ...]:
 def problem() -> Body:
     """An error, the same for every operation."""
     schemas = schema()["components"]["schemas"]
-    example = {
-        "type": "about:blank",
-        "title": "Conflict",
-        "status": 409,
-        "code": "over_max_price",
-        "detail": "Costs 12.50, more than your limit 10.00.",
-        "numbers": {"price": exported(micro(12.5)), "limit": exported(micro(10.0))},
-        "errors": [],
-    }
+    sentence = "The token lacks the scope market:read."
+    example = document_of(Problem(403, "scope_missing", sentence, {"scope": "market:read"}))
     return Body("application/problem+json", "", rows_of(schemas["ProblemDocument"], schemas), _written(example))
 
 

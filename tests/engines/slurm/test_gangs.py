@@ -47,7 +47,7 @@ def test_gang_with_an_uneven_split_begins_at_its_slot_and_does_its_work(slurm: C
         assert {each.server for each in status.delivered} == {"n1", "n2"}
         log = log_of(engine, handle)
         assert "Started: 3 processes and a coordinator on n1." in log
-        assert "Started: 1 processes on n2." in log
+        assert "Started: 1 process on n2." in log
         epochs = [row for row in GangRecords(engine.root).progress(handle.home, handle.key) if row["event"] == "epoch"]
         assert [row["epoch"] for row in epochs] == [1, 2, 3, 4]
         nobody_is_left(handle)
