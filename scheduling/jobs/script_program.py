@@ -26,7 +26,8 @@ from scheduling.programs.catalogue import (
 )
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch.request import ScriptRequest
-from scheduling.programs.sbatch.variables import variables_missing, variables_told
+from scheduling.programs.sbatch.steps import step_function, steps
+from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES, variables_missing, variables_told
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 
@@ -82,9 +83,12 @@ def script_lines(
         return
     where = "on its worker" if most == 1 else f"on each of its {most} workers, told of the others as env:// reads it"
     yield OptionLine(first, "", UNDERSTOOD, f"The script runs as the program {_slug(name)}, {where}.")
-    for number, command in enumerate(script.body.split("\n"), 1):
-        if re.match(r"\s*srun\b", command):
-            yield OptionLine(number, "", NOT_KEPT, "There is no srun here: the script itself runs on each worker.")
+    for number, flaw in steps(script, _values(request)):
+        if flaw:
+            sentence = f"srun with {flaw} ends the script: here a command runs in every process of the job."
+            yield OptionLine(number, "", NOT_KEPT, sentence)
+        else:
+            yield OptionLine(number, "", UNDERSTOOD, "What srun starts runs where the script runs, in every process.")
     for number, variable in variables_missing(script, request.gpus_per_worker):
         sentence = f"{variable} is not set here, and the script ends where it uses it: ${{{variable}:-}} would do."
         yield OptionLine(number, "", NOT_KEPT, sentence)
@@ -129,6 +133,13 @@ def _index(indexes: Sequence[int]) -> dict[str, Any]:
     return {"name": INDEX, "kind": "whole", "default": indexes[0], "least": 0, "most": 10**9, "title": "Index"}
 
 
+def _values(request: ScriptRequest) -> dict[str, str]:
+    """What `srun` may ask for, as far as it is known before the job runs."""
+    fixed, local = request.job.least == request.job.most, request.processes_per_worker
+    values = {LOCAL: str(local)}
+    return values | ({PROCESSES: str(request.job.most * local), NODES: str(request.job.most)} if fixed else {})
+
+
 def _text(script: Script, name: str, gpus: int) -> str:
     """The whole script, which begins in its folder where it names one, and knows what Slurm would tell it."""
     first, _, rest = script.body.partition("\n")
@@ -136,6 +147,7 @@ def _text(script: Script, name: str, gpus: int) -> str:
     lines = [f"cd -- {shlex.quote(folder)}"] if folder is not None else []
     told = variables_told(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus)
     lines += [f"export {variable}={value}" for variable, value in told]
+    lines += step_function(script)
     return "\n".join([first, *lines, rest])
 
 

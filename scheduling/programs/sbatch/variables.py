@@ -13,6 +13,7 @@ NAMED = re.compile(r"\bSLURM_[A-Z0-9_]+")
 USED = re.compile(r"\$(?:\{(SLURM_[A-Z0-9_]+)\b(?!:?[-+=])|(SLURM_[A-Z0-9_]+))")  # ${NAME:-...} needs no value
 # By name, as a shell writes them: by what every process is told, and by what `env://` reads where there are several.
 PROCESSES, LOCAL = "${WORLD_SIZE:-1}", "${LOCAL_WORLD_SIZE:-1}"
+NODES = f"$(({PROCESSES} / {LOCAL}))"
 TOLD = {
     "SLURM_JOB_ID": '"$BOURSE_JOB"',
     "SLURM_JOBID": '"$BOURSE_JOB"',
@@ -20,8 +21,8 @@ TOLD = {
     "SLURM_NTASKS": PROCESSES,
     "SLURM_NPROCS": PROCESSES,
     "SLURM_NTASKS_PER_NODE": LOCAL,
-    "SLURM_JOB_NUM_NODES": f"$(({PROCESSES} / {LOCAL}))",
-    "SLURM_NNODES": f"$(({PROCESSES} / {LOCAL}))",
+    "SLURM_JOB_NUM_NODES": NODES,
+    "SLURM_NNODES": NODES,
     "SLURM_PROCID": "${RANK:-0}",
     "SLURM_LOCALID": "${LOCAL_RANK:-0}",
     "SLURM_NODEID": "${NODE_RANK:-0}",

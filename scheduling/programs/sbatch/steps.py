@@ -1,0 +1,113 @@
+"""`srun` in a script. Slurm starts a script once, on its first node, and `srun` starts the processes; here the script
+itself runs once for each process. So what `srun` starts in all of a job's processes, the script runs itself, by a
+function of that name in its first lines. What would start fewer, or elsewhere, is not kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from scheduling.programs.sbatch.lines import words_of
+from scheduling.programs.sbatch.reading import Script
+from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
+
+# Options that change nothing of what runs: what they ask for, a worker has, and what is printed is the log.
+WITHOUT_VALUE = (
+    "-u", "--unbuffered", "-l", "--label", "-K", "--kill-on-bad-exit", "-Q", "--quiet", "-v", "--verbose",
+    "--exclusive", "--exact", "--overlap",
+)  # fmt: skip
+WITH_VALUE = (
+    "-c", "--cpus-per-task", "--cpu-bind", "--gpu-bind", "--mem-bind", "--hint", "-m", "--distribution", "--mpi",
+    "-J", "--job-name", "-t", "--time", "-o", "--output", "-e", "--error", "--mem", "--mem-per-cpu", "--mem-per-gpu",
+    "-G", "--gpus", "--gpus-per-node", "--gpus-per-task", "--gres", "--threads-per-core",
+)  # fmt: skip
+# Options with the one value that is kept, as a shell writes it.
+OF_ALL = {
+    ("-n", "--ntasks"): PROCESSES,
+    ("-N", "--nodes"): NODES,
+    ("--ntasks-per-node",): LOCAL,
+    ("--export",): "ALL",
+}
+
+_BEFORE = r"(?:^|[;&|({]|\b(?:do|then|else|if|while|time)\s)\s*(?:[A-Za-z_]\w*=\S*\s+)*"
+STEP = re.compile(_BEFORE + r"srun\s+([^;&|]*)")
+HIDDEN = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b[^;&|]*\ssrun\s")  # programs find no functions
+
+
+def step_function(script: Script) -> list[str]:
+    """`srun` as a function of bash, in lines; none where the script has no such command."""
+    if not any(STEP.search(text) for _, text in _commands(script)):
+        return []
+    known = "|".join((*WITHOUT_VALUE, *WITH_VALUE))
+    wanted = [f'      {"|".join(names)}) wanted="{value}" ;;' for names, value in OF_ALL.items()]
+    return [
+        "srun() {",
+        "  local option value wanted",
+        "  while [ $# -gt 0 ]; do",
+        '    option="$1" value=""',
+        '    case "$option" in',
+        "      --) shift; break ;;",
+        '      --*=*) value="${option#*=}"; option="${option%%=*}"; shift ;;',
+        f"      {'|'.join(WITHOUT_VALUE)}) shift ;;",
+        '      -[A-Za-z]?*) value="${option#??}"; option="${option%"$value"}"; shift ;;',
+        '      -*) value="${2-}"; shift; [ $# -eq 0 ] || shift ;;',
+        "      *) break ;;",
+        "    esac",
+        '    case "$option" in',
+        f"      {known}) continue ;;",
+        *wanted,
+        '      *) wanted="" ;;',
+        "    esac",
+        '    if [ -z "$wanted" ] || [ "$value" != "$wanted" ]; then',
+        '      echo "srun: $option $value cannot be kept: the command runs in every process of the job." >&2',
+        "      return 127",
+        "    fi",
+        "  done",
+        '  "$@"',
+        "}",
+    ]
+
+
+def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """Each `srun` with its line and what of it cannot be kept, as it is written; empty where all of it is.
+
+    `values`: of the job, by the text of `OF_ALL`; without those that nobody knows beforehand.
+    """
+    for number, text in _commands(script):
+        found = [match.group(1) for match in STEP.finditer(text)]
+        yield from ((number, _not_kept(words_of(words) or words.split(), values)) for words in found)
+        if not found and HIDDEN.search(text):
+            yield number, "a command that is begun by another"
+
+
+def _not_kept(words: Sequence[str], values: Mapping[str, str]) -> str:
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        option, at = words[at], at + 1
+        if option.startswith("--") and "=" in option:
+            option, _, value = option.partition("=")
+        elif option in WITHOUT_VALUE:
+            continue
+        elif not option.startswith("--") and len(option) > 2:
+            option, value = option[:2], option[2:]
+        else:
+            value, at = words[at] if at < len(words) else "", at + 1
+        if option in WITHOUT_VALUE or option in WITH_VALUE:
+            continue
+        wanted = next((text for names, text in OF_ALL.items() if option in names), None)
+        if wanted is None:
+            return f"{option} {value}".rstrip()
+        if value != values.get(wanted, wanted) and "$" not in value:  # what a variable is, the function looks at
+            return f"{option} {value}".rstrip()
+    return ""
+
+
+def _commands(script: Script) -> Iterator[tuple[int, str]]:
+    """Lines that are no comments, each with those that a backslash joins to it."""
+    lines = enumerate(script.body.split("\n"), 1)
+    for number, line in lines:
+        while line.endswith("\\"):
+            line = line[:-1] + " " + next(lines, (0, ""))[1]
+        if not line.lstrip().startswith("#"):
+            yield number, line

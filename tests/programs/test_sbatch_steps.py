@@ -1,0 +1,83 @@
+"""`srun` in a script: what runs in every process is run by the script itself, and all else is said and ends it."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from scheduling.programs.sbatch import Script, read
+from scheduling.programs.sbatch.steps import step_function, steps
+from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
+
+HEAD = "#!/bin/bash\n#SBATCH --time=10 --gpus-per-node=2 --nodes=3\n"
+RING = {"WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "2"}
+VALUES = {PROCESSES: "6", NODES: "3", LOCAL: "2"}
+
+
+def script(body: str) -> Script:
+    found = read(HEAD + body)
+    assert isinstance(found, Script), found
+    return found
+
+
+def ran(body: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    text = "\n".join([*step_function(script(body)), body])
+    variables = {"PATH": "/usr/bin:/bin", **environment}
+    return subprocess.run(["bash", "-eu", "-c", text], env=variables, capture_output=True, text=True, timeout=60)
+
+
+KEPT = (
+    "srun", "srun -n6", "srun -n 6", "srun --ntasks=6", "srun --ntasks 6 -N 3", "srun -N3 --ntasks-per-node=2",
+    "srun -u -l --label -K1 --kill-on-bad-exit=1", "srun --cpu-bind=none --mpi=pmix -c8", "srun --export=ALL",
+    "srun -J step -t 1:00 --gres=gpu:2 -G 2 --exclusive", "srun --", "MODE=x srun", 'srun -n "$WORLD_SIZE"',
+    "if true; then srun", "time srun", "true && srun", "srun --cpus-per-task=4 \\\n    --unbuffered",
+)  # fmt: skip
+NOT_KEPT = {
+    "srun -n 1": "-n 1",
+    "srun --ntasks=1": "--ntasks 1",
+    "srun -N1 -n6": "-N 1",
+    "srun --ntasks-per-node 1": "--ntasks-per-node 1",
+    "srun --export=NONE": "--export NONE",
+    "srun --export=ALL,A=1": "--export ALL,A=1",
+    "srun -w n1": "-w n1",
+    "srun --nodelist=n1": "--nodelist n1",
+    "srun --multi-prog": "--multi-prog python3",
+    "srun --pty": "--pty python3",
+    "srun -D /tmp": "-D /tmp",
+}
+
+
+@pytest.mark.parametrize("call", KEPT)
+def test_what_runs_in_every_process_the_script_runs_itself(call: str) -> None:
+    end = "\nfi" if "then" in call else ""
+    body = f"{call} python3 -c 'import sys; print(sys.argv)' 'a b' --lr=1 -n 1{end}\n"
+    assert [flaw for _, flaw in steps(script(body), VALUES)] == [""]
+    done = ran(body, **RING)
+    assert (done.returncode, done.stdout) == (0, "['-c', 'a b', '--lr=1', '-n', '1']\n"), done.stderr
+
+
+@pytest.mark.parametrize(("call", "flaw"), NOT_KEPT.items(), ids=NOT_KEPT)
+def test_what_would_run_elsewhere_or_less_often_is_said_beforehand_and_ends_the_script(call: str, flaw: str) -> None:
+    body = f"true\n{call} python3 -c 'print(1)'\n"
+    assert list(steps(script(body), VALUES)) == [(4, flaw)]
+    done = ran(body, **RING)
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == f"srun: {flaw} cannot be kept: the command runs in every process of the job.\n"
+
+
+def test_a_command_that_fails_ends_the_script_with_its_status() -> None:
+    assert ran("srun bash -c 'exit 7'\necho on\n").returncode == 7
+    assert ran("MODE=x srun printenv MODE\n").stdout == "x\n"
+
+
+def test_a_number_that_nobody_knows_beforehand_is_not_promised() -> None:
+    elastic = {LOCAL: "2"}
+    assert list(steps(script("srun -n 6 a\nsrun --ntasks-per-node=2 a\n"), elastic)) == [(3, "-n 6"), (4, "")]
+
+
+def test_a_script_without_steps_stays_as_it_is_and_a_step_that_is_no_command_of_the_script_is_said() -> None:
+    assert step_function(script("# srun a\npython3 a.py\n")) == []
+    assert list(steps(script("exec srun a\n"), VALUES)) == [(3, "a command that is begun by another")]
+    assert list(steps(script("timeout 1h srun a\n"), VALUES)) == [(3, "a command that is begun by another")]
+    assert list(steps(script("echo $(srun a) | srun b; srun -w n1 c\n"), VALUES)) == [(3, ""), (3, ""), (3, "-w n1")]
