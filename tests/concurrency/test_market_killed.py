@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from marketplace.embedded import Servers, State
-from tests.engines.local import people_of, until
+from tests.engines.local import kill_people_of, people_of, until
 from tests.marketplace.conftest import short_folder  # noqa: F401
 from tests.marketplace.test_up import ROOT, WORDS, Up, free_port
 
@@ -27,8 +27,7 @@ ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could
 def var(short_folder: Path) -> Iterator[Path]:  # noqa: F811
     """The product's data folder. Whoever lives for it is killed by its id in the end."""
     yield short_folder / "var"
-    for process in people_of(str(short_folder)):
-        process.kill()
+    kill_people_of(str(short_folder))
     until(lambda: not people_of(str(short_folder)))
 
 

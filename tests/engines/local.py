@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,7 @@ def engine_in(folder: Path | None = None, **settings: Any) -> Iterator[LocalEngi
     try:
         yield LocalEngine(root / "runs", ROOT, ALL, **({"limits": SMALL, "rights": possible()} | settings))
     finally:
-        for process in people_of(str(root)):
-            process.kill()
+        kill_people_of(str(root))
         until(lambda: not people_of(str(root)))
         if folder is None:
             shutil.rmtree(root)
@@ -89,6 +88,13 @@ def people_of(word: str) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+def kill_people_of(word: str) -> None:
+    """Each of them that has not ended meanwhile."""
+    for process in people_of(word):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def nobody_is_left(key: str) -> None:

@@ -25,7 +25,7 @@ from scheduling.engines.launcher.parts import HAS_ENDED, NO_PLAN, RUNS_ALREADY, 
 from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 from scheduling.engines.plans import continued
 from scheduling.engines.ranks import members
-from tests.engines.local import ALL, QUICK, ROOT, SMALL, people_of, until
+from tests.engines.local import ALL, QUICK, ROOT, SMALL, kill_people_of, people_of, until
 
 CARRIED = {"scheduling.engines.base", "scheduling.engines.launcher", "scheduling.programs"} | {
     *(f"scheduling.programs.{each}" for each in PURE)
@@ -123,8 +123,7 @@ def parts(
         for process in made.processes:
             process.kill()
             process.wait(60)
-        for stranger in people_of(made.key):
-            stranger.kill()
+        kill_people_of(made.key)
         until(lambda: not people_of(made.key))
 
 

@@ -23,7 +23,7 @@ from scheduling.runs.runs import runs_tick
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tests.engines.gang import Gang
-from tests.engines.local import ALL, SMALL, engine_in, people_of, until
+from tests.engines.local import ALL, SMALL, engine_in, kill_people_of, until
 from tests.engines.market import PARAMETERS
 from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
@@ -82,8 +82,7 @@ def test_a_long_training_rents_in_pieces_and_its_loss_curve_goes_on(engine: Loca
 
     until(lambda: trains(1), patience=PATIENCE)
     lost = passes()[1]
-    for process in people_of(lost.key):  # the whole machine is gone
-        process.kill()
+    kill_people_of(lost.key)  # the whole machine is gone
     assert isinstance(server_lose(server=server_of(1), at=timezone.now(), **BY), ServerLost)
     until(lambda: trains(2), patience=PATIENCE)
     assert server_drain(server=server_of(2), at=timezone.now(), **BY) is None

@@ -25,7 +25,7 @@ from scheduling.runs.runs import home
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tests.database import serving_addresses
-from tests.engines.local import ROOT, people_of, until
+from tests.engines.local import ROOT, kill_people_of, people_of, until
 from tests.engines.market import jobs_of, run_of, sold
 from tests.scheduling.live import again, events, money
 
@@ -38,8 +38,7 @@ def var() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="bourse-test-"))
     folder.chmod(0o711)
     yield folder
-    for process in people_of(str(folder)):
-        process.kill()
+    kill_people_of(str(folder))
     until(lambda: not people_of(str(folder)))
     rmtree(folder)
 

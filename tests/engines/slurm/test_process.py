@@ -20,7 +20,7 @@ from scheduling.models import Award, JobState, Run, RunState
 from scheduling.runs.runs import handle_of
 from tenants.scoping import scope_disabled
 from tests.database import serving_addresses
-from tests.engines.local import ROOT, people_of, until
+from tests.engines.local import ROOT, kill_people_of, until
 from tests.engines.market import jobs_of, run_of
 from tests.engines.slurm.cluster import Cluster
 from tests.engines.slurm.gangs import launchers
@@ -84,5 +84,4 @@ def test_engine_that_is_killed_or_stopped_leaves_its_gangs_to_the_next_one(slurm
         assert (again(award).returned, jobs_of(award).state) == (0, JobState.AWARDED)
     finally:
         slurm.call("scancel", "-n", f"bourse-{run_of(award).key}-0")
-        for process in people_of(str(slurm.shared / "job-")):
-            process.kill()
+        kill_people_of(str(slurm.shared / "job-"))
