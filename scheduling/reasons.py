@@ -537,7 +537,7 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     PROGRAM_FAILED = (
         "program_failed", Ends.OVER, "its program failed",
-        lambda pool, n: f"Its program failed: {n['detail']}. What was reserved is paid.",
+        lambda pool, n: f"Its program failed: {n['detail'].rstrip('.')}. What was reserved is paid.",
         "Read its log, mend the program or its parameters, and submit it again.", "detail", "epoch", "epochs",
     )  # fmt: skip
     RESERVATION_ENDED = (

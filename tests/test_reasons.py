@@ -183,6 +183,12 @@ def test_a_reason_that_ends_a_job_says_what_would_help() -> None:
     assert silent == {ReasonCode.CANCELLED_BY}
 
 
+@pytest.mark.parametrize("code", [code for code in ReasonCode if "detail" in code.numbers])
+def test_a_detail_that_is_a_sentence_has_one_full_stop(code: ReasonCode) -> None:
+    numbers = {name: sample(name) for name in code.numbers} | {"detail": "worker 1 said: no memory."}
+    assert ".." not in reason_sentence(pool(), code, numbers)
+
+
 @pytest.mark.parametrize("numbers", [{}, {"price": 1.0}, {"value": None}])
 @pytest.mark.parametrize("code", ["outbid", "no_such_code"])
 def test_row_of_another_version_is_shown_as_it_is(code: str, numbers: dict[str, object]) -> None:

@@ -81,3 +81,7 @@ def test_a_script_without_steps_stays_as_it_is_and_a_step_that_is_no_command_of_
     assert list(steps(script("exec srun a\n"), VALUES)) == [(3, "a command that is begun by another")]
     assert list(steps(script("timeout 1h srun a\n"), VALUES)) == [(3, "a command that is begun by another")]
     assert list(steps(script("echo $(srun a) | srun b; srun -w n1 c\n"), VALUES)) == [(3, ""), (3, ""), (3, "-w n1")]
+
+
+def test_what_stands_in_the_script_for_a_command_to_read_comes_to_it() -> None:
+    assert ran("srun -u cat - <<'TEXT'\nhello $HOME\nTEXT\n").stdout == "hello $HOME\n"
