@@ -70,11 +70,13 @@ REPEATED, REPETITIONS = ("seed", "first", "block", "part"), 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.disable()  # until all tests are collected: a third of that time would be a search among what stays
+    leads = not WORKER and getattr(config.option, "numprocesses", None)
+    if not leads:
+        gc.disable()  # until all tests are collected: a third of that time would be a search among what stays
     # pytest-django looks for the settings before this file has named them, so it leaves this to us.
     django.setup()
     assert os.environ["REDIS_URL"] == settings.REDIS_URL, "the settings were read before this file"
-    if not WORKER and getattr(config.option, "numprocesses", None):
+    if leads:
         # A worker that inherited this would read the settings before its own Redis database is named above.
         del os.environ["DJANGO_SETTINGS_MODULE"]
         _start_servers()

@@ -37,8 +37,8 @@ class CancelPreview:
     def sentence(self) -> str:
         if self.state == "waiting" and self.earlier:
             return f"It waits. {EARLIER}"
-        said = BY_USE if self.state == "running" and self.job.pool.is_elastic else _SENTENCES[self.state]
-        return f"{said} {EARLIER}" if self.earlier else said
+        sentence = BY_USE if self.state == "running" and self.job.pool.is_elastic else _SENTENCES[self.state]
+        return f"{sentence} {EARLIER}" if self.earlier else sentence
 
 
 EARLIER = "What is held for the slots that it had before goes to their owners, and none of it comes back."

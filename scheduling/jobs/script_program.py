@@ -145,13 +145,12 @@ def _text(script: Script, name: str, gpus: int) -> str:
     first, _, rest = script.body.partition("\n")
     folder = script.options.chdir
     lines = [f"cd -- {shlex.quote(folder)}"] if folder is not None else []
-    told = variables_told(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus)
-    lines += [f"export {variable}={value}" for variable, value in told]
+    variables = variables_told(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus)
+    lines += [f"export {variable}={value}" for variable, value in variables]
     lines += step_function(script)
     return "\n".join([first, *lines, rest])
 
 
 def _first_command(script: Script) -> int | None:
     """The number of its line."""
-    lines = enumerate(script.body.split("\n"), 1)
-    return next((number for number, line in lines if line.strip() and not line.lstrip().startswith("#")), None)
+    return next((number for number, _ in script.commands()), None)

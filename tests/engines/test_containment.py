@@ -145,7 +145,7 @@ def test_devices_of_gpus_are_open_to_those_who_were_dealt_some(tmp_path: Path, *
     code = f"""
 import os, resource
 from scheduling.engines.launcher import confine
-confine.DEVICES = ("/dev/ful*",)
+confine.DEVICES_BEGIN = ("ful",)
 confine.give_up({limits}, {str(tmp_path)!r}, None, 60, bare=False, readable=(), ports=(), devices={devices})
 opened = []
 for path in ("/dev/full", "/dev/zero"):

@@ -31,7 +31,8 @@ KEPT = (
     "srun", "srun -n6", "srun -n 6", "srun --ntasks=6", "srun --ntasks 6 -N 3", "srun -N3 --ntasks-per-node=2",
     "srun -u -l --label -K1 --kill-on-bad-exit=1", "srun --cpu-bind=none --mpi=pmix -c8", "srun --export=ALL",
     "srun -J step -t 1:00 --gres=gpu:2 -G 2 --exclusive", "srun --", "MODE=x srun", 'srun -n "$WORLD_SIZE"',
-    "if true; then srun", "time srun", "true && srun", "srun --cpus-per-task=4 \\\n    --unbuffered",
+    "if true; then srun", "time srun", "true && srun", "MODE=x \\\n srun",
+    "srun --cpus-per-task=4 \\\n    --unbuffered",
 )  # fmt: skip
 NOT_KEPT = {
     "srun -n 1": "-n 1",

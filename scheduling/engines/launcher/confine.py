@@ -7,7 +7,6 @@ good. Few imports: this runs before every process of a gang.
 from __future__ import annotations
 
 import ctypes
-import glob
 import os
 import resource
 import struct
@@ -29,7 +28,7 @@ _SCOPES = 0b11  # no abstract sockets and no signals of others (version 6)
 PORTS_SINCE = 4
 # Of a program that was dealt GPUs: through these it speaks with them, and with networks that reach them directly. Which
 # of them it may open is said by the files themselves, and by whoever dealt them.
-DEVICES = ("/dev/nvidia*", "/dev/kfd", "/dev/dri", "/dev/infiniband")
+DEVICES_FOLDER, DEVICES_BEGIN = "/dev", ("nvidia", "kfd", "dri", "infiniband")
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  where locks, queues and arrays of several processes lie
 _NEW_MOUNTS, _NEW_USERS = 0x0002_0000, 0x1000_0000
 _NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8  # of mounts; others' still come to us
@@ -62,7 +61,8 @@ def give_up(
     `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen.
     `devices`: it may use GPUs.
     """
-    writable = [path for pattern in DEVICES for path in glob.glob(pattern)] if devices else []
+    names = os.listdir(DEVICES_FOLDER) if devices else []
+    writable = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
     if own_shared_memory(limits["memory_mb"]):
         writable.append(SHARED_MEMORY)
     for what, most, hardest in (

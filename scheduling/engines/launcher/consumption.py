@@ -53,9 +53,9 @@ class Consumption:
         return self._memory_excess(plan)
 
     def _memory_excess(self, plan: dict[str, Any]) -> str:
-        taken = (sum(self._in_memory.values()) + self._shared) // MEGABYTE
+        megabytes = (sum(self._in_memory.values()) + self._shared) // MEGABYTE
         most = plan["limits"]["memory_mb"]
-        return f"it took {taken} MB of memory, more than {most}" if taken > most else ""
+        return f"it took {megabytes} MB of memory, more than {most}" if megabytes > most else ""
 
 
 def _size(folder: Path) -> tuple[int, int]:

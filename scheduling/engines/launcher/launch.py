@@ -20,6 +20,7 @@ TOLD = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
+PLACE = 8  # words before the command
 NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
 
@@ -47,28 +48,18 @@ def written_environment(variables: Mapping[str, str]) -> bytes:
     return "\0".join(f"{name}={value}" for name, value in variables.items()).encode("utf-8", "surrogateescape")
 
 
-def main(
-    folder: str,
-    uid: str,
-    cpu_seconds: str,
-    bare: str,
-    limits: str,
-    readable: str,
-    ports: str,
-    devices: str,
-    *command: str,
-) -> None:
-    parent = os.getppid()
+def main(*line: str) -> None:
+    place, command, parent = line[:PLACE], line[PLACE:], os.getppid()
     plan_text = os.environ.get(TOLD, "")
     if not plan_text:
-        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, devices, parent)
+        _give_up(parent, *place)
         os.execv(command[0], command)  # noqa: S606  the command is a list, and no shell reads it
     variables, fault = map(int, plan_text.split(","))
     with open(variables, "rb") as file:
         environment = dict(pair.split(b"=", 1) for pair in file.read().split(b"\0"))
     os.set_inheritable(fault, False)
     try:
-        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, devices, parent)
+        _give_up(parent, *place)
         os.execvpe(command[0], command, environment)  # noqa: S606
     except OSError as error:
         os.write(fault, str(error.errno).encode())
@@ -76,6 +67,7 @@ def main(
 
 
 def _give_up(
+    parent: int,
     folder: str,
     uid: str,
     cpu_seconds: str,
@@ -84,7 +76,6 @@ def _give_up(
     readable: str,
     ports: str,
     devices: str,
-    parent: int,
 ) -> None:
     numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
     os.chdir(folder)

@@ -78,11 +78,11 @@ class SlurmSettings:
                 raise WrongEngine(f"The engine {self.name}: a unit of {resource} must be {allowed}, not {what!r}.")
         if self.run_as not in (SERVICE, TENANT):
             raise WrongEngine(f"The engine {self.name}: run_as must be {SERVICE} or {TENANT}, not {self.run_as!r}.")
-        known = {each.name: each.type for each in fields(ProcessLimits)}
+        types = {each.name: each.type for each in fields(ProcessLimits)}
         for limit, number in self.limits.items():
-            if limit not in known:
-                raise WrongEngine(f"The engine {self.name}: there is no limit {limit!r}; there are {', '.join(known)}.")
-            kinds, words = ((int, float), "a number") if known[limit] == "float" else ((int,), "a whole number")
+            if limit not in types:
+                raise WrongEngine(f"The engine {self.name}: there is no limit {limit!r}; there are {', '.join(types)}.")
+            kinds, words = ((int, float), "a number") if types[limit] == "float" else ((int,), "a whole number")
             if isinstance(number, bool) or not isinstance(number, kinds) or not 0 <= number < 2**31:
                 raise WrongEngine(f"The engine {self.name}: the limit {limit} must be {words}, not {number!r}.")
         for tenant, user in self.users.items():

@@ -108,7 +108,7 @@ class Changes:
         self._rest_at_one_version()
         if self.curve.finished:
             return self._finish()
-        if self.unreached and not self._may_reconnect():
+        if self.unreached and not self._reconnect():
             self._write(self.fleet.fetch(), "workers lose their parameter servers")
             sentence = f"Workers lose their parameter servers again and again: {self.unreached}."
             return self.end(LOST, "failed", sentence=sentence, checkpoint=True)
@@ -127,8 +127,8 @@ class Changes:
             self._write(saved, "regular")
         return None
 
-    def _may_reconnect(self) -> bool:
-        """As long as steps are done between times, and a few times without one."""
+    def _reconnect(self) -> bool:
+        """Count it. False, and the job is to end, after a few without a step between them."""
         self.reconnections = 1 if self.version > self.reconnected_version else self.reconnections + 1
         self.reconnected_version = self.version
         return self.reconnections <= MOST_RECONNECTIONS

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +85,8 @@ class Worker:
                 return LOST
             except MemoryError as error:
                 sentence = f"Worker {self.place.rank} has not enough memory for a mini-batch or its data: {error}."
-                self.coordinator.tell(WireMessage("unable", {"sentence": sentence}))
+                with suppress(ConnectionLost):  # a coordinator that is gone needs no reason
+                    self.coordinator.tell(WireMessage("unable", {"sentence": sentence}))
                 return LOST
             if answer.kind == "refused":
                 print(answer.fields["sentence"], file=sys.stderr)

@@ -88,8 +88,9 @@ def awards_void(
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
     # A cancelled job does not wait again, and one whose award was void before does so already.
     live = [a for a in awards if a.state != AwardState.VOID and jobs[a.job_id].state in LIVE_STATES]
-    first = {award.job_id: award for award in sorted(live, key=lambda each: -each.start)}
-    live = list(first.values())  # of each job the first in time is told of: what follows it is at home, and free
+    # Of each job the first in time is told of: what follows it is at home, and free.
+    first = {award.job_id: award.pk for award in sorted(live, key=lambda each: -each.start)}
+    live = [award for award in live if first[award.job_id] == award.pk]
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
     for award in awards:

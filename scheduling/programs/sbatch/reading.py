@@ -75,6 +75,16 @@ class Script:
     body: str
     places: tuple[tuple[str, int], ...] = ()
 
+    def commands(self) -> Iterator[tuple[int, str]]:
+        """Each line that is neither blank nor a comment, with its number and the lines that a backslash joins to it."""
+        lines = enumerate(self.body.split("\n"), 1)
+        for number, line in lines:
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            while line.endswith("\\"):
+                line = f"{line[:-1]} {next(lines, (0, ''))[1]}"
+            yield number, line
+
     def place(self, field: str) -> int:
         """The line that says it; 0 where none does."""
         return dict(self.places).get(field, 0)

@@ -37,9 +37,9 @@ HIDDEN = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b[^;&|]*\s
 
 def step_function(script: Script) -> list[str]:
     """`srun` as a function of bash, in lines; none where the script has no such command."""
-    if not any(STEP.search(text) for _, text in _commands(script)):
+    if not any(STEP.search(text) for _, text in script.commands()):
         return []
-    known = "|".join((*WITHOUT_VALUE, *WITH_VALUE))
+    harmless = "|".join((*WITHOUT_VALUE, *WITH_VALUE))
     wanted = [f'      {"|".join(names)}) wanted="{value}" ;;' for names, value in OF_ALL.items()]
     return [
         "srun() {",
@@ -55,7 +55,7 @@ def step_function(script: Script) -> list[str]:
         "      *) break ;;",
         "    esac",
         '    case "$option" in',
-        f"      {known}) continue ;;",
+        f"      {harmless}) continue ;;",
         *wanted,
         '      *) wanted="" ;;',
         "    esac",
@@ -74,14 +74,14 @@ def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]
 
     `values`: of the job, by the text of `OF_ALL`; without those that nobody knows beforehand.
     """
-    for number, text in _commands(script):
-        found = [match.group(1) for match in STEP.finditer(text)]
-        yield from ((number, _not_kept(words_of(words) or words.split(), values)) for words in found)
-        if not found and HIDDEN.search(text):
+    for number, text in script.commands():
+        calls = [match.group(1) for match in STEP.finditer(text)]
+        yield from ((number, _flaw(words_of(words) or words.split(), values)) for words in calls)
+        if not calls and HIDDEN.search(text):
             yield number, "a command that is begun by another"
 
 
-def _not_kept(words: Sequence[str], values: Mapping[str, str]) -> str:
+def _flaw(words: Sequence[str], values: Mapping[str, str]) -> str:
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         option, at = words[at], at + 1
@@ -101,13 +101,3 @@ def _not_kept(words: Sequence[str], values: Mapping[str, str]) -> str:
         if value != values.get(wanted, wanted) and "$" not in value:  # what a variable is, the function looks at
             return f"{option} {value}".rstrip()
     return ""
-
-
-def _commands(script: Script) -> Iterator[tuple[int, str]]:
-    """Lines that are no comments, each with those that a backslash joins to it."""
-    lines = enumerate(script.body.split("\n"), 1)
-    for number, line in lines:
-        while line.endswith("\\"):
-            line = line[:-1] + " " + next(lines, (0, ""))[1]
-        if not line.lstrip().startswith("#"):
-            yield number, line

@@ -35,14 +35,14 @@ def variables_told(script: Script, name: str, index: str, gpus: int) -> Iterator
     told = TOLD | _by_options(script.options, name, gpus)
     if script.options.array:
         yield ARRAY_INDEX, f'"${index}"'
-    named = {variable for _, line in _commands(script) for variable in NAMED.findall(line)}
+    named = {variable for _, line in script.commands() for variable in NAMED.findall(line)}
     yield from sorted((variable, told[variable]) for variable in named & told.keys())
 
 
 def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
-    """Those that the script uses and that nobody sets, each with the line of its first use."""
+    """Those that the script uses and that nobody sets, each with the line of the command that uses it first."""
     known = {*TOLD, *_by_options(script.options, "", gpus), *([ARRAY_INDEX] if script.options.array else [])}
-    for number, line in _commands(script):
+    for number, line in script.commands():
         known |= set(re.findall(r"(?:^|[\s;])(SLURM_[A-Z0-9_]+)=", line))  # it sets it itself
         for braced, plain in USED.findall(line):
             if (variable := braced or plain) not in known:
@@ -63,8 +63,3 @@ def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
 def _quoted(text: str) -> str:
     """As one word of a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
-
-
-def _commands(script: Script) -> Iterator[tuple[int, str]]:
-    lines = enumerate(script.body.split("\n"), 1)
-    return ((number, line) for number, line in lines if not line.lstrip().startswith("#"))
