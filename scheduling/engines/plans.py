@@ -14,8 +14,8 @@ from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.unpack import packed
 from scheduling.engines.ranks import members, ranked
+from scheduling.programs.sbatch.request import MEBIBYTES, MEMORY
 
-ADDRESSES_FOR_MEMORY = 4  # a process reserves more addresses than it uses memory
 # Of a gang whose end is moved on at each boundary: it hears whether it goes on some seconds before it has to save.
 MOST_GRACE_BETWEEN_DECISIONS = 4.0
 LOAD = 'n=$1; shift; while [ "$n" -gt 0 ]; do module load "$1" || exit; shift; n=$((n - 1)); done; exec "$@"'
@@ -95,15 +95,14 @@ def write_program(folder: Folder, own: OwnProgram) -> None:
 
 
 def limits_of(limits: ProcessLimits, gang: Gang) -> ProcessLimits:
-    """The engine's, with what the program says of a unit in their place: memory for all units together, the rest for
-    each process."""
+    """The engine's, with what the program says of a unit in their place. Who bought memory may take it."""
     own = gang.own.limits if gang.own else {}
-    if (memory := own.get("memory_mebibytes")) is not None:
-        together, room = memory * most_members(gang), ADDRESSES_FOR_MEMORY * memory
-        limits = replace(limits, memory_mb=together, address_space_mb=max(limits.address_space_mb, room))
-    if (files := own.get("open_files")) is not None:
-        limits = replace(limits, open_files=files)
-    return limits
+    bought = max((amounts.get(MEMORY, 0.0) for amounts in gang.amounts.values()), default=0.0)
+    return replace(
+        limits,
+        memory_mb=own.get("memory_mebibytes", max(limits.memory_mb, int(bought * MEBIBYTES))),
+        open_files=own.get("open_files", limits.open_files),
+    )
 
 
 def processor_seconds(limits: ProcessLimits, gang: Gang, seconds: float) -> int:

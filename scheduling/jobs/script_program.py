@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -25,9 +24,10 @@ from scheduling.programs.catalogue import (
     read,
 )
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
+from scheduling.programs.sbatch.beginning import beginning, notes
 from scheduling.programs.sbatch.request import ScriptRequest
-from scheduling.programs.sbatch.steps import step_function, steps
-from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES, variables_missing, variables_told
+from scheduling.programs.sbatch.steps import steps
+from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES, variables_missing
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 
@@ -62,6 +62,7 @@ def script_document(script: Script, request: ScriptRequest, name: str) -> dict[s
         "parameters": [_index(script.options.array)] if script.options.array else [],
         "processes_per_worker": EACH_GPU if processes > 1 else ONE,
         "resize": NONE if request.job.least == request.job.most else RESTART,
+        "limits": {} if request.memory_per_worker is None else {"memory_mebibytes": request.memory_per_worker},
     }
 
 
@@ -89,9 +90,11 @@ def script_lines(
             yield OptionLine(number, "", NOT_KEPT, sentence)
         else:
             yield OptionLine(number, "", UNDERSTOOD, "What srun starts runs where the script runs, in every process.")
+    for number, is_kept, sentence in notes(script, most):
+        yield OptionLine(number, "", UNDERSTOOD if is_kept else NOT_KEPT, sentence)
     for number, variable in variables_missing(script, request.gpus_per_worker):
-        sentence = f"{variable} is not set here, and the script ends where it uses it: ${{{variable}:-}} would do."
-        yield OptionLine(number, "", NOT_KEPT, sentence)
+        ends = "the script ends where it uses it" if "u" in script.shell_options else "it is empty"
+        yield OptionLine(number, "", NOT_KEPT, f"{variable} is not set here, and {ends}.")
 
 
 def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
@@ -141,14 +144,9 @@ def _values(request: ScriptRequest) -> dict[str, str]:
 
 
 def _text(script: Script, name: str, gpus: int) -> str:
-    """The whole script, which begins in its folder where it names one, and knows what Slurm would tell it."""
+    """The whole script, with what Slurm would tell it after its first line."""
     first, _, rest = script.body.partition("\n")
-    folder = script.options.chdir
-    lines = [f"cd -- {shlex.quote(folder)}"] if folder is not None else []
-    variables = variables_told(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus)
-    lines += [f"export {variable}={value}" for variable, value in variables]
-    lines += step_function(script)
-    return "\n".join([first, *lines, rest])
+    return "\n".join([first, *beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus), rest])
 
 
 def _first_command(script: Script) -> int | None:

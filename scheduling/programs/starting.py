@@ -86,6 +86,7 @@ def processes(command: Command, start: Start) -> tuple[ProcessStart, ...]:
 def _common(command: Command, start: Start) -> dict[str, str]:
     """What everybody is told."""
     seconds = float(start.slot_seconds)
+    workers = sorted((each for each in start.members if each.role == WORKER), key=lambda each: each.rank)
     return dict(command.variables) | {
         "BOURSE_JOB": str(start.job),
         "BOURSE_TENANT": start.tenant,
@@ -93,6 +94,7 @@ def _common(command: Command, start: Start) -> dict[str, str]:
         "BOURSE_ENDS_AT": str(start.ends_at),
         "BOURSE_CHECKPOINT": start.checkpoint,
         "BOURSE_RESTART": str(start.restart),
+        "BOURSE_HOSTS": ",".join(each.host for each in workers),
     }
 
 

@@ -45,7 +45,7 @@ from tests.engines.local import (
 )
 from tests.engines.own import own, script
 
-QUICKLY = replace(SMALL, cpu_least=1, cpu_share=0.0, nice=0)
+QUICKLY = replace(SMALL, cpu_least=1, cpu_share=1e-9, nice=0)
 no_landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 no_scopes = pytest.mark.skipif(landlock_version() < 6, reason="this kernel's Landlock says nothing about signals")
 no_filter = pytest.mark.skipif(not can_never_kill(), reason="this machine has no filter of system calls")

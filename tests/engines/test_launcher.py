@@ -84,11 +84,11 @@ class Parts:
         self.launcher = written(root)
         plan: dict[str, Any] = {
             "python": sys.executable, "launch": ["-S", str(self.launcher), "launch"],
-            "environment": {"PYTHONPATH": str(ROOT)}, "readable": [], "uid": None, "bare": False,
+            "environment": {"PYTHONPATH": str(ROOT)}, "readable": [], "beside": [], "uid": None, "bare": False,
             "arguments": list(ALL["trainer"].arguments(values)), "secret": "0" * 32, "hosts": {},
             "phases": continued([], [Generation(1, at, at + seconds, servers)], time.time()),
             "end_at": at + seconds, "stop": "", "limits": asdict(SMALL), "cpu_seconds": 60,
-            "cpu_seconds_together": 600, "lease_seconds": 30.0, "gather_seconds": 1.0,
+            "lease_seconds": 30.0, "gather_seconds": 1.0,
         }  # fmt: skip
         self.folder = Folder(root, "job-1", self.key)
         self.folder.make()

@@ -28,11 +28,10 @@ DDP = RING | {"name": "ddp", "command": ["python3", "-u", "ddp_train.py", "{step
 
 def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() -> None:
     files = archive(ddp_train__py=(HERE / "ddp_train.py").read_bytes())
-    roomy = ProcessLimits(address_space_mb=32_768, memory_mb=8_192, processes=400, cpu_least=600)
     here = ours(code_for([], ROOT, FOLDER / "torch-code"), [])  # a copy of PyTorch for other accounts would be large
     walled = here.readable if landlock_version() else ()
     chosen = Rights(here.python, here.environment, own=False, bare=os.geteuid() == 0, readable=walled)
-    with engine_in(limits=roomy, rights=chosen) as engine:
+    with engine_in(limits=ProcessLimits(), rights=chosen) as engine:
 
         def loss(handle: Handle) -> tuple[float, str]:
             assert ended(engine, handle, patience=2 * PATIENCE).end == FINISHED, story(engine, handle)

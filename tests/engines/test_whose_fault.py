@@ -26,7 +26,6 @@ def watching(tmp_path: Path) -> TrainerSupervisor:
     plan = {
         "limits": asdict(SMALL),
         "cpu_seconds": 60,
-        "cpu_seconds_together": 180,
         "stop": "",
         "phases": [],
         "ports": {},

@@ -44,7 +44,7 @@ def test_the_lines_of_a_script_say_what_this_pool_makes_of_them() -> None:
     read = by_script(TEXT, WORTH, POOL, 300.0)
     assert isinstance(read, Description)
     assert [(line.number, line.option, line.verdict) for line in read.lines] == [
-        (1, "", NOT_KEPT), (2, "--job-name", UNDERSTOOD), (3, "--gpus", UNDERSTOOD), (3, "-t", UNDERSTOOD),
+        (1, "", UNDERSTOOD), (2, "--job-name", UNDERSTOOD), (3, "--gpus", UNDERSTOOD), (3, "-t", UNDERSTOOD),
         (4, "--mem-per-gpu", NOT_KEPT),
     ]  # fmt: skip
     short = by_script("#!/bin/bash\n#SBATCH -G 2 -n 2 -c 4 -t 60\nls\n", WORTH, ("gpu",), 300.0)

@@ -7,10 +7,11 @@ import subprocess
 import pytest
 
 from scheduling.programs.sbatch import Script, read
+from scheduling.programs.sbatch.beginning import beginning
 from scheduling.programs.sbatch.steps import step_function, steps
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
 
-HEAD = "#!/bin/bash\n#SBATCH --time=10 --gpus-per-node=2 --nodes=3\n"
+HEAD = "#!/bin/bash -eu\n#SBATCH --time=10 --gpus-per-node=2 --nodes=3\n"
 RING = {"WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "2"}
 VALUES = {PROCESSES: "6", NODES: "3", LOCAL: "2"}
 
@@ -22,8 +23,8 @@ def script(body: str) -> Script:
 
 
 def ran(body: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    text = "\n".join([*step_function(script(body)), body])
-    variables = {"PATH": "/usr/bin:/bin", **environment}
+    text = "\n".join([*beginning(script(body), "step", "INDEX", 2), body])
+    variables = {"PATH": "/usr/bin:/bin", "BOURSE_HOSTS": "n1,n2,n3", **environment}
     return subprocess.run(["bash", "-eu", "-c", text], env=variables, capture_output=True, text=True, timeout=60)
 
 

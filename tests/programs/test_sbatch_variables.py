@@ -51,7 +51,7 @@ def test_what_it_does_not_name_is_not_set_so_that_the_text_of_a_script_stays_wha
 @pytest.mark.parametrize(
     ("body", "missing"),
     [
-        ("a\nscontrol show hostnames $SLURM_JOB_NODELIST\n", [(4, "SLURM_JOB_NODELIST")]),
+        ("a\necho $SLURM_JOB_PARTITION $SLURM_JOB_NODELIST\n", [(4, "SLURM_JOB_PARTITION")]),
         ('echo "${SLURM_ARRAY_TASK_ID}" $SLURM_ARRAY_TASK_ID\n', [(3, "SLURM_ARRAY_TASK_ID")]),
         ("echo ${SLURM_TMPDIR:-/tmp} ${SLURM_TMPDIR-} ${SLURM_TMPDIR:+x}\n", []),
         ("SLURM_TMPDIR=x; echo $SLURM_TMPDIR\n", []),

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE
 
 EVERYBODY = {
     "BOURSE_JOB", "BOURSE_TENANT", "BOURSE_SLOT_SECONDS", "BOURSE_ENDS_AT", "BOURSE_CHECKPOINT", "BOURSE_PROGRESS",
-    "BOURSE_ROLE", "BOURSE_RANK", "BOURSE_RESTART",
+    "BOURSE_ROLE", "BOURSE_RANK", "BOURSE_RESTART", "BOURSE_HOSTS",
 }  # fmt: skip
 RING = {
     "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK",
@@ -58,6 +58,7 @@ def test_one_process_for_each_gpu_is_told_what_pytorch_reads() -> None:
     assert [set(process.environment) for process in found] == [EVERYBODY | RING | GPUS] * 5
     assert told(found, "RANK") == told(found, "BOURSE_RANK") == ["0", "1", "2", "3", "4"]
     assert told(found, "LOCAL_RANK") == ["0", "1", "0", "1", "2"]
+    assert told(found, "BOURSE_HOSTS") == ["n1,n2"] * 5
     assert told(found, "LOCAL_WORLD_SIZE") == ["2", "2", "3", "3", "3"]
     assert told(found, "GROUP_RANK") == told(found, "NODE_RANK") == ["0", "0", "1", "1", "1"]
     assert set(told(found, "WORLD_SIZE")) == {"5"}
@@ -79,7 +80,7 @@ def test_everybody_is_told_the_job_and_its_end() -> None:
     assert dict(found.environment) == {
         "BOURSE_JOB": "17", "BOURSE_TENANT": "physics", "BOURSE_SLOT_SECONDS": "300", "BOURSE_ENDS_AT": "1800000000",
         "BOURSE_CHECKPOINT": "/job/kept", "BOURSE_PROGRESS": "/job/progress/worker-0.jsonl", "BOURSE_ROLE": "worker",
-        "BOURSE_RANK": "0", "BOURSE_RESTART": "2", "SEED": "3",
+        "BOURSE_RANK": "0", "BOURSE_RESTART": "2", "BOURSE_HOSTS": "n1", "SEED": "3",
     }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ MEGABYTE = 2**20
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
 PR_SET_SECCOMP, PR_CAPBSET_DROP, SECCOMP_MODE_FILTER = 22, 24, 2
 CPU_GRACE = 5  # seconds between the signal that a program may heed and the one that it cannot
+NO_LIMIT = -1
 _CAPABILITIES = 64
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _BENEATH, _AT_PORT = 1, 2  # kinds of rules
@@ -53,31 +54,33 @@ def give_up(
     *,
     bare: bool,
     readable: Sequence[str],
-    ports: Sequence[int],
+    ports: Sequence[int] | None,
+    beside: Sequence[str] = (),
     devices: bool = False,
 ) -> None:
     """Of the calling process and all that come of it, for good. `bare`: root keeps its name and no rights.
 
-    `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen.
-    `devices`: it may use GPUs.
+    `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen;
+    None: wherever its account may. `beside`: folders in which it may write as well, where its account may.
+    `cpu_seconds`: 0 is no limit. `devices`: it may use GPUs.
     """
     names = os.listdir(DEVICES_FOLDER) if devices else []
-    writable = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
-    if own_shared_memory(limits["memory_mb"]):
-        writable.append(SHARED_MEMORY)
+    opened = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
+    folders = [folder, *beside, *([SHARED_MEMORY] if own_shared_memory(limits["memory_mb"]) else [])]
     for what, most, hardest in (
-        (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE, 0),
+        (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE or NO_LIMIT, 0),
         (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
         (resource.RLIMIT_NOFILE, limits["open_files"], 0),
-        (resource.RLIMIT_CPU, cpu_seconds, CPU_GRACE),
+        (resource.RLIMIT_CPU, cpu_seconds or NO_LIMIT, CPU_GRACE),
         (resource.RLIMIT_CORE, 0, 0),
     ):
-        if what == resource.RLIMIT_AS and not most:
+        if most == NO_LIMIT:
             continue
         hard = resource.getrlimit(what)[1]
         wanted = most + hardest if hard == resource.RLIM_INFINITY else min(most + hardest, hard)
         resource.setrlimit(what, (min(most, wanted), wanted))
     os.nice(limits["nice"])
+    end_us_first()
     if uid is not None:
         # The kernel counts threads of an account. Our own account has others; this one has this gang alone.
         resource.setrlimit(resource.RLIMIT_NPROC, (limits["threads"], limits["threads"]))
@@ -87,13 +90,22 @@ def give_up(
     elif bare:
         for capability in range(_CAPABILITIES):
             prctl(PR_CAPBSET_DROP, capability)  # those that this kernel does not know are refused, which is as well
-    stay_within(folder, readable, ports, writable)
+    stay_within(folders, readable, ports, opened)
     never_kill()
 
 
 def prctl(option: int, value: int) -> int:
     """The system call; 0 where it worked."""
     return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+
+
+def end_us_first() -> None:
+    """Where the machine runs out of memory, its kernel ends us, and nobody who serves the market."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        return  # a machine without it chooses by size
 
 
 # Files and ports.
@@ -139,9 +151,12 @@ def _mount_shared_memory(most_mb: int) -> bool:
     return not system.mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", flags, words)
 
 
-def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int], writable: Sequence[str] = ()) -> bool:
-    """From now on write below the folder, and what is writable, alone; read what is named alone, and listen at these
-    ports alone; also every process that comes of this one. False: this kernel cannot.
+def stay_within(
+    folders: Sequence[str], readable: Sequence[str], ports: Sequence[int] | None, opened: Sequence[str] = ()
+) -> bool:
+    """From now on write below these folders, the first of which must be there, and to files that are `opened`, alone;
+    read what is named alone, and listen at these ports alone; also every process that comes of this one. False: this
+    kernel cannot.
 
     By version of the kernel: ports since Linux 6.7. Where it can, signals reach only those who come of this process.
     """
@@ -153,7 +168,7 @@ def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int], writ
     handled = _WRITES | reads | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
     attributes = struct.pack("<Q", handled)
     if version >= PORTS_SINCE:
-        attributes += struct.pack("<Q", _BIND_TCP)
+        attributes += struct.pack("<Q", 0 if ports is None else _BIND_TCP)
     if version >= 6:
         attributes += struct.pack("<Q", _SCOPES)
     rules = system(_CREATE_RULESET, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes), 0)
@@ -165,18 +180,19 @@ def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int], writ
             raise OSError(ctypes.get_errno(), f"no rule for {what}")
 
     files = (_EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE) & handled  # the rights that a file can have
-    within = [(path, handled if path == SHARED_MEMORY else files | reads) for path in writable]
-    for path, rights in [(folder, handled), ("/dev/null", files), *within, *((path, reads) for path in readable)]:
+    within = [(path, handled) for path in folders] + [("/dev/null", files)]
+    within += [(path, files | reads) for path in opened] + [(path, reads) for path in readable]
+    for path, rights in within:
         try:
-            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            at = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            if path == folder:
+            if path == folders[0]:
                 raise
             continue  # what we cannot reach we cannot read either
         is_folder = os.path.isdir(path)
-        allow(_BENEATH, struct.pack("<Qi", rights if is_folder else rights & files, opened), path)
-        os.close(opened)
-    for port in ports if version >= PORTS_SINCE else ():
+        allow(_BENEATH, struct.pack("<Qi", rights if is_folder else rights & files, at), path)
+        os.close(at)
+    for port in (ports or ()) if version >= PORTS_SINCE else ():
         allow(_AT_PORT, struct.pack("<QQ", _BIND_TCP, port), port)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if system(_RESTRICT_SELF, rules, 0):

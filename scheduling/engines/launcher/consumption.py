@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.confine import MEGABYTE
+from scheduling.engines.launcher.limits import GangLimits
 from scheduling.engines.launcher.processes import Ended
 
 MOST_FILES = 20_000  # each is looked at twice a second
@@ -28,16 +29,16 @@ class Consumption:
 
     def excess(self, plan: dict[str, Any]) -> str:
         """What they take together beyond their limits; empty where they do not."""
-        limits, family = plan["limits"], processes.descendants(os.getpid())
-        if len(family) > limits["processes"]:
-            return f"it had {len(family)} processes, more than {limits['processes']}"
+        limits, most, family = plan["limits"], GangLimits.of(plan), processes.descendants(os.getpid())
+        if len(family) > most.processes:
+            return f"it had {len(family)} processes, more than {most.processes}"
         self._in_memory = {pid: processes.memory(pid) for pid in family}
         self._shared = processes.shared_memory(family)
         if excess := self._memory_excess(plan):
             return excess
         used = self._ended_seconds + sum(map(processes.processor_seconds, family))
-        if used > plan["cpu_seconds_together"]:
-            return f"it used {used:.1f} s of processor time, more than {plan['cpu_seconds_together']}"
+        if 0 < most.cpu_seconds < used:
+            return f"it used {used:.1f} s of processor time, more than {most.cpu_seconds}"
         written, files = _size(self.work)
         if files > MOST_FILES:
             return f"it has more than {MOST_FILES:,} files in its folder"
@@ -47,14 +48,14 @@ class Consumption:
 
     def excess_of(self, pid: int, ended: Ended, plan: dict[str, Any]) -> str:
         """Whether one that was killed had taken more than it may, or made the gang do so; empty where it had not."""
-        if ended.seconds >= plan["cpu_seconds"]:
+        if 0 < plan["cpu_seconds"] <= ended.seconds:
             return f"it used {ended.seconds:.1f} s of processor time, more than {plan['cpu_seconds']}"
         self._in_memory[pid] = max(ended.peak, self._in_memory.get(pid, 0))
         return self._memory_excess(plan)
 
     def _memory_excess(self, plan: dict[str, Any]) -> str:
         megabytes = (sum(self._in_memory.values()) + self._shared) // MEGABYTE
-        most = plan["limits"]["memory_mb"]
+        most = GangLimits.of(plan).memory_mb
         return f"it took {megabytes} MB of memory, more than {most}" if megabytes > most else ""
 
 

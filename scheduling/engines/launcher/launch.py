@@ -1,8 +1,8 @@
-"""`python -m scheduling.engines.launcher.launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS DEVICES COMMAND...`
+"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES COMMAND...`, by Python with `-m`.
 
 Gives up all but what these allow and becomes COMMAND. UID is `-` where the account stays; BARE is 1 where root keeps
-no rights; LIMITS is `name=number,...`; READABLE are paths, each a line, PORTS numbers with commas;
-DEVICES is 1 where it may use GPUs.
+no rights; LIMITS is `name=number,...`; READABLE are paths, each a line, PORTS numbers with commas, or `any`;
+BESIDE are folders, each a line, in which it may write as well; DEVICES is 1 where it may use GPUs.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from one, and why it could not be started goes
 into the other. A stranger's variables are thus never those of a process that still has our rights.
@@ -20,7 +20,8 @@ TOLD = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
-PLACE = 8  # words before the command
+PLACE = 9  # words before the command
+ANY = "any"
 NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
 
@@ -32,15 +33,17 @@ def words(
     *,
     bare: bool,
     readable: Iterable[str] = (),
-    ports: Iterable[int] = (),
+    ports: Iterable[int] | None = (),
+    beside: Iterable[str] = (),
     devices: bool = False,
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
     """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
     listed = ",".join(f"{name}={limits[name]}" for name in NEEDED)
     account = "-" if uid is None else str(uid)
-    place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), ",".join(map(str, ports))]
-    return [*launch, *place, str(int(devices))]
+    listening = ANY if ports is None else ",".join(map(str, ports))
+    place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), listening]
+    return [*launch, *place, "\n".join(beside), str(int(devices))]
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
@@ -75,6 +78,7 @@ def _give_up(
     limits: str,
     readable: str,
     ports: str,
+    beside: str,
     devices: str,
 ) -> None:
     numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
@@ -86,7 +90,8 @@ def _give_up(
         int(cpu_seconds),
         bare=bare == "1",
         readable=readable.splitlines(),
-        ports=[int(port) for port in ports.split(",") if port],
+        ports=None if ports == ANY else [int(port) for port in ports.split(",") if port],
+        beside=beside.splitlines(),
         devices=devices == "1",
     )
     # Last: a change of account would forget it. Whoever watches over us is gone: so are we.

@@ -16,6 +16,7 @@ from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import LONGEST_LINE, Folder
 from scheduling.engines.launcher.launch import words
+from scheduling.engines.launcher.limits import GangLimits
 from scheduling.engines.launcher.logbook import Logbook
 
 MOST_PROGRESS = 4 * MEGABYTE
@@ -72,10 +73,12 @@ class Members:
         """Its process id; raises `OSError`. `environment` is that of a process which still has our rights: nothing that
         a stranger chose is in it. `handed`: descriptors that go down to it."""
         plan = self.plan
-        ports = [0, *(port for listed in plan["ports"].values() for port in listed)]  # 0: whichever is free
+        # On a cluster nothing of ours listens, and programs name ports of their own. 0: whichever is free.
+        ports = None if "hosts" in plan else [0, *(port for listed in plan["ports"].values() for port in listed)]
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
-        own["devices"] = any(plan.get("gpus", {}).values())
-        place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], plan["limits"], **own)
+        own |= {"beside": plan["beside"], "devices": any(plan.get("gpus", {}).values())}
+        limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
+        place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)
         group = self._group(server)
         if plan["uid"] is not None:  # else it could write, and not open /dev/stderr, as scripts do
             os.fchown(output, plan["uid"], -1)

@@ -220,6 +220,7 @@ class LocalEngine:
             "launch": IN_PACKAGE,
             "environment": dict(rights.environment),
             "readable": list(rights.readable),
+            "beside": [],
             "arguments": [] if gang.own else list(self.programs[gang.program].arguments(gang.parameters)),
             "secret": secrets.token_hex(24),
             "uid": uid,
@@ -230,7 +231,6 @@ class LocalEngine:
             "stop": "",
             "limits": asdict(limits),
             "cpu_seconds": cpu_seconds,
-            "cpu_seconds_together": cpu_seconds * (1 + max(len(phase["members"]) for phase in phases)),
             "lease_seconds": self.timings.lease,
         }
 

@@ -29,14 +29,21 @@ LAUNCH = (
     "scheduling.programs.archives",
     "scheduling.programs.fields",
 )  # what begins each process of a gang
-# Of the system: its libraries and commands, and what they look up. No configuration, no logs, no home.
+# Of the system: its libraries and commands, what compilers include, and what they look up: names of accounts, of
+# servers and of who signs certificates. No other configuration, no keys, no logs, no home.
 SYSTEM = (
-    "/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache",
-    "/etc/ssl/openssl.cnf", "/dev/zero", "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo",
-    "/sys/devices/system/cpu",
+    "/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/include",
+    "/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/include", "/usr/local/share", "/usr/share",
+    "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/hostname", "/etc/host.conf",
+    "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols", "/etc/localtime",
+    "/etc/gitconfig", "/etc/magic", "/etc/mime.types", "/dev/zero", "/dev/random", "/dev/urandom",
+    "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version", "/proc/sys/kernel",
+    "/proc/sys/vm", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup",
     # Before PyTorch's gloo begins it looks up which devices there are, to know which networks are fast.
     "/sys/bus/pci/devices", *sorted(map(str, Path("/sys/devices").glob("pci*"))),
 )  # fmt: skip
+PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "share")  # what else was installed beside it: torchrun, headers
 CLIENT = Path("client", "bourse_progress.py")
 SAFE = {"PYTHONSAFEPATH": "1"}  # no code from a folder into which the gang writes
 NOT_COPIED = shutil.ignore_patterns(
@@ -58,7 +65,7 @@ def ours(code: Path, programs: Iterable[RegisteredProgram]) -> Surroundings:
     """With the Python that runs us."""
     python = Path(sys.executable)
     site = {str(_place_of(name)) for program in programs for name in program.distributions}
-    prefixes = [prefix / name for prefix in (Path(sys.prefix), Path(sys.base_prefix)) for name in ("lib", "lib64")]
+    prefixes = [prefix / name for prefix in (Path(sys.prefix), Path(sys.base_prefix)) for name in PARTS_OF_PYTHON]
     parts = [str(part) for part in (code, python.resolve(), Path(sys.prefix) / "pyvenv.cfg", *prefixes)]
     return Surroundings(str(python), SAFE | {"PYTHONPATH": str(code)}, _there([*parts, *sorted(site), *SYSTEM]))
 

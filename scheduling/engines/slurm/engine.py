@@ -323,6 +323,7 @@ class SlurmEngine:
             "launch": ["-S", str(launcher), "launch"],
             "environment": {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"},
             "readable": [],
+            "beside": list(self.settings.beside),
             "arguments": arguments,
             "secret": secrets.token_hex(24),
             "uid": None,
@@ -333,7 +334,6 @@ class SlurmEngine:
             "stop": "",
             "limits": asdict(limits),
             "cpu_seconds": cpu_seconds,
-            "cpu_seconds_together": cpu_seconds * (1 + max(len(phase["members"]) for phase in phases)),
             "lease_seconds": self.timings.lease,
             "gather_seconds": self.settings.gather_seconds,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ class SlurmSettings:
     """`shared`: a folder that all servers of the cluster and this machine see under the same name. `resources`: what a
     unit of the pool's resource is there: `cpus`, `memory_mb`, or `gres:` and a name; what is not named is nothing of
     Slurm's. `prefix`: of everything that is ours there, so that two products can share a cluster. `limits`: what gangs
-    may take, where that is another number than that of `ProcessLimits`.
+    may take, where that is another number than that of `ProcessLimits`. `writable`: folders in which programs may write
+    beside their own.
     """
 
     name: str
@@ -45,6 +46,7 @@ class SlurmSettings:
     gather_seconds: float = 15.0  # after a slot's beginning all parts must have come
     server_grace: float = TIMINGS.server_grace
     limits: Mapping[str, Any] = field(default_factory=dict)  # numbers
+    writable: Sequence[str] = ()
 
     @classmethod
     def read(cls, name: str, described: object) -> SlurmSettings:
@@ -58,7 +60,7 @@ class SlurmSettings:
         if missing := [each for each in ("partition", "shared") if not values.get(each)]:
             raise WrongEngine(f"The engine {name} needs the setting {missing[0]!r}.")
         for key, value in values.items():
-            allowed = {"str": str, "float": (int, float)}.get(kinds[key], dict)
+            allowed = {"str": str, "float": (int, float), "Sequence[str]": list}.get(kinds[key], dict)
             if not isinstance(value, allowed) or isinstance(value, bool):  # type: ignore[arg-type]
                 raise WrongEngine(f"The engine {name}: {key} must be {_WORDS.get(kinds[key], 'an object of words')}.")
         settings = cls(name=name, **values)
@@ -78,6 +80,9 @@ class SlurmSettings:
                 raise WrongEngine(f"The engine {self.name}: a unit of {resource} must be {allowed}, not {what!r}.")
         if self.run_as not in (SERVICE, TENANT):
             raise WrongEngine(f"The engine {self.name}: run_as must be {SERVICE} or {TENANT}, not {self.run_as!r}.")
+        for folder in self.writable:
+            if not isinstance(folder, str) or not Path(folder).is_absolute() or len(folder.splitlines()) != 1:
+                raise WrongEngine(f"The engine {self.name}: writable has whole paths of folders, not {folder!r}.")
         types = {each.name: each.type for each in fields(ProcessLimits)}
         for limit, number in self.limits.items():
             if limit not in types:
@@ -103,6 +108,11 @@ class SlurmSettings:
         return self.user or getpass.getuser()
 
     @property
+    def beside(self) -> Sequence[str]:
+        """Folders in which programs may write beside their own. A tenant's own user writes where the site lets it."""
+        return ("/",) if self.run_as == TENANT else self.writable
+
+    @property
     def everybody(self) -> list[str]:
         """All users under whom jobs of ours may be."""
         return sorted({self.service_account, *(self.users.values() if self.run_as == TENANT else ())})
@@ -122,4 +132,4 @@ class SlurmSettings:
         return self.users.get(tenant) if self.run_as == TENANT else ""
 
 
-_WORDS = {"str": "text", "float": "a number"}
+_WORDS = {"str": "text", "float": "a number", "Sequence[str]": "a list"}

@@ -85,6 +85,11 @@ class Script:
                 line = f"{line[:-1]} {next(lines, (0, ''))[1]}"
             yield number, line
 
+    @property
+    def shell_options(self) -> frozenset[str]:
+        """Letters of its first line, such as e and u."""
+        return _shell_options(self.body)
+
     def place(self, field: str) -> int:
         """The line that says it; 0 where none does."""
         return dict(self.places).get(field, 0)
@@ -141,19 +146,25 @@ def _unreadable(text: str) -> LineRefusal | None:
     first = text.partition("\n")[0]
     if not first.startswith("#!"):
         return LineRefusal(1, "", f"must begin with #! and a shell, not {shown(first)}", "#!/bin/bash")
-    shell = re.fullmatch(r"#!\s*(?:/\S*/)?(?:env\s+)?(bash|sh)((?:\s+-[a-z]+)*)\s*", first)
+    shell = re.fullmatch(r"#!\s*(?:/\S*/)?(?:env\s+)?(bash|sh)((?:\s+(?:-[a-z]+|--login))*)\s*", first)
     if not shell:
         return LineRefusal(1, "", f"must name bash or sh, not {shown(first)}", "#!/bin/bash")
     return None
 
 
 def _shell(text: str) -> OptionLine:
-    """What becomes of the first line: whatever it says, the script is started in one way."""
+    """What becomes of the first line."""
+    options = _shell_options(text)
+    if "e" in options:
+        return OptionLine(1, "", UNDERSTOOD, "It runs in bash, and the first command that fails ends it.")
+    sentence = "It runs in bash, and goes on after a command that fails: with #!/bin/bash -e it would end."
+    return OptionLine(1, "", UNDERSTOOD, sentence)
+
+
+def _shell_options(text: str) -> frozenset[str]:
     words = text.partition("\n")[0].split()
-    if {"-eu", "-ue"} & set(words) or {"-e", "-u"} <= set(words):
-        return OptionLine(1, "", UNDERSTOOD, "It is started with bash -eu.")
-    sentence = "It is started with bash -eu: a command that fails, or a variable that is not set, ends it."
-    return OptionLine(1, "", NOT_KEPT, sentence)
+    letters = "".join(word[1:] for word in words if re.fullmatch(r"-[a-z]+", word))
+    return frozenset(letters + ("l" if "--login" in words else ""))
 
 
 def _options(text: str) -> Iterator[OptionText | OurWord | OptionLine | LineRefusal]:

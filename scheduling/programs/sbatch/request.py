@@ -15,7 +15,7 @@ from scheduling.programs.sbatch.reading import Options, Script
 from scheduling.programs.sbatch.values import Nodes
 
 GPUS = ("gpu", "worker")  # what a pool may call its GPUs where it does not tell types apart
-MEBIBYTES = 1024  # in a unit of memory of a pool
+MEMORY, MEBIBYTES = "memory", 1024  # what a pool calls its memory, and what a unit of it is
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class ScriptRequest:
     processes_per_worker: int
     not_kept: tuple[OptionLine, ...] = ()
     gpus_per_worker: int = 0
+    memory_per_worker: int | None = None  # mebibytes that it may take; None: it does not say
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def ask(script: Script, resources: Sequence[str]) -> ScriptRequest | tuple[LineR
         return (demand,)
     worker, lines = demand
     job = InHours(options.time, workers.most, workers.least, tuple(sorted(worker.items())))
-    return ScriptRequest(job, workers.processes, tuple(lines), workers.gpus)
+    memory = options.mem if options.mem_per_gpu is None else options.mem_per_gpu * workers.gpus
+    return ScriptRequest(job, workers.processes, tuple(lines), workers.gpus, memory)
 
 
 def _contradictions(script: Script) -> Iterator[LineRefusal]:
@@ -185,12 +187,13 @@ def _demand(
             line = script.place("mem_per_gpu")
             return LineRefusal(line, "--mem-per-gpu", "there is no GPU whose memory it could be", "--mem=")
         memory = options.mem_per_gpu * workers.gpus
-    if memory is not None and "memory" in resources:
-        demand["memory"] = float(-(-memory // MEBIBYTES))
+    if memory is not None and MEMORY in resources:
+        demand[MEMORY] = float(-(-memory // MEBIBYTES))
     elif memory is not None:
         field = "mem" if options.mem is not None else "mem_per_gpu"
         option = f"--{field.replace('_', '-')}"
-        lines.append(OptionLine(script.place(field), option, NOT_KEPT, "The pool does not count memory."))
+        sentence = "A worker may take so much. The pool does not count memory, so none is set aside for it."
+        lines.append(OptionLine(script.place(field), option, NOT_KEPT, sentence))
     if not demand:
         if "worker" not in resources:
             return LineRefusal(1, "", "asks for nothing that the pool counts", "--gpus=1")

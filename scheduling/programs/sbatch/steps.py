@@ -43,7 +43,7 @@ def step_function(script: Script) -> list[str]:
     wanted = [f'      {"|".join(names)}) wanted="{value}" ;;' for names, value in OF_ALL.items()]
     return [
         "srun() {",
-        "  local option value wanted",
+        '  local option value wanted server="${BOURSE_HOSTS%%,*}" flaw=""',
         "  while [ $# -gt 0 ]; do",
         '    option="$1" value=""',
         '    case "$option" in',
@@ -57,13 +57,20 @@ def step_function(script: Script) -> list[str]:
         '    case "$option" in',
         f"      {harmless}) continue ;;",
         *wanted,
+        '      -w|--nodelist) wanted="" server="$value" ;;',
         '      *) wanted="" ;;',
         "    esac",
-        '    if [ -z "$wanted" ] || [ "$value" != "$wanted" ]; then',
-        '      echo "srun: $option $value cannot be kept: the command runs in every process of the job." >&2',
-        "      return 127",
-        "    fi",
+        '    [ -n "$wanted" ] && [ "$value" = "$wanted" ] || flaw="${flaw:-$option $value}"',
         "  done",
+        '  if [ -n "$flaw" ] && [ "${1-}" = hostname ]; then  # asked on one server, to meet there',
+        '    echo "$server"',
+        "    return",
+        "  fi",
+        '  if [ -n "$flaw" ]; then',
+        '    echo "srun: $flaw cannot be kept: the command runs in every process of the job." >&2',
+        "    exit 127",
+        "  fi",
+        '  [ -z "$BOURSE_MEETING" ] || export MASTER_ADDR="${BOURSE_MEETING%:*}" MASTER_PORT="${BOURSE_MEETING##*:}"',
         '  "$@"',
         "}",
     ]
@@ -82,7 +89,7 @@ def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]
 
 
 def _flaw(words: Sequence[str], values: Mapping[str, str]) -> str:
-    at = 0
+    at, flaw = 0, ""
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         option, at = words[at], at + 1
         if option.startswith("--") and "=" in option:
@@ -96,8 +103,6 @@ def _flaw(words: Sequence[str], values: Mapping[str, str]) -> str:
         if option in WITHOUT_VALUE or option in WITH_VALUE:
             continue
         wanted = next((text for names, text in OF_ALL.items() if option in names), None)
-        if wanted is None:
-            return f"{option} {value}".rstrip()
-        if value != values.get(wanted, wanted) and "$" not in value:  # what a variable is, the function looks at
-            return f"{option} {value}".rstrip()
-    return ""
+        if wanted is None or (value != values.get(wanted, wanted) and "$" not in value):
+            flaw = flaw or f"{option} {value}".rstrip()  # what a variable is, the function looks at
+    return "" if words[at : at + 1] == ["hostname"] else flaw

@@ -1,5 +1,4 @@
-"""What Slurm tells a script by variables, as far as it is known here: a script names them, and is started with
-`bash -eu`, which ends it at the first that is not set."""
+"""What Slurm tells a script by variables, as far as it is known here: those that a script names."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from scheduling.programs.sbatch.reading import Options, Script
 
 ARRAY_INDEX = "SLURM_ARRAY_TASK_ID"
-NAMED = re.compile(r"\bSLURM_[A-Z0-9_]+")
+NAMED = re.compile(r"\bSLURMD?_[A-Z0-9_]+")
 USED = re.compile(r"\$(?:\{(SLURM_[A-Z0-9_]+)\b(?!:?[-+=])|(SLURM_[A-Z0-9_]+))")  # ${NAME:-...} needs no value
 # By name, as a shell writes them: by what every process is told, and by what `env://` reads where there are several.
 PROCESSES, LOCAL = "${WORLD_SIZE:-1}", "${LOCAL_WORLD_SIZE:-1}"
@@ -26,6 +25,14 @@ TOLD = {
     "SLURM_PROCID": "${RANK:-0}",
     "SLURM_LOCALID": "${LOCAL_RANK:-0}",
     "SLURM_NODEID": "${NODE_RANK:-0}",
+    "SLURM_JOB_NODELIST": '"$BOURSE_HOSTS"',
+    "SLURM_NODELIST": '"$BOURSE_HOSTS"',
+    "SLURM_LAUNCH_NODE_IPADDR": '"${BOURSE_HOSTS%%,*}"',
+    "SLURMD_NODENAME": '"$(echo "$BOURSE_HOSTS" | cut -d, -f$((${NODE_RANK:-0} + 1)))"',
+    "SLURM_TASKS_PER_NODE": LOCAL,
+    "SLURM_JOB_END_TIME": '"$BOURSE_ENDS_AT"',
+    "SLURM_RESTART_COUNT": '"$BOURSE_RESTART"',
+    "SLURM_JOB_USER": '"$USER"',
 }
 
 
@@ -56,7 +63,11 @@ def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
     if options.cpus_per_task is not None:
         told["SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task)
     if gpus:
-        told["SLURM_GPUS_ON_NODE"] = str(gpus)
+        told |= {"SLURM_GPUS_ON_NODE": str(gpus), "SLURM_GPUS_PER_NODE": str(gpus)}
+    if options.array:
+        first, last = min(options.array), max(options.array)
+        told |= {"SLURM_ARRAY_TASK_MIN": str(first), "SLURM_ARRAY_TASK_MAX": str(last)}
+        told["SLURM_ARRAY_TASK_COUNT"] = str(len(options.array))
     return told
 
 
