@@ -20,7 +20,7 @@ from tenants.ledger.audit import verify
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
 from tests.scheduling.clocks import advance, moment
-from tests.scheduling.live import member
+from tests.scheduling.live import member, money, operator_money
 from tests.scheduling.markets import MICRO
 from tests.scheduling.renewing import World, renewing
 
@@ -37,6 +37,14 @@ def all_is_proved(world: World) -> bool:
         return intervals_verify(pool_ids=[world.pool.pk]).findings == () and verify().is_clean and not stuck_awards()
 
 
+def paid_by_the_feed() -> int:
+    """What owners are told to have been paid, slot by slot and as rents were settled."""
+    settled = Event.objects.filter(kind="slot_settled").values_list("data", flat=True)
+    assert all(data["paid"] == data["owners"] + data["operator"] and data["awards"] for data in settled)
+    closed = Event.objects.filter(kind="interval_closed").values_list("data", flat=True)
+    return sum(data["paid"] for data in settled) + sum(data["arrears"] for data in closed)
+
+
 def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_comes_back_in_part(world: World) -> None:
     advance(world.pool, 11.5)
     award = world.award
@@ -49,6 +57,7 @@ def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_come
     assert (award.rent, award.adjusted, award.returned) == ("closed", 3 * MICRO, 3 * MICRO)
     assert world.held == 0
     assert world.income == 10 * MICRO
+    assert paid_by_the_feed() == sum(money(tenant)[2] for tenant in (world.lumen, world.castor)) + operator_money()
     assert all_is_proved(world)
     with scope(world.lumen):
         view = statement_view(tenant=world.lumen, start=moment(world.pool, 0), end=moment(world.pool, 13))
@@ -108,6 +117,7 @@ def test_a_job_that_its_tenant_cancels_is_paid_for_and_nothing_comes_back(world:
     advance(world.pool, 6.5)
     assert (world.award.rent, world.award.adjusted, world.income) == ("closed", 0, 13 * MICRO)
     assert world.held == 0
+    assert paid_by_the_feed() == 13 * MICRO
     assert all_is_proved(world)
 
 
