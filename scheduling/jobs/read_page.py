@@ -118,8 +118,10 @@ class JobPage:
 
     @property
     def gain(self) -> int | None:
-        """What the market added to the promise; None where one of the two is missing."""
-        return self.got.left - self.home.left if self.got and self.home else None
+        """What the market added to the promise; None where one of the two is missing, or the job ended before it had
+        what it was given."""
+        ended_early = self.job.state in (JobState.CANCELLED, JobState.FAILED, JobState.STOPPED)
+        return self.got.left - self.home.left if self.got and self.home and not ended_early else None
 
     @property
     def digits(self) -> int:

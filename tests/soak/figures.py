@@ -202,6 +202,8 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
         yield from _differ("what each owner got", by_account, in_book)
     if page.got is not None and page.by_use is None and job.state in ("awarded", "running", "finished"):
         yield from _differ("what it pays as awarded", page.got.pays, sums.net)
+    if page.gain is not None and page.gain < 0 and all(each.rent != "open" for each in told):
+        yield f"its page says that it is worse off than alone, by {-page.gain}"
     lead = render_to_string(page.lead, {"page": page, "job": job, "pool": job.pool})
     if "nothing</b>" in lead:
         before = page.paid_before if "before a loss" in lead else 0
@@ -295,8 +297,25 @@ SELECT coalesce(-sum(entry.amount), 0)::bigint
 """
 
 
+_TOLD_BACK = """
+SELECT coalesce(sum(coalesce(data ->> 'refunded', data -> 'numbers' ->> 'refunded')::bigint), 0)::bigint
+  FROM scheduling_event
+ WHERE pool_id = %s AND kind IN ('job_requeued', 'award_cut', 'award_adjusted', 'job_failed')
+"""
+_CAME_BACK = """
+SELECT coalesce(-sum(entry.amount), 0)::bigint
+  FROM ledger_transaction AS about JOIN ledger_entry AS entry ON entry.transaction_id = about.id
+  JOIN scheduling_award AS award ON award.id = (about.facts ->> 'award')::bigint
+ WHERE about.kind = 'refund' AND entry.account_id %% 8 = 1 AND entry.account_id > 8 AND award.pool_id = %s
+"""
+
+
 def _feed(pools: Sequence[Pool]) -> Iterator[str]:
-    """What everybody is told of the payments: of slots, and of rents that an interval settled."""
+    """What is told of the payments: to everybody, of slots and of rents that an interval settled; to tenants, of what
+    came back to them."""
     for pool in pools:
-        told, paid = (int(run(text, [pool.pk])[0][0]) for text in (_TOLD, _PAID))
+        told, paid, told_back, came_back = (
+            int(run(text, [pool.pk])[0][0]) for text in (_TOLD, _PAID, _TOLD_BACK, _CAME_BACK)
+        )
         yield from _differ(f"paid in {pool.slug} by the feed", told, paid)
+        yield from _differ(f"come back in {pool.slug} by the feed", told_back, came_back)
