@@ -18,6 +18,7 @@ MICRO_CREDITS = frozenset(name for name, unit in UNITS.items() if unit == Number
 EVENT_MONEY = frozenset(
     {
         "amount",
+        "arrears",
         "available",
         "hard_limit",
         "held",
@@ -32,6 +33,7 @@ EVENT_MONEY = frozenset(
         "spent",
     }
 )
+EVENT_CREDITS = frozenset({"alone"})  # and what is credits in the core
 
 
 def numbers_shown(numbers: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,8 +67,19 @@ def _number(name: str, value: Any) -> Any:
 def _datum(name: str, value: Any) -> Any:
     if name == "numbers" and isinstance(value, Mapping):
         return numbers_shown(value)
+    if name == "instant" and isinstance(value, Mapping):  # what the other lane had said
+        return {inner: _datum(inner, each) for inner, each in value.items()}
+    if name == "prices" and isinstance(value, Mapping):
+        return {resource: _price(each) for resource, each in value.items()}
     if name in EVENT_MONEY and type(value) is int:
         return exported(value)
+    if name in EVENT_CREDITS and type(value) is float:
+        return exported(micro(value))
     if name == "until" and isinstance(value, str):
         return time_text(datetime.fromisoformat(value))
     return value
+
+
+def _price(value: Any) -> Any:
+    """Of use, in micro-credits; or the lowest and the highest posted price, in credits of the core."""
+    return exported(value) if type(value) is int else [exported(micro(each)) for each in value]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduling.models import Pool, StartEstimate
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from scheduling.models import Award, Pool, StartEstimate
+from scheduling.models.jobs import LIVE_STATES
 
 LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
 class Record:
-    """Of the tenant's last estimates whose jobs have begun: how many began, and paid, within the range."""
+    """Of the tenant's last estimates whose jobs have begun: how many began, and paid, within the range. Of those that
+    go on in pieces, the ones that are over: before that nobody knows what all of them cost."""
 
     estimates: int
     started_in_range: int
@@ -21,7 +26,11 @@ class Record:
 def estimates_record(pool: Pool, *, most: int = LOOKED_AT) -> Record:
     """Needs the tenant's scope. One short range of an index, however many jobs there were."""
     rows = StartEstimate.objects.filter(job__pool=pool, started__isnull=False).order_by("-pk")
-    estimated = rows.values_list("earliest", "latest", "started", "price_low", "price_high", "paid")[:most]
+    pieces = Award.objects.filter(job=OuterRef("job"), work__isnull=False).order_by()
+    in_all = pieces.values("job").annotate(total=Sum(F("paid") - F("returned"))).values("total")
+    rows = rows.annotate(in_all=Coalesce(Subquery(in_all), F("paid"), output_field=BigIntegerField()))
+    rows = rows.exclude(Q(job__state__in=LIVE_STATES) & Exists(pieces))
+    estimated = rows.values_list("earliest", "latest", "started", "price_low", "price_high", "in_all")[:most]
     started = paid = estimates = 0
     for earliest, latest, began, low, high, cost in estimated:
         estimates += 1

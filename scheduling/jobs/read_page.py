@@ -59,6 +59,9 @@ class JobWorld:
 
 @dataclass(frozen=True)
 class EstimateView:
+    """`paid`: of a job that goes on in pieces, what all of them cost, as far as they are bought: whether that was
+    within the range is known once it is over."""
+
     made_at: datetime
     earliest_at: datetime
     latest_at: datetime
@@ -68,6 +71,7 @@ class EstimateView:
     paid: int | None
     start_held: bool | None  # None: not known yet
     price_held: bool | None
+    so_far: bool = False  # more may follow
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,10 @@ class JobPage:
 
     @property
     def gain(self) -> int | None:
-        """What the market added to the promise; None where one of the two is missing."""
-        return self.got.left - self.home.left if self.got and self.home else None
+        """What the market added to the promise; None where one of the two is missing, or the job ended before it had
+        what it was given."""
+        ended_early = self.job.state in (JobState.CANCELLED, JobState.FAILED, JobState.STOPPED)
+        return self.got.left - self.home.left if self.got and self.home and not ended_early else None
 
     @property
     def digits(self) -> int:
@@ -126,6 +132,11 @@ class JobPage:
         if self.got:
             sums.append((self.got.pays, -self.got.own_part, -self.got.net))
         return adding_up(*sums)
+
+    @property
+    def paid_before(self) -> int:
+        """For what was delivered of it before the platform cut it short, where it was sold whole."""
+        return sum(attempt.paid - attempt.returned for attempt in self.attempts)
 
     @property
     def paid_sum(self) -> int:
@@ -199,7 +210,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
         own_part=_own_part(parts or ([award] if award else [])),
         own_idle_worth=micro(award.floor) if award and job.lane == Lane.INSTANT else 0,
-        estimate=_estimate(pool, job),
+        estimate=_estimate(pool, job, parts),
         attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt and each.work is None]),
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
         asked_interval=None if pool.is_elastic else _asked_interval(award, floor),
@@ -283,11 +294,14 @@ def _listed(parts: Sequence[str]) -> str:
     return ", ".join(parts[:MOST_SERVERS]) + rest
 
 
-def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
+def _estimate(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> EstimateView | None:
+    """`parts`: where it goes on in pieces."""
     estimate = StartEstimate.objects.filter(job=job).order_by("-pk").first()
     if estimate is None:
         return None
     begun, priced = estimate.started is not None, estimate.price_high > 0  # no price was posted yet: nothing was said
+    paid = sum(part.paid - part.returned for part in parts) if parts else estimate.paid
+    so_far = bool(parts) and job.state in LIVE_STATES
     return EstimateView(
         made_at=estimate.made_at,
         earliest_at=pool.slot_start(estimate.earliest),
@@ -295,11 +309,12 @@ def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
         price_high=estimate.price_high,
         price_low=estimate.price_low,
         started_at=pool.slot_start(estimate.started) if estimate.started is not None else None,
-        paid=estimate.paid,
+        paid=paid,
         start_held=estimate.earliest <= (estimate.started or 0) <= estimate.latest if begun else None,
-        price_held=estimate.price_low <= estimate.paid <= estimate.price_high
-        if estimate.paid is not None and priced
+        price_held=estimate.price_low <= paid <= estimate.price_high
+        if paid is not None and priced and not so_far
         else None,
+        so_far=so_far,
     )
 
 

@@ -8,11 +8,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import IntegerField, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.models import F, IntegerField, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from scheduling.cluster import CapacityView, OwnedUnits
-from scheduling.models import Cell, Lane, LaneClock, Pool, Pulse, ResourceKind, Server, ServerCapacity
+from scheduling.models import (
+    ALIVE,
+    Award,
+    Cell,
+    Lane,
+    LaneClock,
+    Pool,
+    Pulse,
+    RentState,
+    ResourceKind,
+    Server,
+    ServerCapacity,
+)
 from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
 
@@ -91,6 +103,14 @@ def pool_states(at: datetime, pools: Sequence[Pool] | None = None) -> list[PoolC
     for pool_id in Server.objects.filter(pool__in=pools_shown).values_list("pool_id", flat=True):
         servers[pool_id] += 1
     return [_state(pool, clocks.get(pool.pk), alive.get(pool.pk), servers[pool.pk], at) for pool in pools_shown]
+
+
+def unsettled(pool: Pool) -> int:
+    """Micro-credits of rents that are over and wait for an interval that settles them: while the pool is on hold they
+    stay set aside, and their owners are not paid."""
+    with scope_disabled("the operator sees what a hold keeps from owners"):
+        over = Award.objects.filter(pool=pool, rent=RentState.OPEN).exclude(state__in=ALIVE)
+        return int(over.aggregate(amount=Coalesce(Sum(F("paid") - F("returned")), 0))["amount"])
 
 
 def entries_about(subject: str) -> list[AuditEntry]:

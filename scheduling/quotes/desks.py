@@ -152,6 +152,7 @@ class BatchDesk:
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
         self.job = job
+        self.held = LaneClock.objects.filter(pool=job.pool, lane=Lane.BATCH, held=True).exists()
         seen = _seen(job, at)
         self.frame, self.policy, self.what_if, self.cap = seen.frame, seen.policy, seen.what_if, seen.cap
         self.lock, self.reader = seen.lock, JobReader(seen.frame)
@@ -161,7 +162,9 @@ class BatchDesk:
         with self.lock:
             in_time()  # others may have had the desk for long
             job = self._read(fields)
-            return self._terms(self.what_if.asked(job), job)
+            terms = self._terms(self.what_if.asked(job), job)
+        # A job may be submitted and waits: these are its terms where nothing else moves until the market goes on.
+        return replace(terms, reason=Reason("market_held")) if self.held and terms.admitted else terms
 
     def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
         """The job as it is, waiting on: at the boundaries that follow, if nobody comes."""

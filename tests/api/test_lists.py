@@ -51,6 +51,15 @@ def walk(caller: Program, address: str, way: str = "next") -> list[list[int]]:
     raise AssertionError("the list does not end")
 
 
+@pytest.mark.parametrize("address", [JOBS, "tenants/lumen/events/"])
+def test_a_pool_that_there_is_not_is_a_mistake_and_no_empty_list(listed, address: str) -> None:
+    caller, _ = listed
+    problem(caller.get(f"{address}?pool=nope"), 404, "unknown_pool")
+    make_pool("empty")
+    assert caller.get(f"{address}?pool=empty").json()["results"] == []
+    assert caller.get(f"{address}?pool=main&limit=1").status_code == 200
+
+
 def test_pages_hold_every_row_once_in_both_directions(listed) -> None:
     caller, jobs = listed
     ids = [job.pk for job in jobs]

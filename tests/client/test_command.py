@@ -215,6 +215,14 @@ def test_array_is_bought_together_where_that_is_asked_for(bourse: Bourse, job_fi
     assert "--together is for an array of jobs" in file.err
 
 
+def test_jobs_of_a_pool_that_there_is_not_are_a_mistake(bourse: Bourse) -> None:
+    with stub_server(bad(404, "unknown_pool", "There is no such pool.")) as stub:
+        ended = bourse("jobs", "list", "--pool", "nope", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out) == (1, "")
+    assert "There is no such pool." in ended.err
+    assert "pool=nope" in stub.asked[0].path
+
+
 def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
     array = {name: ARRAY[name] for name in ("id", "name", "jobs", "states", "price")} | {"index": 3}
     page = {"next": None, "previous": None, "results": [JOB | {"array": array}, JOB | {"array": None}]}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
 
+from scheduling.common import event_document
 from scheduling.feed.events import event, events_append
 from scheduling.feed.read_events import Feed, event_feed
 from scheduling.models import Event
@@ -117,3 +119,22 @@ def test_tenant_sees_public_events_and_its_own_as_its_roles_allow() -> None:
     assert seen(lumen, BILLING) == ["interval_closed", "low_balance"]
     with scope(castor), pytest.raises(ForeignTenant):
         event_feed(by=Access(user=None, tenant=lumen, roles=frozenset({SUBMITTER})))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "told"),
+    [
+        ("use_prices_set", {"prices": {"worker": 200_000}}, {"prices": {"worker": "0.200000"}}),
+        ("interval_closed", {"prices": {"worker": [0.01, 0.25]}}, {"prices": {"worker": ["0.010000", "0.250000"]}}),
+        ("interval_closed", {"paid": 3, "arrears": 10**18}, {"paid": "0.000003", "arrears": "1000000000000.000000"}),
+        ("award_adjusted", {"refunded": 5, "alone": 46.0}, {"refunded": "0.000005", "alone": "46.000000"}),
+        (
+            "job_queued",
+            {"instant": {"reason": "outbid", "numbers": {"price": 1.5}}},
+            {"instant": {"reason": "outbid", "numbers": {"price": "1.500000"}}},
+        ),
+    ],
+)
+def test_programs_are_told_credits_as_decimal_texts(kind: str, data: dict[str, Any], told: dict[str, Any]) -> None:
+    row = Event(pk=1, kind=kind, at=NOON, data=data)
+    assert event_document(row, None)["data"] == told

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from scheduling.books import charge_account
@@ -18,12 +19,14 @@ from scheduling.feed import EventKind
 from scheduling.jobs.cancel_preview import CancelPreview, cancel_preview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_arrays import array_sums
+from scheduling.jobs.read_estimates import estimates_record
 from scheduling.jobs.read_list import row_view, with_awards
 from scheduling.jobs.read_page import JobPage, job_page
 from scheduling.jobs.read_rows import job_rows
 from scheduling.market.reads import awards_seen
+from scheduling.market.reads.awards import award_rows
 from scheduling.market.reads.share import MoneyNow, share_view
-from scheduling.models import Interval, JobArray, JobState, Pool, Server, TrainingJob
+from scheduling.models import Interval, JobArray, JobState, Pool, Server, StartEstimate, TrainingJob
 from scheduling.operator.loss_preview import server_loss_preview
 from scheduling.runs.failures import ServerLost, award_fail, server_lose
 from tenants.access import access_of_system
@@ -183,6 +186,31 @@ def test_a_job_that_is_sold_whole_has_paid_what_was_delivered_before_a_loss_too(
         assert charged > 0
 
 
+@pytest.mark.parametrize("end", ["expired", "cancelled"])
+def test_what_was_delivered_before_a_loss_is_told_of_a_job_that_never_got_another_place(
+    prorated: Prorated, end: str
+) -> None:
+    job = prorated.long_job(epochs=6, divisible=False, value={**SOON, "deadline": 15.0})
+    advance(prorated.pool, 10.5)
+    [lost] = prorated.awards(job)
+    award_fail(award_id=lost.pk, slot=10, detail="power", at=moment(prorated.pool, 10.5))
+    client = client_as(OWNER, job.tenant)
+    assert "Price of the whole run not decided" in told(client, job)
+    if end == "cancelled":
+        take_back(prorated, job, 10.7)
+    else:
+        advance(prorated.pool, 30.5)
+    assert prorated.row(job).state == end
+    assert book_of(job).paid > 0
+    assert f"It paid {shown(book_of(job).paid)}" in told(client, job)
+    assert "It cost nothing" not in told(client, job)
+
+
+def told(client: Client, job: TrainingJob) -> str:
+    """Its page."""
+    return text_of(client.get(reverse("job", args=[job.tenant.slug, job.pk]), secure=True).content.decode())
+
+
 # -- what a cancellation would do ------------------------------------------------------------------------------------
 
 
@@ -263,6 +291,23 @@ def test_a_slot_that_was_refunded_stands_as_returned_in_the_charge(prorated: Pro
     assert sum(slot.paid for slot in account.slots if slot.state == "returned") == account.award.returned
 
 
+def test_what_is_set_against_an_estimate_is_the_price_of_all_pieces_once_they_are_over(prorated: Prorated) -> None:
+    job, high = prorated.long_job(), 2 * MICRO
+    with scope(job.tenant):
+        estimate = {"earliest": 8, "latest": 24, "price_low": 0, "price_high": high}
+        StartEstimate.objects.create(tenant=job.tenant, job=job, made_at=job.submitted_at, **estimate)
+    for slot, told in ((18.5, (True, None, 0)), (80.5, (False, False, 1))):
+        advance(prorated.pool, slot)
+        with scope(job.tenant):
+            row = TrainingJob.objects.select_related("pool", "tenant").get(pk=job.pk)
+            page, record = job_page(row, at=moment(prorated.pool, slot), money=True), estimates_record(prorated.pool)
+        assert page.estimate is not None
+        assert page.estimate.paid == book_of(job).paid
+        assert (page.estimate.so_far, page.estimate.price_held, record.estimates) == told
+        assert record.paid_in_range == 0
+    assert prorated.awards(job)[0].paid < high < book_of(job).paid
+
+
 # -- what statements say ---------------------------------------------------------------------------------------------
 
 
@@ -328,6 +373,15 @@ def test_a_notice_of_a_job_that_was_never_done_does_not_say_that_alone_was_bette
         "train: it was never done, so 2.00 came back.",
         "train: alone it would have been worth more, so 2.00 came back.",
     ]
+
+
+def test_the_payees_of_a_rent_add_up_to_its_price_also_where_some_of_it_came_back() -> None:
+    world = renewing()
+    advance(world.pool, 20.5)
+    assert 0 < world.award.adjusted < world.award.paid
+    with scope(world.lumen):
+        [row] = award_rows([world.award])
+    assert sum(payee.amount for payee in row.payees) == row.award.paid
 
 
 # -- what owners are told --------------------------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.books.read_statements import statement_view
@@ -15,13 +18,17 @@ from scheduling.market.reads.share import share_view
 from scheduling.market.settle.slots import slot_settle
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import AlonePlan, Award, Event, JobFloor, TenantPolicy, TrainingJob
+from scheduling.operator.holds import pool_drain, pool_resume
 from scheduling.runs.failures import AwardFailed, award_fail
+from tenants.access import access_of_system
 from tenants.ledger.audit import verify
+from tenants.roles import OPERATOR, OWNER
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
 from tests.scheduling.clocks import advance, moment
-from tests.scheduling.live import member
+from tests.scheduling.live import member, money, operator_money
 from tests.scheduling.markets import MICRO
+from tests.scheduling.pages import client_as, text_of
 from tests.scheduling.renewing import World, renewing
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +44,14 @@ def all_is_proved(world: World) -> bool:
         return intervals_verify(pool_ids=[world.pool.pk]).findings == () and verify().is_clean and not stuck_awards()
 
 
+def paid_by_the_feed() -> int:
+    """What owners are told to have been paid, slot by slot and as rents were settled."""
+    settled = Event.objects.filter(kind="slot_settled").values_list("data", flat=True)
+    assert all(data["paid"] == data["owners"] + data["operator"] and data["awards"] for data in settled)
+    closed = Event.objects.filter(kind="interval_closed").values_list("data", flat=True)
+    return sum(data["paid"] for data in settled) + sum(data["arrears"] for data in closed)
+
+
 def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_comes_back_in_part(world: World) -> None:
     advance(world.pool, 11.5)
     award = world.award
@@ -49,6 +64,7 @@ def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_come
     assert (award.rent, award.adjusted, award.returned) == ("closed", 3 * MICRO, 3 * MICRO)
     assert world.held == 0
     assert world.income == 10 * MICRO
+    assert paid_by_the_feed() == sum(money(tenant)[2] for tenant in (world.lumen, world.castor)) + operator_money()
     assert all_is_proved(world)
     with scope(world.lumen):
         view = statement_view(tenant=world.lumen, start=moment(world.pool, 0), end=moment(world.pool, 13))
@@ -108,6 +124,13 @@ def test_a_job_that_its_tenant_cancels_is_paid_for_and_nothing_comes_back(world:
     advance(world.pool, 6.5)
     assert (world.award.rent, world.award.adjusted, world.income) == ("closed", 0, 13 * MICRO)
     assert world.held == 0
+    assert paid_by_the_feed() == 13 * MICRO
+    with scope(world.lumen):
+        job = TrainingJob.objects.select_related("pool", "tenant").get(pk=world.job.pk)
+        page = job_page(job, at=moment(world.pool, 6.5), money=True)
+    assert page.home is not None
+    assert page.got is not None
+    assert page.gain is None  # it never had what it was given
     assert all_is_proved(world)
 
 
@@ -142,4 +165,25 @@ def test_a_tenant_that_keeps_its_plans_has_no_open_rents(world: World) -> None:
     with scope_disabled("the test looks at every award"):
         assert not Award.objects.exclude(rent="").exists()
         assert not JobFloor.objects.filter(draft=True).exists()
+    assert all_is_proved(world)
+
+
+def test_while_the_market_is_on_hold_owners_and_operators_are_told_what_that_keeps_back(world: World) -> None:
+    operator: dict[str, Any] = {"by": access_of_system("test"), "reason": "a look"}
+    advance(world.pool, 3.2)
+    pool_drain(pool=world.pool, at=moment(world.pool, 3.3), **operator)
+    advance(world.pool, 20.5)
+    assert (world.held, world.income, world.award.state) == (13 * MICRO, 0, "done")
+    pages = [
+        (client_as(OWNER, world.castor), reverse("tenant_share", args=["castor"])),
+        (client_as(OPERATOR, None), reverse("operator_pool", args=[world.pool.slug])),
+    ]
+    owners, operators = (text_of(client.get(page, secure=True).content.decode()) for client, page in pages)
+    assert "13.00 may still change" in owners
+    assert "none of it is paid before it goes on" in owners
+    assert "13.00 of rents that are over are settled by an interval" in operators
+    pool_resume(pool=world.pool, at=moment(world.pool, 20.6), **operator)
+    advance(world.pool, 30.5)
+    assert (world.held, world.income + world.award.adjusted) == (0, 13 * MICRO)
+    assert "rents that are over" not in text_of(pages[1][0].get(pages[1][1], secure=True).content.decode())
     assert all_is_proved(world)

@@ -25,6 +25,7 @@ from tests.scheduling.live import (
     again,
     book_is_sound,
     enter,
+    events,
     fund,
     make_award,
     make_live_pool,
@@ -93,6 +94,8 @@ def test_an_engine_that_tells_of_an_earlier_loss_returns_more() -> None:
     earlier = fail(award, slot=2, now=4.6)
     assert (earlier.slot, earlier.refunded, earlier.waits, earlier.repeated) == (2, 40, False, False)
     assert fail(award, slot=3, now=4.7).repeated
+    told = [event.data["refunded"] for kind in ("job_requeued", "award_cut") for event in events(kind)]
+    assert told == [20, 20]  # each what came back with it
     assert again(award.job).attempt == 1
     settle(pool, 1, 2, 3)
     assert (money(lumen), money(castor)) == ((1_000_000_000 - 20, 0, 0), (0, 0, 20))

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ from scheduling.market.settle.use import use_in_turn
 from scheduling.models import Lane, LaneClock, Pool
 from tenants.models import Tenant
 from tenants.roles import OWNER, VIEWER
+from tenants.zones import midnight
 from tests.api.builders import problem, program_of
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -212,3 +213,16 @@ def test_programs_are_told_what_is_wrong_with_a_span() -> None:
     caller = program_of(OWNER, lumen)
     for query in ("from=2026-01-01T00:00:00Z&before=2026-03-01T00:00:00Z", "from=2030-01-01T00:00:00Z", "by=week"):
         assert problem(caller.get(f"pools/main/use/?{query}"), 400, "invalid_request")
+
+
+@pytest.mark.parametrize(("zone", "day"), [("Europe/Berlin", "2026-10-22"), ("America/New_York", "2026-03-05")])
+def test_a_picture_of_days_says_each_day_once_where_clocks_are_changed_between_them(zone: str, day: str) -> None:
+    with timezone.override(zone):
+        days = [date.fromisoformat(day) + timedelta(days=number) for number in range(8)]
+        first, end = midnight(days[0]), midnight(days[7])
+        picture = use_picture([], first=first, end=end, order=POOL_PARTS, own=False, height=190, with_price=False)
+        ticks = [(tick.x, timezone.localtime(tick.at)) for tick in picture.times]
+    assert (end - first) % timedelta(days=1)
+    assert [at.date() for _, at in ticks] == days
+    assert {at.hour for _, at in ticks} == {0}
+    assert (ticks[0][0], ticks[-1][0]) == (0.0, 100.0)

@@ -46,6 +46,18 @@ def test_hours_are_those_of_the_reader() -> None:
     assert shown(week_of([column(late, 4)], parts=("used",), zone=ZoneInfo("Asia/Tokyo"))) == {"Tuesday 8": 50}
 
 
+def test_an_hour_of_the_reader_may_be_of_two_of_the_day_and_is_there_once_more_where_clocks_go_back() -> None:
+    zone = ZoneInfo("Asia/Kolkata")  # five hours and a half ahead
+    assert shown(week_of([column(MONDAY, 4)], parts=("used",), zone=zone)) == {"Monday 17": 50, "Monday 18": 50}
+    back = datetime(2026, 4, 4, 13, tzinfo=UTC)  # Lord Howe's clocks go back by half an hour at 15:00 of UTC
+    hours = [column(back + number * HOUR, used) for number, used in enumerate((8, 0, 8))]
+    assert shown(week_of(hours, parts=("used",), zone=ZoneInfo("Australia/Lord_Howe"))) == {
+        "Sunday 0": 100,
+        "Sunday 1": 33,  # an hour of nothing, and half an hour of all
+        "Sunday 2": 100,
+    }
+
+
 def test_a_slot_longer_than_an_hour_counts_in_each_hour_that_it_covers() -> None:
     long = column(MONDAY + timedelta(minutes=30), 4, hours=2, slots=1)
     assert shown(week_of([long], parts=("used",), zone=UTC)) == dict.fromkeys(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import intervals_verify
+from scheduling.core.types import Reason
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.describing import JobWording, Understood, job_understood
 from scheduling.jobs.submission import Submitted
 from scheduling.models import Award, Pool, StartEstimate
-from scheduling.operator.holds import pool_drain, pool_hold
+from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
 from scheduling.quotes.quotes import Quote, job_quote
 from tenants.access import Refused, access_of_system
 from tenants.models import Tenant
@@ -306,6 +308,21 @@ def test_quote_in_a_held_market_says_so() -> None:
     reason = quote(pool, lumen).terms.reason
     assert reason is not None
     assert reason.code == "market_held"
+
+
+def test_quote_of_the_batch_lane_in_a_held_market_says_its_terms_and_that_it_holds() -> None:
+    pool, lumen, _ = market()
+    before = job_quote(pool=pool, name="train", spec=SPEC, lane="batch", by=member(lumen), at=moment(0))
+    pool_hold(pool=pool, by=access_of_system("test"), reason="a look", at=moment(0))
+    held = job_quote(pool=pool, name="train", spec=SPEC, lane="batch", by=member(lumen), at=moment(0))
+    assert isinstance(before, Quote)
+    assert isinstance(held, Quote)
+    assert held.terms == replace(before.terms, reason=Reason("market_held"))
+    assert (held.terms.admitted, isinstance(submit(pool, lumen, lane="batch"), Submitted)) == (True, True)
+    pool_resume(pool=pool, by=access_of_system("test"), reason="looked", at=moment(0))
+    again = job_quote(pool=pool, name="train", spec=SPEC, lane="batch", by=member(lumen), at=moment(0))
+    assert isinstance(again, Quote)
+    assert again.terms.reason is None or again.terms.reason.code != "market_held"
 
 
 def test_draining_pool_neither_quotes_nor_accepts() -> None:

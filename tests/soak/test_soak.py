@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.soak import figures
 from tests.soak.chance import world_of
 from tests.soak.faults import dying
 from tests.soak.machine import machine_run
-from tests.soak.world import ACTS, World, undone
+from tests.soak.world import ACTS, Broken, Step, World, undone
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,6 +32,36 @@ def test_a_seed_repeats_its_world_exactly(seed: int) -> None:
         with undone():
             digests.append(world_of(seed, length=120).trace.hexdigest())
     assert digests[0] == digests[1]
+
+
+def test_a_figure_that_is_not_the_books_breaks_a_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the worlds rely on: they look at what is shown, and see where it is a micro-credit off."""
+    with undone():
+        world = World(0)
+        world.take(Step("job_is_submitted", 2, 1, 1))
+        assert world._misshown() == []
+        for read, changed in (("row_view", "price"), ("job_page", "slots.held"), ("statement_view", "spent_sum")):
+            reading = getattr(figures, read)
+            monkeypatch.setattr(
+                figures, read, lambda *some, _r=reading, _c=changed, **named: _off(_r(*some, **named), _c)
+            )
+        with pytest.raises(Broken) as broken:
+            world.come_to_rest()
+    for figure in ("its price in the list", "held by its slots", "the statement, spent"):
+        assert f": {figure}: shown is " in str(broken.value)
+
+
+def _wrongly(reading: Callable[..., Any], name: str) -> Callable[..., Any]:
+    return lambda *some, **named: _off(reading(*some, **named), name)
+
+
+def _off(shown: Any, name: str) -> Any:
+    """The same with one figure that is a micro-credit too high, where it has one."""
+    first, _, rest = name.partition(".")
+    value = getattr(shown, first)
+    if value is None:
+        return shown
+    return replace(shown, **{first: _off(value, rest) if rest else value + 1})
 
 
 def test_who_dies_before_the_commit_leaves_nothing_and_who_dies_after_it_leaves_all() -> None:

@@ -38,6 +38,7 @@ from tests.scheduling.builders import make_cells, make_pool, make_server, make_t
 from tests.scheduling.live import INSTANT, SPEC, book_is_sound, fund, moment
 from tests.soak.engine import ENDS, EPOCHS, Double
 from tests.soak.faults import dying
+from tests.soak.figures import figures_that_differ
 from tests.soak.invariants import paid_for_nothing, violations
 
 OPERATOR = access_of_system("chance")
@@ -50,6 +51,7 @@ CLOCK_CAP = 8  # slots of the longest interval
 LONGEST_REST = 120  # slots, in which every schedule ends
 STILL = 2 * CLOCK_CAP  # slots without an award and without a change: who waits now waits for credits, and may for ever
 SHOWN = 8  # steps before a broken rule
+LOOK_AT_FIGURES = 20  # steps; what pages and programs are shown takes longer to read than what must hold
 
 
 class Step(NamedTuple):
@@ -127,9 +129,17 @@ class World:
         # Without work the database is as it was: time has passed, or something has become of a gang.
         if work is not None and (flaws := violations()):
             raise self._broken(flaws)
+        if len(self.steps) % LOOK_AT_FIGURES == 0 and (flaws := self._misshown()):
+            raise self._broken(flaws)
+
+    def _misshown(self) -> list[str]:
+        """Figures that are not those of the book."""
+        return figures_that_differ(self.tenants, (self.pool, self.elastic), self.at())
 
     def come_to_rest(self) -> None:
         """The market is well again and nobody asks for more: everything ends, is paid for, and verifies."""
+        if flaws := self._misshown():
+            raise self._broken(flaws)
         for server in Server.objects.order_by("pk"):
             server_return(server=server, at=self.at(), **BY)
         for pool in (self.pool, self.elastic):
@@ -154,7 +164,7 @@ class World:
                 break
         self.now += 1
         self._engine_and_clock()
-        flaws = violations() + paid_for_nothing()
+        flaws = violations() + paid_for_nothing() + self._misshown()
         with scope_disabled("the world is looked at as a whole"):
             alive = Award.objects.filter(state__in=("booked", "running")).count()
             unsettled = [f"{alive} awards are alive at the end"] if alive else []

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from scheduling.common import event_document
+from scheduling.common.api.views import UNKNOWN_POOL, pool_by_slug
 from scheduling.feed.api.hub import open_streams
 from scheduling.feed.api.stream import StreamReader, pieces_now, stream
 from scheduling.feed.notify import pool_group, tenant_group
@@ -85,9 +86,12 @@ class Events(TenantView):
         permission=Permission.TENANT_VIEW,
         listing=EVENTS,
         answer_example=EXAMPLE,
+        refusals=("unknown_pool",),
         tag="events",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        if "pool" in self.parameters and pool_by_slug(self.parameters["pool"]) is None:
+            return self.refused(UNKNOWN_POOL)
         return self.listed(event_rows(by=self.access))
 
 

@@ -86,9 +86,12 @@ class Jobs(TenantView):
         permission=Permission.JOBS_VIEW,
         listing=JOBS,
         answer_example=JOB_EXAMPLE,
+        refusals=("unknown_pool",),
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        if "pool" in self.parameters and pool_by_slug(self.parameters["pool"]) is None:
+            return self.refused(UNKNOWN_POOL)
         rows = job_list()
         return self.listed(rows.filter(array_place=0) if self.parameters.get("arrays") else rows, job_rows)
 

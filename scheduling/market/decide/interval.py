@@ -138,7 +138,7 @@ def _attempt(
         passed = budget_events(awards, pool=pool, at=at)
         closings = plans.rents_settled(snapshot, interval, plan)
         arrears, adjusted = rents_close(pool, closings, clock.settled_slot, at)
-        events_append([*news, *adjusted, *passed, plans.interval_event(snapshot.frame, interval, plan)])
+        events_append([*news, *adjusted, *passed, plans.interval_event(snapshot.frame, interval, plan, arrears)])
         steps.done("book", awards=len(awards), started=len(at_once))
 
         # 8. Hold every award's price, in one call, last: whoever cannot pay any more undoes the attempt. Rents that are

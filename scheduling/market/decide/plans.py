@@ -16,6 +16,7 @@ from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import SHARED, WAITING, Booking, Floor, Job, Plan, Reason, Refusal, View
 from scheduling.feed import EventKind, event, events_append, job_subject
 from scheduling.market.decide.terms import allocation_rows, award_new
+from scheduling.market.settle.payments import paid_late
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.market.view.frame import PoolFrame
@@ -292,8 +293,10 @@ def _told(kind: EventKind, pool_id: int, tenant_id: int, job_id: int, data: Mapp
 _KINDS = {"waiting": EventKind.JOB_WAITING, "rejected": EventKind.JOB_REFUSED, "expired": EventKind.JOB_EXPIRED}
 
 
-def interval_event(frame: PoolFrame, interval: Interval, plan: Plan) -> Event:
-    """That an interval was decided, and at what prices: for everybody."""
+def interval_event(frame: PoolFrame, interval: Interval, plan: Plan, arrears: Sequence[Posting]) -> Event:
+    """That an interval was decided, and at what prices: for everybody. `arrears`: of rents that it settled, what their
+    owners are paid for slots that had passed."""
+    late = paid_late(arrears)
     data: Mapping[str, Any] = {
         "number": interval.number,
         "slot": interval.slot,
@@ -302,6 +305,7 @@ def interval_event(frame: PoolFrame, interval: Interval, plan: Plan) -> Event:
         "waiting": interval.jobs_waiting,
         "awarded": interval.jobs_awarded,
         "paid": interval.paid,
+        "arrears": late.owners + late.operator,
     }
     subject = f"interval:{interval.number}"
     return event(EventKind.INTERVAL_CLOSED, pool_id=frame.pool.pk, at=interval.decided_at, subject=subject, data=data)

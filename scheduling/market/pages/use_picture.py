@@ -14,6 +14,7 @@ from operator import attrgetter
 
 from scheduling.market.reads.use import MILLIONTHS, GroupUse, UseColumn
 from tenants.ledger.split import split
+from tenants.zones import day_of, midnight
 
 HOUR = timedelta(hours=1)
 CENTS = 100  # of a unit-hour: as exactly as a table shows it
@@ -213,14 +214,20 @@ def _steps(most: float) -> list[float]:
 
 
 def _times(first: datetime, end: datetime) -> tuple[TimeTick, ...]:
-    """About eight; every second one may be left out where there is little room."""
+    """About eight; every second one may be left out where there is little room. Of days they stand where the reader's
+    days begin, which are longer or shorter where clocks are changed."""
     hours = (end - first) / HOUR
     step = next(size for size in (1, 3, 6, 12, 24, 96, 24 * 365) if hours / size <= 9)
-    ticks = []
-    for number in range(int(hours // step) + 1):
-        x = 100 * number * step / hours
+    day, ticks = day_of(first), list[TimeTick]()
+    for number in range(int(hours // step) + 2):
+        at = first + number * step * HOUR
+        if step % 24 == 0 and first == midnight(day):
+            at = midnight(day + timedelta(hours=number * step))
+        if at > end:
+            break
+        x = 100 * ((at - first) / HOUR) / hours
         anchor = "start" if number == 0 else "end" if x > 97 else "middle"
-        ticks.append(TimeTick(round(x, 3), first + number * step * HOUR, anchor, number % 2 == 1))
+        ticks.append(TimeTick(round(x, 3), at, anchor, number % 2 == 1))
     return tuple(ticks)
 
 

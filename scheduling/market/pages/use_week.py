@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from scheduling.market.pages.use_picture import SHADES
-from scheduling.market.reads.use import HOUR, UseColumn, hour_of
+from scheduling.market.reads.use import UseColumn, hour_of
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
 ROW, FOOT = 19, 22  # pixels
 LABELLED = 6  # every so many hours have their number below
+QUARTER = timedelta(minutes=15)  # by which all zones differ from UTC
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,15 @@ def week_of(columns: Sequence[UseColumn], *, parts: Sequence[str], zone: tzinfo)
 
 
 def _places(column: UseColumn, zone: tzinfo) -> list[tuple[tuple[int, int], float]]:
-    """(weekday, hour) -> seconds of the column that lie in it."""
+    """(weekday, hour) -> seconds of the column that lie in it. In many zones an hour of UTC lies in two."""
     places = []
-    hour: datetime = hour_of(column.first_at)
-    while hour < column.ends_at:
-        inside: timedelta = min(hour + HOUR, column.ends_at) - max(hour, column.first_at)
-        here = hour.astimezone(zone)
-        places.append(((here.weekday(), here.hour), inside.total_seconds()))
-        hour += HOUR
+    quarter: datetime = hour_of(column.first_at)
+    while quarter < column.ends_at:
+        inside: timedelta = min(quarter + QUARTER, column.ends_at) - max(quarter, column.first_at)
+        here = quarter.astimezone(zone)
+        if inside > timedelta():
+            places.append(((here.weekday(), here.hour), inside.total_seconds()))
+        quarter += QUARTER
     return places
 
 

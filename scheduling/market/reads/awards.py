@@ -130,8 +130,9 @@ def _server_names(awards: Iterable[Award]) -> dict[int, str]:
 
 
 def _sums(award: Award) -> dict[int, int]:
+    """By its terms: also what came back later, so that all of them together are its price."""
     sums: defaultdict[int, int] = defaultdict(int)
-    for slot in award.owed:
+    for slot in award.charges:
         for owner, amount in slot:
             sums[owner] += amount
     return dict(sums)

@@ -81,6 +81,7 @@ class MoneyNow:
     forgone: Forgone
     renters: tuple[Renter, ...]
     provisional: int  # its parts of open rents, of which a part may go back to who rents
+    on_hold: bool  # the market: no rent is settled before it goes on
     contributions: tuple[Contribution, ...]
 
     @property
@@ -218,6 +219,7 @@ def _money(
         forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used),
         renters=tuple(_renters(tenant, pool, at, span, paying, clock)),
         provisional=getattr(clock, "provisional", 0),
+        on_hold=clock.held,
         contributions=tuple(_contributions(tenant, pool, windows, [total.label for total in units.totals], clock)),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.feed import job_subject
@@ -35,3 +36,21 @@ def slot_posting(
         subject=job_subject(job_id),
         facts={"slot": slot, "award": award_id},
     )
+
+
+@dataclass(frozen=True)
+class PaidLate:
+    """What the postings of rents that are closed pay for slots of before, in micro-credits."""
+
+    awards: frozenset[int]
+    owners: int
+    operator: int
+
+
+def paid_late(arrears: Sequence[Posting]) -> PaidLate:
+    """`arrears`: also with refunds among them, which pay nobody."""
+    settled = [posting for posting in arrears if posting.kind == "settle"]
+    entries = [entry for posting in settled for entry in posting.entries]
+    owners = sum(amount for account, amount in entries if account.kind == "earned")
+    operator = sum(amount for account, amount in entries if account == OPERATOR)
+    return PaidLate(frozenset(posting.facts["award"] for posting in settled), owners, operator)

@@ -93,6 +93,7 @@ def awards_void(
     live = [award for award in live if first[award.job_id] == award.pk]
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
+    before = {award.pk: award.returned for award in awards}
     for award in awards:
         for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
             units[award.lane][unit] += amount
@@ -102,13 +103,14 @@ def awards_void(
         units_release(Lane(lane), amounts)
     _store(awards)
     _unsell(awards, slot)
-    _move_jobs(live, cause, following, at)
+    refunds = {award.pk: award.returned - before[award.pk] for award in awards}  # by this cut alone
+    _move_jobs(live, refunds, cause, following, at)
     tell, again = _given_up if following.given_up else _requeued, {award.pk for award in live}
     return Voided(
         awards,
         again=[] if following.given_up else live,
         refunded=sum(amount for posting in postings for _, amount in posting.entries if amount > 0),
-        events=[tell(award, cause, at) if award.pk in again else _shorter(award, cause, at) for award in awards],
+        events=[(tell if award.pk in again else _shorter)(award, refunds[award.pk], cause, at) for award in awards],
         postings=postings,
     )
 
@@ -173,12 +175,14 @@ def _store(awards: Sequence[Award]) -> None:
         cursor.execute(_VOID, [AwardState.VOID, *([row[column] for row in rows] for column in range(3))])
 
 
-def _move_jobs(awards: Sequence[Award], cause: Cause, following: Next, at: datetime) -> None:
+def _move_jobs(
+    awards: Sequence[Award], refunds: Mapping[int, int], cause: Cause, following: Next, at: datetime
+) -> None:
     """They wait with the first arrival, in the batch lane: nobody asks the instant lane a second time. Where slots are
     awarded one by one, the next one is no other attempt. A late clock decides about slots that their award still pays
     for: they are looked at from its cut on."""
     facts = json.dumps(dict(cause.facts))
-    ids, refunds = [award.job_id for award in awards], [award.returned for award in awards]
+    ids, returned = [award.job_id for award in awards], [refunds[award.pk] for award in awards]
     attempts = [int(award.work_left is None) for award in awards]
     cuts = [0 if following.given_up else award.cut_at for award in awards]
     if following.given_up:
@@ -186,22 +190,21 @@ def _move_jobs(awards: Sequence[Award], cause: Cause, following: Next, at: datet
     else:
         place = [JobState.QUEUED, Lane.BATCH, None, following.not_before, cause.code]
     with connection.cursor() as cursor:
-        cursor.execute(_MOVE, [*place, facts, ids, refunds, attempts, cuts])
+        cursor.execute(_MOVE, [*place, facts, ids, returned, attempts, cuts])
 
 
-def _requeued(award: Award, cause: Cause, at: datetime) -> Event:
-    return _told(EventKind.JOB_REQUEUED, award, {"cause": cause.code, **cause.facts, "refunded": award.returned}, at)
+def _requeued(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
+    return _told(EventKind.JOB_REQUEUED, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
 
 
-def _given_up(award: Award, cause: Cause, at: datetime) -> Event:
-    return _told(
-        EventKind.JOB_FAILED, award, {"reason": GIVEN_UP, "numbers": {**cause.facts, "refunded": award.returned}}, at
-    )
+def _given_up(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
+    numbers = {**cause.facts, "refunded": refunded}
+    return _told(EventKind.JOB_FAILED, award, {"reason": GIVEN_UP, "numbers": numbers}, at)
 
 
-def _shorter(award: Award, cause: Cause, at: datetime) -> Event:
+def _shorter(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
     """Of an award whose job does not wait again: it was cancelled, or waits already since an earlier cut."""
-    return _told(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": award.returned}, at)
+    return _told(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
 
 
 def _told(kind: EventKind, award: Award, data: Mapping[str, Any], at: datetime) -> Event:

@@ -21,7 +21,7 @@ from scheduling.core.collector import collector_resting
 from scheduling.feed import EventKind, event, events_append, job_subject
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.settle.deliveries import outage_over
-from scheduling.market.settle.payments import slot_posting
+from scheduling.market.settle.payments import paid_late, slot_posting
 from scheduling.market.settle.pieces import jobs_wait_again, pieces_over, saved_events
 from scheduling.market.settle.rents import rents_close, rents_cut
 from scheduling.market.settle.run_states import RESERVATION_ENDED, unfinished
@@ -58,7 +58,8 @@ class HeldTooLittle(RuntimeError):
 
 @dataclass(frozen=True)
 class Settled:
-    """One slot's money, in micro-credits: paid = owners + operator. And what began and ended at its end."""
+    """All that was paid with one slot, in micro-credits: paid = owners + operator. Also for the slots before it of
+    rents that were cut short, which stayed held until now. And what began and ended at its end."""
 
     slot: int
     awards: int
@@ -111,8 +112,10 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
 
         # 4. Pay, in one call of the book.
         _post(pool, slot, charges, arrears)
-        settled = _sums(slot, charges, started, ended)
-        steps.done("pay", quietly=not charges, paid=settled.paid, owners=settled.owners, operator=settled.operator)
+        settled = _sums(slot, charges, arrears, started, ended)
+        steps.done(
+            "pay", quietly=not settled.awards, paid=settled.paid, owners=settled.owners, operator=settled.operator
+        )
 
         # 5. Tell everybody the sums, and whose money runs out.
         _tell(pool, settled, charges, at)
@@ -261,15 +264,17 @@ def _job_events(
     ]
 
 
-def _sums(slot: int, charges: Sequence[Charge], started: int, ended: int) -> Settled:
+def _sums(slot: int, charges: Sequence[Charge], arrears: Sequence[Posting], started: int, ended: int) -> Settled:
     parts = [part for charge in charges for part in charge.parts]
-    operator = sum(amount for owner, amount in parts if not owner)
-    owners = sum(amount for owner, amount in parts if owner)
-    return Settled(slot, len(charges), owners + operator, owners, operator, started, ended)
+    late = paid_late(arrears)
+    operator = sum(amount for owner, amount in parts if not owner) + late.operator
+    owners = sum(amount for owner, amount in parts if owner) + late.owners
+    awards = {charge.award_id for charge in charges} | late.awards
+    return Settled(slot, len(awards), owners + operator, owners, operator, started, ended)
 
 
 def _tell(pool: Pool, settled: Settled, charges: Sequence[Charge], at: datetime) -> None:
-    if not charges:
+    if not settled.awards:
         return
     spent: dict[int, int] = {}
     for charge in charges:
@@ -282,4 +287,5 @@ def _tell(pool: Pool, settled: Settled, charges: Sequence[Charge], at: datetime)
         "operator": settled.operator,
     }
     public = event(EventKind.SLOT_SETTLED, pool_id=pool.pk, subject=f"slot:{settled.slot}", at=at, data=numbers)
-    events_append([public, *low_balance_events(pool, settled.slot, spent, at)])
+    low = low_balance_events(pool, settled.slot, spent, at) if spent else []
+    events_append([public, *low])

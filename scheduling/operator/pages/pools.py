@@ -32,7 +32,7 @@ from scheduling.operator.pages.pool_forms import (
 from scheduling.operator.pools import pool_create
 from scheduling.operator.read_choices import choices_of
 from scheduling.operator.read_engines import engine_state
-from scheduling.operator.read_operator import PoolClock, entries_about, kinds_of, pool_states
+from scheduling.operator.read_operator import PoolClock, entries_about, kinds_of, pool_states, unsettled
 from scheduling.operator.resource_steps import resource_steps_set
 from scheduling.operator.use_prices import use_prices_set
 from scheduling.runs import engine_openness
@@ -215,6 +215,7 @@ def _pool_page(
     now = steps_of(pool)
     context = {
         "state": state,
+        "unsettled": unsettled(pool) if state.held else 0,
         "pool": pool,
         "form": form,
         "use": use,

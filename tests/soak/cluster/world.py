@@ -26,6 +26,7 @@ from tests.scheduling.live import INSTANT, SPEC, book_is_sound, fund
 from tests.soak.cluster.checks import SLOT, Account, Sold, beyond_capacity, outside_slots, twice, unrefunded
 from tests.soak.cluster.engine import Cluster, Died
 from tests.soak.cluster.room import Room
+from tests.soak.figures import figures_that_differ
 from tests.soak.invariants import violations
 
 BY: dict[str, Any] = {"by": access_of_system("an operator"), "reason": "it does not answer"}
@@ -79,6 +80,8 @@ class World:
             self._slot(troubled=True)
             if number % LOOK_AT_MONEY == 0:
                 self._holds(violations())
+            if (number + 1) % LOOK_AT_MONEY == 0:
+                self._holds(figures_that_differ(self.tenants, [self.pool], self.at()))
         self._rest()
         return self
 
