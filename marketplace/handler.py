@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import IO, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -26,6 +27,7 @@ from django.core.signals import request_started
 from django.db import Error, close_old_connections, connections
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.template import loader
 from django.urls import set_script_prefix
 
 from marketplace.heads import head_is_too_large
@@ -35,8 +37,7 @@ from tenants.api.bodies import MOST_BYTES
 from tenants.api.problems import TOO_LARGE, Problem, problem_response
 from tenants.failures import DEADLINE
 from tenants.parties import party_of_session, party_of_token
-from tenants.uploads import MOST_BYTES as MOST_UPLOAD
-from tenants.uploads import Sender, Uploads, sender_of
+from tenants.uploads import Sender, Uploads, sender_of, ticket_is_over
 
 IDLE_THREADS = 32  # kept for later requests; more at once get threads that end with them
 MOST_WAITING = 200  # requests of one party
@@ -48,7 +49,11 @@ TOO_MANY_AT_ONCE = Problem(
     headers={"Retry-After": "1"},
 )
 
-UPLOAD_TOO_LARGE = Problem(413, "body_too_large", f"A file comes in a body of at most {MOST_UPLOAD >> 20} MiB.")
+UPLOAD_IS_LATE = Problem(
+    413,
+    "body_too_large",
+    "A file can be sent for an hour after the form was opened, or the interface was asked. Open it anew, or ask again.",
+)
 TOO_MANY_UPLOADS = Problem(
     429,
     "too_many_at_once",
@@ -56,6 +61,8 @@ TOO_MANY_UPLOADS = Problem(
     headers={"Retry-After": "10"},
 )
 UPLOAD_SECONDS = 300  # for a body that comes as a file; no thread waits for it
+UPLOAD_WAIT_SECONDS = 10.0  # for a place; nothing is read meanwhile
+HEADINGS = {429: "Too much at once", 413: "That is too long", 431: "That is too long"}
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +132,7 @@ class OneThreadHandler(ASGIHandler):
         clock, sender = asyncio.get_running_loop().time, sender_of(scope)
         with ExitStack() as place:
             if sender is not None:
-                if not self._uploads.begin(sender):
+                if not await self._uploads.wait(sender, UPLOAD_WAIT_SECONDS):
                     await self.send_response(refused(scope, TOO_MANY_UPLOADS), send)
                     return True
                 place.callback(self._uploads.end, sender)
@@ -136,7 +143,7 @@ class OneThreadHandler(ASGIHandler):
             except RequestAborted:
                 return True
             except BodyTooLarge:
-                await self.send_response(refused(scope, TOO_LARGE if sender is None else UPLOAD_TOO_LARGE), send)
+                await self.send_response(refused(scope, _too_large(scope, sender)), send)
                 return True
             except TimeoutError:
                 await self.send_response(too_late(scope), send)
@@ -169,7 +176,7 @@ class OneThreadHandler(ASGIHandler):
 
     async def read_body(self, receive: Receive, sender: Sender | None = None) -> IO[bytes]:
         """In memory, or where somebody may send a file, in one: nothing longer than it may be is read to its end."""
-        most = MOST_BYTES if sender is None else MOST_UPLOAD
+        most = MOST_BYTES if sender is None else sender.most_bytes
         body: IO[bytes] = io.BytesIO() if sender is None else tempfile.TemporaryFile()  # noqa: SIM115  the caller does
         try:
             return await self._read(receive, body, most)
@@ -231,10 +238,21 @@ def _party_of(shown: Shown) -> str | None:
 
 
 def refused(scope: Mapping[str, Any], problem: Problem) -> HttpResponse:
+    """Asks nobody anything: as a program or as a person reads it."""
     if scope["path"].startswith(FOR_PROGRAMS):
         return problem_response(problem)
     headers = {"Cache-Control": "no-store", **(problem.headers or {})}
-    return HttpResponse(f"{problem.detail}\n", content_type="text/plain", status=problem.status, headers=headers)
+    page = loader.render_to_string("refused.html", {"heading": HEADINGS[problem.status], "problem": problem})
+    return HttpResponse(page, status=problem.status, headers=headers)
+
+
+def _too_large(scope: Mapping[str, Any], sender: Sender | None) -> Problem:
+    if sender is None and ticket_is_over(scope):
+        return UPLOAD_IS_LATE
+    if sender is None and scope["path"].startswith(FOR_PROGRAMS):
+        return TOO_LARGE
+    most = MOST_BYTES if sender is None else sender.most_bytes
+    return replace(TOO_LARGE, detail=f"What was sent has more than the {most >> 20} MiB that are taken here.")
 
 
 def too_late(scope: Mapping[str, Any]) -> HttpResponse:

@@ -17,6 +17,22 @@
       for (const [name, value] of Object.entries(JSON.parse(button.value))) put(name, value);
       form.dispatchEvent(new Event("change", { bubbles: true }));
     });
+    // A quote that could not be asked for leaves the one before, which says so.
+    const why = { 413: "what is sent now is too long. A file of a job has 64 kB at most", 429: "it is asked again in a moment", 503: "it is asked again in a moment" };
+    const isOld = () => document.getElementById("quote-old");
+    let latest = null;
+    document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => { if (ctx.sourceElement === form) latest = ctx; });
+    document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+      if (ctx.sourceElement !== form || ctx !== latest || (ctx.response && ctx.response.status < 400)) return;
+      const place = isOld() || document.createElement("div"), line = document.createElement("p"), lamp = document.querySelector("#quote [data-state]");
+      Object.assign(place, { id: "quote-old", className: "quote-lane" });
+      Object.assign(line, { className: "verdict wait", role: "alert" });
+      line.textContent = `This is not about what the form says now: ${(ctx.response && why[ctx.response.status]) || "no answer came"}.`;
+      place.replaceChildren(line);
+      document.querySelector("#quote .quote-answer").prepend(place);
+      if (lamp) lamp.dataset.state = "off";
+    });
+    document.addEventListener("here", () => { if (isOld()) form.dispatchEvent(new Event("change", { bubbles: true })); });
     // What the quote complains about stands at its field once the reader has left it, and goes when it is right.
     document.addEventListener("htmx:after:swap", () => {
       const faults = new Map([...document.querySelectorAll("#quote [data-fault]")].map((row) => [row.dataset.fault, row.textContent]));

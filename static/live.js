@@ -46,7 +46,11 @@
   const kept = new WeakMap(), looks = new Map(); // by request, by part: several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx } = event.detail, el = ctx.target;
-    if (/^\s*<!doctype/i.test(ctx.text || "")) { event.preventDefault(); location.reload(); return; } // logged out: a page instead of a part
+    if (/^\s*<!doctype/i.test(ctx.text || "")) { // a page instead of a part: logged out, not allowed here any more, or a failure that passes
+      event.preventDefault();
+      if (ctx.response.status < 400 || ctx.response.status === 404) leave();
+      return;
+    }
     if (!(el instanceof Element) || !el.id) return;
     const before = { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
     kept.set(ctx, before);
@@ -93,11 +97,15 @@
   }
 
   // ---- the socket
+  let cut = false;
+  const leave = () => document.dispatchEvent(new CustomEvent("gone"));
+  document.addEventListener("here", () => { if (cut) { cut = false; connect(); } });
   function connect() {
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${box.dataset.liveSocket}?after=${cursor}`);
     window.liveSocket = socket;
     socket.onmessage = ({ data }) => {
       const news = JSON.parse(data), before = cursor;
+      if (failures) document.dispatchEvent(new CustomEvent("here"));
       failures = 0;
       cursor = Math.max(cursor, news.cursor || 0);
       say("live"); stale(false);
@@ -109,7 +117,7 @@
     };
     socket.onclose = ({ code }) => {
       say("off");
-      if (code === 4404) { location.reload(); return; } // no longer allowed here: the page says so
+      if (code === 4404) { cut = true; leave(); return; } // no longer allowed here: the page says so
       failures += 1;
       setTimeout(connect, Math.min(MOST_WAIT, 500 * 2 ** failures) * (0.5 + Math.random()));
     };

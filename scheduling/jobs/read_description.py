@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
 from scheduling.models import JobDescription, TrainingJob
+from scheduling.programs import hours, worth
 from scheduling.programs.sbatch import OptionLine
 
 LONGEST_SAYS = 200
+LATER = {
+    worth.NOTHING: "nothing",
+    worth.HALF: "half after as long again",
+    worth.HARDLY: "a hundredth less for each time as long again",
+}
 
 
 def with_description(jobs: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
@@ -30,7 +36,45 @@ def description_shown(job: TrainingJob) -> dict[str, Any] | None:
     if description is None:
         return None
     lines = lines_shown(description["said"].get("script", ""), [OptionLine(*row) for row in description["lines"]])
-    return {"how": description["how"], "said": description["said"], "lines": lines}
+    rows = list(_rows(description["said"]))
+    return {"how": description["how"], "said": description["said"], "lines": lines, "rows": rows}
+
+
+def _rows(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was said, in words and with units."""
+    answers, worth_said = said.get("hours") or {}, said.get("worth") or {}
+    least, most = answers.get("least"), answers.get("most")
+    if most is not None:
+        yield "Workers", f"{most}" if least in (None, most) else f"{least} to {most}"
+    if worker := answers.get("worker"):
+        each = [f"{amount} {name}" for name, amount in worker.items()] if isinstance(worker, Mapping) else [str(worker)]
+        yield "A worker takes", ", ".join(each)
+    if answers.get("hours") is not None:
+        yield "With the most of them it takes", f"{answers['hours']} hours"
+    if least not in (None, most):
+        yield "With twice the workers", _scaling(answers)
+    if said.get("begin"):
+        yield "Not before", _clock(said["begin"], said)
+    if worth_said.get("by"):
+        yield "Wanted by", _clock(worth_said["by"], said)
+    elif worth_said.get("within_seconds"):
+        yield "Wanted within", f"{worth_said['within_seconds']} seconds"
+    if worth_said.get("credits") is not None:
+        yield "Worth by then", f"{worth_said['credits']} credits"
+    if worth_said.get("later"):
+        yield "And later", LATER.get(worth_said["later"], str(worth_said["later"]))
+
+
+def _scaling(answers: Mapping[str, Any]) -> str:
+    scaling = answers.get("scaling") or hours.PERFECT
+    if scaling in hours.DOUBLING:
+        return f"{2 * hours.DOUBLING[scaling]:g} times as fast"
+    return f"as measured, {answers.get('mode') or 'sync'}: {', '.join(map(str, answers.get('speed') or ()))}"
+
+
+def _clock(moment: object, said: Mapping[str, Any]) -> str:
+    text = str(moment).replace("T", " ").removesuffix("+00:00")
+    return f"{text} ({'UTC' if str(moment).endswith('+00:00') else said.get('zone', 'UTC')})"
 
 
 def lines_shown(text: str, lines: Sequence[OptionLine]) -> list[dict[str, Any]]:

@@ -182,7 +182,7 @@ def _sentence(run: Run) -> str:
         RunState.STARTING: "It is being started.",
         RunState.RUNNING: f"It runs.{again}",
         RunState.FINISHED: "It has done all of its work.",
-        RunState.STOPPED: "It was stopped, and what it had learnt is saved.",
+        RunState.STOPPED: "It was stopped; what it had saved is kept.",
         RunState.PAUSED: "The market was stopped; it goes on from what it had saved.",
         RunState.FAILED: f"It failed: {run.detail}.",
         RunState.LOST: f"The platform lost it: {run.detail}. What was not delivered is refunded.",

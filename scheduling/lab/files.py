@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import io
@@ -14,6 +15,8 @@ from pathlib import Path
 from scheduling.core.scenario import BadScenario, Scenario, read
 
 LARGEST = 2**29  # bytes of a scenario file: twenty times the busy part of Philly
+PACKED = b"\x1f\x8b"  # how a file of gzip begins, whatever it is called
+WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # how UTF-16 begins, as some shells of Windows write it
 
 
 def scenario_load(path: Path) -> Scenario:
@@ -40,13 +43,33 @@ def flaws_of(path: Path) -> Iterator[None]:
 
 
 def table_lines(path: Path, errors: str = "strict") -> Generator[str, None, None]:
-    """The lines of a table of a trace, packed (.gz) or not; the file is closed with the iterator. With `errors`
+    """The lines of a table of a trace, packed with gzip or not; the file is closed with the iterator. With `errors`
     "replace" what is not UTF-8 becomes U+FFFD, and the reader judges the line."""
+    with _text_of(path, errors) as text:
+        yield from text
+
+
+def text_load(path: Path, longest: int) -> str:
+    """A file's text, packed with gzip or not, of at most so many characters."""
+    with _text_of(path, "strict") as text:
+        content = text.read(longest + 1)
+    if len(content) > longest:
+        raise BadScenario(str(path), f"is larger than {longest:,} characters")
+    return content
+
+
+@contextlib.contextmanager
+def _text_of(path: Path, errors: str) -> Iterator[io.TextIOWrapper]:
+    """The file as text. What it begins with says whether it is packed; the sign that Windows writes before UTF-8 is
+    no part of it."""
     try:
         with path.open("rb") as file:
-            stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            with io.TextIOWrapper(stream, encoding="utf-8", errors=errors, newline="") as text:
-                yield from text
+            is_packed = file.peek(len(PACKED)).startswith(PACKED)
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if is_packed else file
+            if stream.peek(2)[:2] in WIDE:
+                raise BadScenario(str(path), "is UTF-16; write it as UTF-8")
+            with io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="") as text:
+                yield text
     except UnicodeDecodeError:
         raise BadScenario(str(path), "is not UTF-8") from None
     except (OSError, EOFError, zlib.error) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from django.utils import timezone
 from scheduling.app.tasks import studies_tick
 from scheduling.lab import rounds
 from scheduling.lab.requests import (
+    MOST_BYTES,
     file_bytes,
     study_cancel,
     study_create,
@@ -27,6 +29,7 @@ from scheduling.lab.studies.study_text import study_document
 from scheduling.models import LabFile, LabStudy, StudyState
 from tenants.access import Access, Refused
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
+from tenants.uploads import sender_of
 from tests.audit.auditors import Clock
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
 from tests.management.files import said
@@ -259,6 +262,16 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     assert client.post(f"{there}remove/").status_code == 302
     assert client.get(there).status_code == 404
     assert client_as(OPERATOR, None).get("/lab/new/").status_code == 200
+
+
+def test_the_form_takes_files_as_large_as_it_says() -> None:
+    """Longer bodies than a mebibyte are read for who has a ticket alone; the address of the form has one."""
+    page = client_as(AUDITOR, None).get("/lab/new/").content.decode()
+    [action] = re.findall(r'action="(/lab/new/[^"]*)"', page)
+    query = action.encode().partition(b"?")[2]
+    sender = sender_of({"method": "POST", "headers": [(b"content-length", b"1")], "query_string": query})
+    assert sender is not None
+    assert sender.most_bytes > MOST_BYTES
 
 
 def test_owner_reads_its_own_row_and_no_other_name(log: Path) -> None:

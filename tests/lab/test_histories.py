@@ -97,7 +97,7 @@ def test_table_of_jobs() -> None:
 def test_lines_of_noise_are_bad_lines_or_refusals_and_never_crashes(noise: list[tuple[int, str]], form: str) -> None:
     """Whatever stands in a line: every good line is read, the count is right, and refusals name a line."""
     good = {
-        "sacct": [line(ROWS[0])] * 600,
+        "sacct": [line((f"{k}", *ROWS[0][1:])) for k in range(1, 601)],
         "swf": [f"{k} 0 60 3600 4 -1 -1 4 7200 -1 1 7 3 -1 1 2 -1 -1\n" for k in range(1, 601)],
         "jobs": [f"j{k},a,{k},1,60\n" for k in range(600)],
     }[form]

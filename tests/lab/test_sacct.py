@@ -194,7 +194,7 @@ def test_thirty_lines_with_every_trap() -> None:
     ],
 )
 def test_bad_line_is_named_and_the_rest_is_read(change: dict[int, str], why: str) -> None:
-    good = [line(ROWS[0]) for _ in range(100)]
+    good = [line((f"{number}", *ROWS[0][1:])) for number in range(1, 101)]
     cells = good[0].rstrip("\n").split("|")
     for position, text in change.items():
         cells[position] = text

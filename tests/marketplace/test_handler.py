@@ -240,7 +240,7 @@ def test_body_without_end_is_not_read_to_its_end(handler: OneThreadHandler, path
     piece = {"type": "http.request", "body": b"x" * (MOST_BYTES // 2), "more_body": True}
     status, headers, _ = answered(handler, request_of("plain") | {"path": path}, piece, piece, piece)
     assert status == 413
-    assert headers["Content-Type"] == ("application/problem+json" if "api" in path else "text/plain")
+    assert headers["Content-Type"] == ("application/problem+json" if "api" in path else "text/html; charset=utf-8")
     assert seen == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -108,7 +109,9 @@ def test_long_body_is_a_file_and_no_memory(handler: OneThreadHandler) -> None:
         assert isinstance(memory, io.BytesIO)
 
 
-def test_a_tenant_and_a_person_have_a_few_at_once(handler: OneThreadHandler) -> None:
+def test_a_tenant_and_a_person_have_a_few_at_once(handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marketplace.handler.UPLOAD_WAIT_SECONDS", 0.0)
+
     async def talk() -> list[int]:
         first = ApplicationCommunicator(handler, scope_with(ticket()))
         await first.send_input({"type": "http.request", "body": PIECE, "more_body": True})
@@ -125,3 +128,55 @@ def test_a_tenant_and_a_person_have_a_few_at_once(handler: OneThreadHandler) -> 
     assert [places.begin(Sender(tenant, 10 + tenant)) for tenant in (4, 5, 6)] == [True, True, False]  # of all
     places.end(Sender(3, 0))
     assert places.begin(Sender(6, 16))
+
+
+def test_who_presses_the_button_twice_waits_for_the_first_one(handler: OneThreadHandler) -> None:
+    """The second one has its answer when the first one is through, and not a refusal; a fourth is too many."""
+
+    async def talk() -> list[int]:
+        first = ApplicationCommunicator(handler, scope_with(ticket()))
+        await first.send_input({"type": "http.request", "body": PIECE, "more_body": True})
+        await asyncio.sleep(0)  # it is being read
+        second, third = (asyncio.create_task(sent(handler, scope_with(ticket()), 1)) for _ in range(2))
+        await asyncio.sleep(0)  # they wait
+        fourth = (await sent(handler, scope_with(ticket()), 1))[0]
+        assert not second.done()
+        await first.send_input({"type": "http.request", "body": b"", "more_body": False})
+        statuses = [(await first.receive_output(10))["status"], (await second)[0], (await third)[0]]
+        await first.receive_output(10)
+        await first.wait()
+        return [*statuses, fourth]
+
+    assert async_to_sync(talk)() == [200, 200, 200, 429]
+    assert not handler._uploads._waiting
+
+
+def test_who_waits_in_vain_is_told_so_and_leaves_no_trace(
+    handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marketplace.handler.UPLOAD_WAIT_SECONDS", 0.01)
+    assert handler._uploads.begin(Sender(3, 14))
+    status, body = async_to_sync(sent)(handler, scope_with(ticket()), 1)
+    assert (status, b"Files are being sent already" in body) == (429, True)
+    assert (handler._uploads._waiting, handler._uploads._wakes) == (Counter(), set())
+
+
+def test_a_ticket_says_how_much_it_is_good_for(handler: OneThreadHandler) -> None:
+    by = Access(user=User(pk=14), tenant=None, roles=frozenset())
+    large = ticket_for(by, MOST_UPLOAD + len(PIECE))
+    assert sender_of(scope_with(large)) == Sender(0, 14, MOST_UPLOAD + len(PIECE))
+    pieces = MOST_UPLOAD // len(PIECE) + 1
+    assert async_to_sync(sent)(handler, scope_with(large), pieces)[0] == 200
+    assert async_to_sync(sent)(handler, scope_with(large), pieces + 1)[0] == 413
+
+
+def test_people_read_a_page_that_says_what_to_do(handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces, good = MOST_BYTES // len(PIECE) + 1, ticket()
+    _, page = async_to_sync(sent)(handler, scope_with(""), pieces)
+    assert b"more than the 1 MiB that are taken here" in page
+    assert b"Go back: what you typed still stands in the form." in page
+    assert b"more than the 21 MiB" in async_to_sync(sent)(handler, scope_with(good), MOST_UPLOAD // len(PIECE) + 1)[1]
+    later = time.time() + 3_700
+    monkeypatch.setattr("django.core.signing.time.time", lambda: later)
+    _, page = async_to_sync(sent)(handler, scope_with(good), pieces)
+    assert b"for an hour after the form was opened" in page

@@ -151,6 +151,25 @@ def test_yaml_opens_with_a_job_and_not_with_a_complaint(world) -> None:
     assert jobs()[0].spec["epochs"] > 0
 
 
+def test_the_page_of_a_job_says_in_words_how_it_was_described(world) -> None:
+    _, _, client = world
+    assert post(client, begin=by(1)).status_code == 302
+    (job,) = jobs()
+    page = text_of(client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode())
+    said = page.partition("As it was described")[2]
+    for words in (
+        "Workers 2 to 4",
+        "With the most of them it takes 0.01 hours",
+        "With twice the workers 1.8 times as fast",
+        f"Not before {by(1).replace('T', ' ')} (UTC)",
+        f"Wanted by {by().replace('T', ' ')} (UTC)",
+        "Worth by then 260 credits",
+        "And later half after as long again",
+    ):
+        assert words in said
+    assert "{" not in said
+
+
 def test_what_cannot_be_said_on_another_tab_stays_where_it_is(world) -> None:
     _, _, client = world
     carried = post(client, source="text", text="epochs: 3\nchunks: 2\n", show="hours")

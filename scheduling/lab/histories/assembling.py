@@ -20,13 +20,15 @@ from scheduling.lab.histories.history import (
     peak_units,
     zone_of,
 )
-from scheduling.lab.histories.machines import alike, cells_of_counts, cells_of_nodes, shares_of
+from scheduling.lab.histories.lines import digits
+from scheduling.lab.histories.machines import MOST, alike, cells_of_counts, cells_of_nodes, shares_of
 
 SLOTS = (3600, 1800, 1200, 900, 600, 300)  # lengths to choose from, seconds
 ROUNDED = 0.05  # the longest slot is taken that adds no more than this to the work
 MOST_SLOTS = 12_000  # of the days themselves
 MOST_DAYS = 1_000
 UNITS_OF_A_SERVER = 8  # where nothing is known of the machines
+MOST_NODES, MOST_PROCESSORS = 200_000, 10**8  # that a log's heading is believed
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,18 @@ def _of_the_days(log: Log, wishes: Wishes) -> tuple[tuple[LoggedJob, ...], date,
     """The jobs submitted in the days asked for, in order of submission, the first day, and how many days there are."""
     jobs = tuple(sorted(log.jobs, key=lambda job: job.submitted))
     if not jobs:
-        raise BadScenario("history.file", "tells of no job that ran")
+        others = ", ".join(f"{count:,} {why}" for why, count in log.left_out.items())
+        raise BadScenario("history.file", f"tells of no job that ran{f': left out are {others}' if others else ''}")
     zone = zone_of(wishes.zone)
     first = wishes.first_day or datetime.fromtimestamp(jobs[0].submitted, zone).date()
     last = datetime.fromtimestamp(jobs[-1].submitted, zone).date()
     days = wishes.days or (last - first).days + 1
     if not 2 <= days <= MOST_DAYS:
-        raise BadScenario("history.days", f"must be 2 to {MOST_DAYS:,} for draws of whole days, not {days}")
+        bounds = f"must be 2 to {MOST_DAYS:,} for draws of whole days"
+        if wishes.days is not None:
+            raise BadScenario("history.days", f"{bounds}, not {days:,}")
+        span = f"jobs were submitted from {first.isoformat()} to {last.isoformat()}"
+        raise BadScenario("history.days", f"{bounds}; {span}. Say first_day and days, or take another log")
     begin, *_, end = day_bounds(zone, first, days)
     inside = tuple(job for job in jobs if begin <= job.submitted < end)
     if not inside:
@@ -118,18 +125,27 @@ def _machines(
     """The machines, and what was assumed of them."""
     if machines is not None:
         return machines, []
-    processors, nodes = (
-        int(text) if (text := facts.get(name, "")).isdigit() else 0 for name in ("MaxProcs", "MaxNodes")
-    )
+    processors = _fact(facts, "MaxProcs", MOST_PROCESSORS)
+    nodes = _fact(facts, "MaxNodes", MOST_NODES)
     if nodes and processors >= nodes:
         note = f"machines are those of the log's heading: {nodes:,} with {processors // nodes:,} processors"
         return alike(nodes, processors // nodes), [note]
     peak = processors or peak_units(jobs)
-    servers = -(-peak // UNITS_OF_A_SERVER)
+    each = max(UNITS_OF_A_SERVER, -(-peak // MOST))
+    servers = -(-peak // each)
     why = "the log's heading" if processors else "the most that the log ever used at once"
-    return alike(servers, UNITS_OF_A_SERVER), [
-        f"the machines are not known: {servers:,} with {UNITS_OF_A_SERVER} units each, from {why}"
-    ]
+    return alike(servers, each), [f"the machines are not known: {servers:,} with {each:,} units each, from {why}"]
+
+
+def _fact(facts: Mapping[str, str], name: str, most: int) -> int:
+    """A number of the log's heading, without the commas and words that some have; 0 where it has none."""
+    written = facts.get(name, "").split(" ", 1)[0].replace(",", "")
+    if not (written.isascii() and written.isdigit()):
+        return 0
+    if (number := digits(written, most)) is None:
+        message = f"the log's heading says {name}: {written[:20]!a}, more than {most:,}; say which machines there are"
+        raise BadScenario("history.machines", message)
+    return number
 
 
 def _that_fit(jobs: tuple[LoggedJob, ...], units: int) -> tuple[tuple[LoggedJob, ...], int]:

@@ -1,29 +1,30 @@
 """Jobs as a table with the columns of the published logs: job_id, tenant, submit_s, gpus, duration_s, and queue_s where
-the log says how long jobs waited. Rows count like lines, the heading is line 1; commas in names stand in quotes."""
+the log says how long jobs waited. Rows count like lines; the heading says whether columns are told apart by commas,
+semicolons or tabs, which stand in quotes within a name."""
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from sys import intern
 
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.histories.history import Log, LoggedJob
-from scheduling.lab.histories.lines import LATEST, LONGEST, Tally, Unreadable
+from scheduling.lab.histories.lines import LATEST, LONGEST, Tally, Unreadable, heading_of
 
 COLUMNS = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
 QUEUE = "queue_s"
+SEPARATORS = (",", ";", "\t")
 MOST_GPUS = 10**6
 
 
 def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log:
     """The jobs of the table, its seconds counted from 1970. A run of less than a second is one second."""
-    reader = csv.reader(lines)
-    heading = [name.strip() for name in next(reader, [])]
-    for column in COLUMNS:
-        if column not in heading:
-            raise BadScenario(f"{place}, line 1", f"has no column {column}")
+    numbered = enumerate(lines, 1)
+    before, written = heading_of(numbered)
+    heading, separator = _heading(written, f"{place}, line {before}")
+    reader = csv.reader((line for _, line in numbered), delimiter=separator, skipinitialspace=True)
     tally = Tally(place, strict)
     jobs = []
     while True:
@@ -36,12 +37,12 @@ def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log
             tally.rows += 1
             if len(cells) != len(heading):
                 raise Unreadable(f"has {len(cells)} columns, not {len(heading)}")
-            job = _job(dict(zip(heading, cells, strict=True)))
+            job = _job({name: cell.strip() for name, cell in zip(heading, cells, strict=True)})
         except csv.Error as error:
             tally.rows += 1
-            tally.unreadable(reader.line_num, f"is not CSV ({error})")
+            tally.unreadable(before + reader.line_num, f"is not CSV ({error})")
         except Unreadable as error:
-            tally.unreadable(reader.line_num, str(error))
+            tally.unreadable(before + reader.line_num, str(error))
         else:
             if job is None:
                 tally.left_out["without a GPU"] += 1
@@ -49,6 +50,23 @@ def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log
                 jobs.append(job)
     tally.check()
     return Log(tuple(jobs), tally.rows, dict(tally.left_out), tuple(tally.bad), {})
+
+
+def _heading(written: str, place: str) -> tuple[list[str], str]:
+    """The names of the columns, and what stands between them."""
+    if not written:
+        raise BadScenario(place, "the file is empty")
+    missing: Sequence[str] = COLUMNS
+    for separator in SEPARATORS:
+        try:
+            names = [name.strip() for name in next(csv.reader([written], delimiter=separator, skipinitialspace=True))]
+        except csv.Error as error:
+            raise BadScenario(place, f"is not CSV ({error})") from None
+        lacks = [column for column in COLUMNS if column not in names]
+        if not lacks:
+            return names, separator
+        missing = min(missing, lacks, key=len)
+    raise BadScenario(place, f"has no column {missing[0]}; it must name {', '.join(COLUMNS)}, not {written[:60]!a}")
 
 
 def _job(row: dict[str, str]) -> LoggedJob | None:

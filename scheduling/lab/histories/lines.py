@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from scheduling.core.scenario import BadScenario
@@ -42,8 +43,23 @@ class Tally:
             raise BadScenario(self.place, f"{count}: {first}")
 
 
-def whole(text: str, what: str, least: int = 0, most: int = 10**12) -> int:
+def heading_of(numbered: Iterator[tuple[int, str]]) -> tuple[int, str]:
+    """The first line that is not empty, with its number; an empty one where there is none."""
+    for number, line in numbered:
+        if line.strip():
+            return number, line.rstrip("\r\n")
+    return 1, ""
+
+
+def digits(text: str, most: int) -> int | None:
+    """The integer from 0 to `most` that the text writes in digits; None where it writes none."""
+    if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
+        return None  # the length first: Python reads no integer of thousands of digits
+    return number if (number := int(text.lstrip("0") or "0")) <= most else None
+
+
+def whole(text: str, what: str, most: int = 10**12) -> int:
     """An integer of a log, in digits."""
-    if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
-        raise Unreadable(f"{what} must be an integer from {least} to {most:,}, not {text[:40]!a}")
-    return int(text)
+    if (number := digits(text, most)) is None:
+        raise Unreadable(f"{what} must be an integer from 0 to {most:,}, not {text[:40]!a}")
+    return number

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.histories.history import Machine
+from scheduling.lab.histories.lines import digits
 
 MOST = 20_000
+LARGEST_NAME = 10**9  # number in a node's name
 NAMES = re.compile(r"[^,\[\]\s]*(?:\[[0-9,-]+\][^,\[\]\s]*)?")
-GPUS = re.compile(r"(?:^|,)gpu(?::[A-Za-z][^:,()]*)?:([0-9]+)")
+MOST_UNITS = 10**6  # of a machine
+GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()]+)*:([0-9]+)(?=$|[,(])")  # a type may be a number: gpu:3090:8
 
 
 def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
@@ -19,13 +22,21 @@ def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
     nodes = _from_json(text, place) if text.lstrip().startswith("{") else _from_sinfo(text.splitlines(), place)
     machines_by_name: dict[str, Machine] = {}
     for name, cpus, gres, partitions in nodes:
-        units = {"gpu": sum(map(int, GPUS.findall(gres))), "cpu": cpus, "processor": cpus, "node": 1}[unit]
+        units = {"gpu": _gpus(gres), "cpu": cpus, "processor": cpus, "node": 1}[unit]
+        if not 0 <= units <= MOST_UNITS:
+            raise BadScenario(place, f"{name[:40]} must have 0 to {MOST_UNITS:,} units")
         known = machines_by_name[name].partitions if name in machines_by_name else ()
         machines_by_name[name] = Machine(name, units, tuple(dict.fromkeys((*known, *partitions))))
     machines = tuple(machine for machine in machines_by_name.values() if machine.units)
     if not 0 < len(machines) <= MOST:
         raise BadScenario(place, f"has {len(machines):,} machines with a {unit}; there must be 1 to {MOST:,}")
     return machines
+
+
+def _gpus(gres: str) -> int:
+    """All GPUs of `gpu:a100:4(S:0-1),gpu:3090:8`."""
+    counts = [digits(written, MOST_UNITS) for written in GPUS.findall(gres)]
+    return sum(MOST_UNITS + 1 if count is None else count for count in counts)
 
 
 def _from_json(text: str, place: str) -> Iterable[tuple[str, int, str, tuple[str, ...]]]:
@@ -36,11 +47,11 @@ def _from_json(text: str, place: str) -> Iterable[tuple[str, int, str, tuple[str
                 str(node["name"]),
                 int(node.get("cpus", 0)),
                 str(node.get("gres") or ""),
-                tuple(node.get("partitions", ())),
+                tuple(node.get("partitions") or ()),
             )
             for node in nodes
         ]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise BadScenario(place, "is not what `scontrol show node --json` prints") from None
 
 
@@ -49,11 +60,11 @@ def _from_sinfo(lines: Iterable[str], place: str) -> Iterable[tuple[str, int, st
         if not line.strip() or line.startswith("NODELIST|"):
             continue
         cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) != 4 or not (cells[1].isascii() and cells[1].isdigit()):
-            form = 'must be a line of `sinfo -N --format="%N|%c|%G|%P"`'
+        if len(cells) != 4 or (cpus := digits(cells[1], MOST_UNITS)) is None:
+            form = f'must be a line of `sinfo -N --format="%N|%c|%G|%P"`, not {line[:60]!a}'
             raise BadScenario(f"{place}, line {number}", form)
         for name in node_names(cells[0], f"{place}, line {number}"):
-            yield name, int(cells[1]), cells[2], (cells[3].rstrip("*"),)
+            yield name, cpus, cells[2], (cells[3].rstrip("*"),)
 
 
 def alike(servers: int, units: int) -> tuple[Machine, ...]:
@@ -74,10 +85,12 @@ def node_names(written: str, place: str) -> list[str]:
         inside, _, tail = rest.partition("]")
         for span in inside.split(","):
             low, dash, high = span.partition("-")
-            high = high if dash else low
-            if not (low.isdigit() and high.isdigit()) or not 0 <= int(high) - int(low) < MOST:
+            first, last = digits(low, LARGEST_NAME), digits(high if dash else low, LARGEST_NAME)
+            if first is None or last is None or not 0 <= last - first < MOST:
                 raise BadScenario(place, f"{part[:40]!a} names no nodes; they are written like n[1-3,7],gpu4")
-            names += [f"{head}{number:0{len(low)}}{tail}" for number in range(int(low), int(high) + 1)]
+            names += [f"{head}{number:0{len(low)}}{tail}" for number in range(first, last + 1)]
+            if len(names) > MOST:
+                raise BadScenario(place, f"names more than {MOST:,} nodes")
     return names
 
 

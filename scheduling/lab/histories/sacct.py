@@ -8,6 +8,7 @@ The rules, which the guide repeats for readers:
   ran: work for as long as it ran. Still running: work for as long as it has run so far.
 - Requeued: each try that ran is a job of its own (`123`, `123 again 1`).
 - Steps (`123.batch`) are parts of their job and are passed over.
+- A run that is told twice, by two logs that overlap, counts once: as the log that was taken later knows it.
 - A time that a clock change makes twice is the first one that does not come before what must come earlier.
 """
 
@@ -15,17 +16,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from sys import intern
 
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.histories.history import Log, LoggedJob
-from scheduling.lab.histories.lines import LONGEST, Tally, Unreadable, whole
+from scheduling.lab.histories.lines import LONGEST, Tally, Unreadable, digits, heading_of, whole
 
 OWNERS = {"account": "Account", "partition": "Partition", "user": "User", "qos": "QOS"}
 UNITS = ("gpu", "cpu", "node")
+AGAIN = "runs that the log tells again"
 NO_TIME = frozenset({"", "Unknown", "None", "N/A", "NONE"})
 RAN = frozenset(
     {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "DEADLINE", "BOOT_FAIL"}
@@ -53,12 +55,13 @@ def sacct(
 ) -> Log:
     """The jobs of the text. `zone` is that of its times, `owner` a key of `OWNERS`, `unit` one of `UNITS`."""
     numbered = enumerate(lines, 1)
-    columns = _columns(numbered, place, owner)
-    reader = _Reader(columns, Times(zone), OWNERS[owner], unit)
+    at, heading = heading_of(numbered)
+    names = [name.strip() for name in heading.rstrip("|").split("|")]
+    reader = _Reader(_columns(names, f"{place}, line {at}", owner), len(names), Times(zone), OWNERS[owner], unit)
     tally = Tally(place, strict)
-    jobs = []
+    runs: dict[tuple[str, int | None], LoggedJob] = {}
     for number, line in numbered:
-        if not (line := line.rstrip("\r\n")):
+        if not (line := line.rstrip("\r\n")) or line == heading:  # two logs in one file have two headings
             continue
         tally.rows += 1
         try:
@@ -66,26 +69,40 @@ def sacct(
         except Unreadable as error:
             tally.unreadable(number, str(error))
             continue
-        if isinstance(record, LoggedJob):
-            jobs.append(record)
-        else:
+        if not isinstance(record, LoggedJob):
             tally.left_out[record] += 1
+            continue
+        known = runs.setdefault((record.name, record.started), record)
+        if known is not record:
+            tally.left_out[AGAIN] += 1
+            runs[record.name, record.started] = max(known, record, key=lambda run: run.seconds)
     tally.check()
-    return Log(tuple(jobs), tally.rows, dict(sorted(tally.left_out.items())), tuple(tally.bad), {})
+    return Log(_tries_named(runs.values()), tally.rows, dict(sorted(tally.left_out.items())), tuple(tally.bad), {})
 
 
-def _columns(numbered: Iterator[tuple[int, str]], place: str, owner: str) -> dict[str, int]:
+def _tries_named(runs: Iterable[LoggedJob]) -> tuple[LoggedJob, ...]:
+    """The runs, each with a name of its own: a job that was requeued has several."""
+    tries: Counter[str] = Counter()
+    named = []
+    for run in runs:
+        number = tries[run.name]
+        tries[run.name] += 1
+        named.append(replace(run, name=f"{run.name} again {number}") if number else run)
+    return tuple(named)
+
+
+def _columns(names: list[str], place: str, owner: str) -> dict[str, int]:
     """Where each column stands, from the heading."""
-    _, heading = next(numbered, (0, ""))
-    names = heading.rstrip("\r\n").lstrip("\ufeff").rstrip("|").split("|")
+    if names == [""]:
+        raise BadScenario(place, "the file is empty")
     columns = {name: position for position, name in enumerate(names)}
     for alternatives in (
         *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",), ("ElapsedRaw", "Elapsed"), ("State",)),
         *(("AllocTRES", "ReqTRES"), (OWNERS[owner],)),
     ):
         if not columns.keys() & set(alternatives):
-            known = "the heading that `sacct -P` prints"
-            raise BadScenario(f"{place}, line 1", f"has no column {' or '.join(alternatives)}; it must be {known}")
+            known = f"it must be the heading that `sacct -P` prints, not {'|'.join(names)[:60]!a}"
+            raise BadScenario(place, f"has no column {' or '.join(alternatives)}; {known}")
     return columns
 
 
@@ -126,21 +143,21 @@ class Times:
 
 @dataclass
 class _Reader:
-    """Reads one line after the other; it knows which jobs were requeued."""
+    """Reads one line after the other."""
 
     columns: dict[str, int]
+    width: int  # columns of a line: a heading may name one twice
     times: Times
     owner: str
     unit: str
-    tries: Counter[str] = field(default_factory=Counter)
 
     def read(self, line: str) -> LoggedJob | str:
         """The job of a line, or why it is none. Raises `Unreadable`."""
         cells = line.split("|")
-        if len(cells) == len(self.columns) + 1 and not cells[-1]:  # `sacct -p` ends its lines with a bar
+        if len(cells) == self.width + 1 and not cells[-1]:  # `sacct -p` ends its lines with a bar
             cells.pop()
-        if len(cells) != len(self.columns):
-            raise Unreadable(f"has {len(cells)} columns, not {len(self.columns)}")
+        if len(cells) != self.width:
+            raise Unreadable(f"has {len(cells)} columns, not {self.width}")
         if "\ufffd" in line:
             raise Unreadable("is not UTF-8")
         name = self._cell(cells, "JobIDRaw") or self._cell(cells, "JobID")
@@ -168,10 +185,8 @@ class _Reader:
             raise Unreadable(f"has no {self.owner}")
         eligible = self._moment(cells, "Eligible", submit) if "Eligible" in self.columns else None
         seconds = max(1, seconds)
-        tries = self.tries[name]
-        self.tries[name] += 1
         return LoggedJob(
-            name=f"{name} again {tries}" if tries else name,
+            name=name,
             owner=intern(owner),
             submitted=submit if eligible is None else min(eligible, start),
             started=start,
@@ -209,8 +224,9 @@ class _Reader:
         text = self._cell(cells, "Elapsed")
         if (match := ELAPSED.fullmatch(text)) is None:
             raise Unreadable(f"Elapsed must be a time like 2-03:04:05, not {text[:40]!a}")
-        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        if (elapsed := ((days * 24 + hours) * 60 + minutes) * 60 + seconds) > LONGEST:
+        days = digits(match[1] or "0", LONGEST)
+        hours, minutes, seconds = (int(part) for part in match.groups()[1:])
+        if days is None or (elapsed := ((days * 24 + hours) * 60 + minutes) * 60 + seconds) > LONGEST:
             raise Unreadable(f"Elapsed is of years: {text[:40]!a}")
         return elapsed
 

@@ -19,6 +19,7 @@ COLUMNS = 18
 PARTS = (2, 3, 4)  # status of a line that tells of a part
 CANCELLED = 5
 LARGEST = 10**12
+MOST_PROCESSORS = 10**7  # of a job
 FACT = re.compile(r";\s*([A-Za-z][A-Za-z0-9_]*)\s*:\s*(.*)")
 
 
@@ -73,6 +74,8 @@ def _job(line: str, owner: str, begin: int) -> LoggedJob | str:
         return "cancelled before they ran, or of unknown length"
     if units <= 0:
         return "without any processor"
+    if units > MOST_PROCESSORS:
+        raise Unreadable(f"is of {units:,} processors; a job has at most {MOST_PROCESSORS:,}")
     who = _number(cells[OWNERS[owner]], OWNERS[owner] + 1)
     started = None if wait < 0 else begin + submit + wait
     return LoggedJob(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.cache import never_cache
@@ -19,6 +21,7 @@ from scheduling.lab.pages.form import StudyForm
 from scheduling.lab.read_studies import percent_done, rules_of, studies_ahead, studies_of_owner, studies_of_staff
 from scheduling.lab.requests import (
     FIGURES,
+    MOST_BYTES,
     MOST_MINUTES,
     REPORT,
     file_bytes,
@@ -34,6 +37,7 @@ from scheduling.lab.requests import (
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
+from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
 from tenants.zones import day_of
@@ -57,6 +61,9 @@ def lab(request: AccessRequest) -> HttpResponse:
     return part_or_page(request, "lab/lab.html", {"list": "lab/lab_list.html"}, context)
 
 
+MOST_SENT = MOST_BYTES + (1 << 20)  # the files of a study, and what stands beside them
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.FAIRNESS_VIEW)
 def lab_new(request: AccessRequest) -> HttpResponse:
@@ -65,7 +72,7 @@ def lab_new(request: AccessRequest) -> HttpResponse:
     if request.method != "POST":
         last = day_of(timezone.now(), UTC)
         form = StudyForm(pools=pools, initial={"first": last - timedelta(days=DAYS - 1), "last": last, "zone": "UTC"})
-        return render(request, "lab/lab_new.html", {"form": form})
+        return _form(request, form)
     form = StudyForm(request.POST, request.FILES, pools=pools)
     if form.is_valid():
         first_at, last_at = form.period
@@ -82,7 +89,13 @@ def lab_new(request: AccessRequest) -> HttpResponse:
         if isinstance(outcome, LabStudy):
             return redirect("lab_study", outcome.pk)
         form.add_error(None, outcome.sentence)
-    return render(request, "lab/lab_new.html", {"form": form}, status=422)
+    return _form(request, form, status=422)
+
+
+def _form(request: AccessRequest, form: StudyForm, status: int = 200) -> HttpResponse:
+    """With the address that takes a log, which is longer than anything else that is sent."""
+    action = f"{reverse('lab_new')}?{urlencode({PARAMETER: ticket_for(request.access, MOST_SENT)})}"
+    return render(request, "lab/lab_new.html", {"form": form, "action": action}, status=status)
 
 
 @posted_from("operator_pool")

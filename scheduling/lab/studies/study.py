@@ -15,7 +15,7 @@ from typing import Any
 from scheduling.core.scenario import BadScenario, Section
 from scheduling.core.scenario.fields import quoted, text
 from scheduling.core.types import KEEP, RENEW
-from scheduling.lab.files import reason, scenario_load, table_lines
+from scheduling.lab.files import reason, scenario_load, table_lines, text_load
 from scheduling.lab.histories import sacct as slurm
 from scheduling.lab.histories import swf as standard
 from scheduling.lab.histories.assembling import Wishes, assemble
@@ -35,7 +35,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "scenario": ("tenant",),
 }
 UNDATED = ("jobs", "scenario")  # formats that count time from nowhere
-LARGEST_MACHINES = 2**28  # bytes
+LARGEST_MACHINES = 2**28  # characters
 
 ALONE, BACKFILL, FIFO, FAIR_SHARE, MARKET, PAPER = "alone", "backfill", "fifo", "fair_share", "market", "market_paper"
 KINDS = {
@@ -153,8 +153,8 @@ def study_read(path: Path) -> Study:
             with (path.parent / name).open("rb") as file:
                 while piece := file.read(2**20):
                     hasher.update(piece)
-        except OSError as error:
-            raise BadScenario(str(path.parent / name), f"cannot be read ({reason(error)})") from None
+        except (OSError, ValueError) as error:  # no name of a file has a NUL
+            raise BadScenario(f"{path.parent / name}"[:200], f"cannot be read ({reason(error)})") from None
         return hasher.hexdigest()
 
     return study_of(study_document(path), path.stem, digest)
@@ -270,7 +270,9 @@ def history_read(study: Study, folder: Path) -> History:
     for rule in study.rules:
         for owner_named in rule.owners_named:
             if owner_named not in history.owners:
-                raise BadScenario(f"rules: {rule.name}", f"{quoted(owner_named)} is none of the owners")
+                known = ", ".join(history.owners)
+                message = f"{quoted(owner_named)} is none of the owners, who are {known[:200]}"
+                raise BadScenario(f"rules: {rule.name}", message)
         if sum(rule.quotas.values()) > history.units:
             raise BadScenario(f"rules: {rule.name}", f"quotas sum to more than the cluster's {history.units:,} units")
     return history
@@ -281,13 +283,7 @@ def _machines(row: Section, folder: Path, unit: str) -> tuple[Machine, ...] | No
         return None
     written = row.raw("machines")
     if isinstance(written, str):
-        path = folder / written
-        try:
-            with path.open("rb") as file:
-                text = file.read(LARGEST_MACHINES).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
-        return machines_read(text, unit, written)
+        return machines_read(text_load(folder / written, LARGEST_MACHINES), unit, written)
     numbers = Section(written, "history.machines", ("servers", "units"))
     return alike(numbers.whole("servers", most=20_000), numbers.whole("units", most=100_000))
 
@@ -303,15 +299,18 @@ def _nodes(row: Section, folder: Path) -> Mapping[str, str] | None:
     nodes: dict[str, str] = {}
     with closing(table_lines(path)) as lines:
         try:
-            for number, cells in enumerate(csv.reader(lines), 1):
-                if cells and cells != ["owner", "nodes"]:
-                    if len(cells) < 2:
+            for number, row_cells in enumerate(csv.reader(lines), 1):
+                cells = [cell.strip() for cell in row_cells]
+                if any(cells) and [cell.lower() for cell in cells] != ["owner", "nodes"]:
+                    if len(cells) < 2 or not cells[0]:
                         raise BadScenario(
                             f"{path}, line {number}", "must be an owner and its nodes, like vision,n[1-4]"
                         )
                     nodes[cells[0]] = ",".join(part for part in (nodes.get(cells[0]), *cells[1:]) if part)
         except csv.Error as error:
             raise BadScenario(str(path), f"is not CSV ({error})") from None
+    if not nodes:
+        raise BadScenario(str(path), "names no owner")
     return nodes
 
 

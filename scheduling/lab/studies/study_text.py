@@ -12,6 +12,7 @@ from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import reason
 
 LARGEST = 2**20  # bytes
+LARGEST_INTEGER = 10**18  # beyond what any field takes; the longest ones cannot even be shown
 
 
 class _StudyLoader(yaml.SafeLoader):
@@ -28,6 +29,12 @@ class _StudyLoader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem="has a reference (*name); write it out", problem_mark=mark)
         return super().compose_node(parent, index)
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number = super().construct_yaml_int(node)
+        if abs(number) > LARGEST_INTEGER:
+            raise yaml.MarkedYAMLError(problem="has an integer of no sense", problem_mark=node.start_mark)
+        return int(number)
+
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         pairs: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
@@ -37,6 +44,9 @@ class _StudyLoader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             pairs[name] = self.construct_object(value_node, deep=True)
         return pairs
+
+
+_StudyLoader.add_constructor("tag:yaml.org,2002:int", _StudyLoader.construct_yaml_int)
 
 
 def study_document(path: Path) -> dict[str, Any]:

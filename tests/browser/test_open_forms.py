@@ -1,0 +1,150 @@
+"""A form that is open while something behind it changes: the log-in ends or is another, the server cannot answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.template import loader
+
+from scheduling.models import TrainingJob
+from tenants.failures import DEADLINE
+from tenants.models import Tenant, User
+from tenants.roles import OWNER
+from tenants.scoping import scope_disabled
+from tests.browser.conftest import Visitor, session_of, until
+from tests.browser.renting import fill, market
+from tests.tenants.builders import make_member
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Act = Callable[..., Any]
+SUBMIT = "/t/lumen/submit/?by=detail"
+
+
+def typed(one: Visitor) -> None:
+    """The form with something in it, and a quote of that."""
+    one.open(SUBMIT)
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
+    fill(one, "kept")
+    one.page.wait_for_selector("#quote .verdict")
+    one.page.wait_for_load_state("networkidle")
+
+
+def cookie(one: Visitor, name: str, value: str) -> None:
+    one.page.context.add_cookies([{"name": name, "value": value, "url": one.address}])
+
+
+def log_in_elsewhere(one: Visitor, session: str) -> None:
+    """As in another tab: with a session and a token of its own."""
+    cookie(one, settings.SESSION_COOKIE_NAME, session)
+    cookie(one, settings.CSRF_COOKIE_NAME, "n" * 32)
+
+
+def log_out_elsewhere(one: Visitor) -> None:
+    one.page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+
+
+def names_of_jobs() -> list[str]:
+    with scope_disabled("test"):
+        return list(TrainingJob.objects.values_list("name", flat=True))
+
+
+def submit(one: Visitor) -> None:
+    one.page.click("#job-form .button.main")
+
+
+def forget_quotes_refused(one: Visitor) -> None:
+    """Leaving a field asks for a quote, with the token of before; it is asked for again with the new one."""
+    one.complaints[:] = [line for line in one.complaints if "403" not in line]
+
+
+def test_what_was_typed_outlives_a_log_in_that_ends(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    typed(one)
+    log_out_elsewhere(one)
+    one.page.fill("#id_worth", "77")
+    one.page.wait_for_selector("#gone:not([hidden])")
+    log_in_elsewhere(one, act(session_of, user))
+    one.page.click("#gone button")
+    one.page.wait_for_selector("#gone", state="hidden")
+    assert one.page.input_value("#id_worth") == "77"
+    submit(one)
+    one.page.wait_for_url("**/jobs/**")
+    assert act(names_of_jobs) == ["kept"]
+    forget_quotes_refused(one)
+
+
+def test_a_page_with_nothing_typed_leads_to_the_log_in(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    one.open(SUBMIT)
+    one.page.wait_for_selector("#quote .verdict")
+    log_out_elsewhere(one)
+    one.page.evaluate("htmx.trigger('#job-form', 'change')")
+    one.page.wait_for_url("**/accounts/login/**")
+
+
+def test_a_form_is_sent_though_the_same_person_logged_in_anew(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    typed(one)
+    log_in_elsewhere(one, act(session_of, user))
+    submit(one)
+    one.page.wait_for_url("**/jobs/**")
+    assert act(names_of_jobs) == ["kept"]
+    forget_quotes_refused(one)
+
+
+def test_a_form_of_one_person_is_not_sent_by_another(visit: Act, act: Act) -> None:
+    def colleague() -> User:
+        return make_member(Tenant.objects.get(slug="lumen"), OWNER).user
+
+    _, user, _ = act(market)
+    one = visit(user)
+    typed(one)
+    log_in_elsewhere(one, act(session_of, act(colleague)))
+    submit(one)
+    one.page.wait_for_selector("#gone:not([hidden])")
+    assert act(names_of_jobs) == []
+    forget_quotes_refused(one)
+
+
+def test_a_page_stays_where_the_server_cannot_answer_for_a_moment(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    typed(one)
+    page = act(loader.render_to_string, "503.html", {"unavailable": DEADLINE})
+    one.page.route(
+        "**/quote/", lambda route: route.fulfill(status=503, body=page, headers={"Retry-After": "1"}), times=1
+    )
+    one.page.fill("#id_worth", "78")
+    one.page.wait_for_selector("#quote-old")
+    assert "asked again in a moment" in one.page.inner_text("#quote-old")
+    one.page.wait_for_selector("#quote-old", state="detached")
+    assert one.page.input_value("#id_worth") == "78"
+    assert one.page.is_hidden("#gone")
+    until(lambda: len(one.complaints) >= 2)
+    assert all("503" in line for line in one.complaints)
+    one.complaints.clear()
+
+
+def test_a_quote_that_could_not_be_asked_for_says_so(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    typed(one)
+    one.page.click("button[name=show][value=text]")
+    one.page.wait_for_selector("#quote .verdict")
+    large = {"name": "job.yaml", "mimeType": "text/plain", "buffer": b"a" * (2 << 20)}
+    one.page.set_input_files("input[name=file]", [large])
+    one.page.wait_for_selector("#quote-old")
+    assert "A file of a job has 64 kB at most" in one.page.inner_text("#quote-old")
+    assert one.page.is_hidden("#gone")
+    until(lambda: len(one.complaints) >= 2)
+    assert all("413" in line for line in one.complaints)
+    one.complaints.clear()
+    one.page.set_input_files("input[name=file]", [])
+    one.page.wait_for_selector("#quote-old", state="detached")
