@@ -1,4 +1,4 @@
-"""`python -m tests.marketplace.as_unit [UNIT]`: what a process may do on this machine, as JSON; with UNIT as a service of
+"""`python -m tests.marketplace.as_unit [UNIT]`: what a process may do here, as JSON; with UNIT as a service of
 that file, as far as it is a matter of system calls, of an account without rights, and of nothing that only systemd has.
 
 The filters are made by libseccomp from what the unit says and from the groups that this machine's systemd knows.

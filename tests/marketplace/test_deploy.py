@@ -79,7 +79,8 @@ def test_what_gangs_are_walled_in_with_works_in_the_unit_of_an_engine() -> None:
 @pytest.mark.skipif(find_library("seccomp") is None, reason="libseccomp is not installed")
 def test_learners_step_takes_the_lowest_priority_in_the_unit_of_a_worker() -> None:
     unit = abilities(DEPLOY / "systemd" / "bourse-worker.service")
-    assert unit["priority"] is None and unit["walls"] == 0  # a worker starts no programs of tenants
+    assert unit["priority"] is None
+    assert unit["walls"] == 0
 
 
 def test_units_run_what_the_operations_page_runs() -> None:
@@ -133,8 +134,10 @@ def test_engine_of_tenants_users_may_call_sudo() -> None:
     said = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "bourse-engine@.service").read_text(), re.M))
     taken = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "cluster" / "tenants.conf").read_text(), re.M))
     forbids = FORBID_NEW_RIGHTS & said.keys()
-    assert forbids and {name: taken.get(name) for name in forbids if taken.get(name) not in ("", "false")} == {}
-    assert said["CapabilityBoundingSet"] == "" and taken["CapabilityBoundingSet"] == "~"
+    assert forbids
+    assert {name: taken.get(name) for name in forbids if taken.get(name) not in ("", "false")} == {}
+    assert said["CapabilityBoundingSet"] == ""
+    assert taken["CapabilityBoundingSet"] == "~"
 
 
 def test_shared_folder_of_a_cluster_is_that_of_its_guide() -> None:
