@@ -25,9 +25,9 @@ class NewestFirst(ConnectionPool[Connection[Any]]):
         return super()._get_ready_connection(timeout)
 
     def reconnect_failed(self) -> None:
-        """The pool has given up one connection (`reconnect_timeout`). Left to itself it would try again when the next one
-        asks, and who waits already would not be heard. Without giving up it would double its pauses, and be away for as
-        long again as the database was."""
+        """The pool has given up one connection (`reconnect_timeout`). Left to itself it would try again when somebody
+        asks anew, and who waits already would not be heard. Without giving up it would double its pauses, and be away
+        for as long again as the database was."""
         super().reconnect_failed()
         with self._lock:
             if self._waiting:
