@@ -41,6 +41,7 @@ from tenants.uploads import Sender, Uploads, sender_of, ticket_is_over
 
 IDLE_THREADS = 32  # kept for later requests; more at once get threads that end with them
 MOST_WAITING = 200  # requests of one party
+PROBES = ("/healthz", "/readyz")  # of whoever watches the process
 HEAD_TOO_LARGE = Problem(431, "headers_too_large", "The address and the headers are too long.")
 TOO_MANY_AT_ONCE = Problem(
     429,
@@ -82,6 +83,7 @@ class OneThreadHandler(ASGIHandler):
         super().__init__()
         self._idle: list[ThreadPoolExecutor] = []  # of one thread each; touched by the event loop alone
         self._turns = Turns(settings.WEB_AT_ONCE, settings.WEB_AT_ONCE_OF_ONE, self._later)
+        self._probes = Turns(len(PROBES), 1, self._later)  # each beside all that others ask for and wait for
         self._parties = Parties()
         self._uploads = Uploads()
 
@@ -98,17 +100,15 @@ class OneThreadHandler(ASGIHandler):
         if head_is_too_large(scope):
             return await self.send_response(refused(scope, HEAD_TOO_LARGE), send)
         self._loop = asyncio.get_running_loop()
-        shown = shown_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
-        address = str((scope.get("client") or ("?",))[0])
-        party = self._parties.of(None if shown is None else shown.digest, address)
-        if self._turns.waiting(party) >= MOST_WAITING:
+        shown, turns, party = self._whose(scope)
+        if turns.waiting(party) >= MOST_WAITING:
             return await self.send_response(refused(scope, TOO_MANY_AT_ONCE), send)
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
         done = False
         try:
             if shown is not None and not self._parties.knows(shown.digest):
                 party = await self._looked_up(shown, party, thread)
-            async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
+            async with ThreadSensitiveContext(executor=InTurn(turns, party, thread)):
                 done = await self._handled(scope, receive, send)
         finally:
             if done and len(self._idle) < IDLE_THREADS:
@@ -117,6 +117,14 @@ class OneThreadHandler(ASGIHandler):
                 # It may be at work for somebody who has left. Its connection goes back when it is done.
                 thread.submit(connections.close_all)
                 thread.shutdown(wait=False)
+
+    def _whose(self, scope: Scope) -> tuple[Shown | None, Turns, str]:
+        """What of a log-in or token it shows, and among which turns it waits as whom."""
+        if scope["path"] in PROBES:
+            return None, self._probes, str(scope["path"])
+        shown = shown_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
+        address = str((scope.get("client") or ("?",))[0])
+        return shown, self._turns, self._parties.of(None if shown is None else shown.digest, address)
 
     async def _looked_up(self, shown: Shown, party: str, thread: ThreadPoolExecutor) -> str:
         """Whose turns the request uses: looked up in a piece of work of whoever nobody knows at its address."""

@@ -134,7 +134,12 @@ if DATABASE_OWNER and DATABASES["default"].get("NAME") not in (None, DATABASE_OW
     raise env.BadEnvironment("DATABASE_OWNER_URL: expected another role at the same database as DATABASE_URL.")
 if env.flag("DATABASE_POOL", False):
     DATABASES["default"]["ENGINE"] = "marketplace.pooled"
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": 2,
+        "max_size": 20,
+        "timeout": 10,
+        "reconnect_timeout": 2,  # of one connection; whoever waits has another one tried
+    }
 
 
 # How long a statement may take and wait for a lock, by the kind of process; each says what it is (`process_is`).

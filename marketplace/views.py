@@ -1,11 +1,12 @@
 """Two plain answers for whoever watches the process: is it alive, and can it work?"""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
 from django.db import Error as DatabaseError
-from django.db import connection
+from django.db import connection, connections
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
@@ -14,6 +15,9 @@ from redis.exceptions import RedisError
 
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.version import VERSION
+
+ASK_SECONDS = 2.0  # for which an answer is waited for; whoever watches gives up after a few
+_asking = {name: ThreadPoolExecutor(1, thread_name_prefix=f"ask {name}") for name in ("database", "broker")}
 
 
 @login_not_required
@@ -40,7 +44,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 def states_now() -> dict[str, str]:
-    states = {"database": _state_of(ask_database), "broker": _state_of(ask_broker)}
+    states = {"database": _state_of("database", ask_database), "broker": _state_of("broker", ask_broker)}
     beats = states["broker"] == "ok" and cache.get(HEARTBEAT_KEY)
     return states | {"worker": "ok" if beats else "no sign of life"}
 
@@ -50,13 +54,23 @@ def is_healthy(states: Mapping[str, str]) -> bool:
     return states["database"] == states["broker"] == "ok"
 
 
-def _state_of(ask: Callable[[], object]) -> str:
+def _state_of(name: str, ask: Callable[[], object]) -> str:
+    """Asked in a thread that does nothing else: a connection may be waited for, or an answer, for longer than we do."""
+    asked = _asking[name].submit(_asked, ask)
     try:
-        ask()
-    except (DatabaseError, RedisError):
+        asked.result(ASK_SECONDS)
+    except (DatabaseError, RedisError, TimeoutError):
+        asked.cancel()  # where it has not begun, as the one before it still waits
         # The reason may name hosts and users, and this page is open to everyone.
         return "does not answer"
     return "ok"
+
+
+def _asked(ask: Callable[[], object]) -> None:
+    try:
+        ask()
+    finally:
+        connections.close_all()  # or back into the pool
 
 
 def ask_database() -> None:

@@ -24,6 +24,15 @@ class NewestFirst(ConnectionPool[Connection[Any]]):
         self._pool.rotate(1)  # the pool takes from the front, under its lock
         return super()._get_ready_connection(timeout)
 
+    def reconnect_failed(self) -> None:
+        """The pool has given up one connection (`reconnect_timeout`). Left to itself it would try again when somebody
+        asks anew, and who waits already would not be heard. Without giving up it would double its pauses, and be away
+        for as long again as the database was."""
+        super().reconnect_failed()
+        with self._lock:
+            if self._waiting:
+                self._maybe_grow_pool()
+
 
 class DatabaseWrapper(base.DatabaseWrapper):
     _connection_pools: dict[str, ConnectionPool[Connection[Any]]]  # of the process, by alias

@@ -15,7 +15,7 @@ from scheduling.sharing.api.sharing import SharingOfTenant
 
 POOL = "pools/<slug:pool_slug>/"
 FAIRNESS = POOL + "fairness/"
-SERVER = POOL + "servers/<slug:server_name>/"
+SERVER = POOL + "servers/<str:server_name>/"
 TENANT = "tenants/<slug:tenant_slug>/"
 OWN = TENANT + POOL
 STUDY = "lab/studies/<int:study_id>/"

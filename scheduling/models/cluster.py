@@ -22,6 +22,10 @@ from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.
 _WORD = RegexValidator(r"^[a-z0-9]+([-_][a-z0-9]+)*\Z", "Small letters and digits, joined by single hyphens.")
+# A server is called as its cluster calls it: beside these, Slurm has capitals and whole names of the network.
+_SERVER_NAME = RegexValidator(
+    r"^[A-Za-z0-9]+([-_.]+[A-Za-z0-9]+)*\Z", "Letters and digits, joined by hyphens, underscores or dots."
+)
 
 
 class AlonePlan(models.TextChoices):
@@ -132,7 +136,7 @@ class Server(models.Model):
     """One machine. Never deleted: old intervals name it."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="servers")
-    name = models.CharField(max_length=60, validators=[_WORD])
+    name = models.CharField(max_length=60, validators=[_SERVER_NAME])
     hosts_workers = models.BooleanField(default=True)
     hosts_ps = models.BooleanField(default=True)
     state = models.CharField(max_length=12, choices=ServerState.choices, default=ServerState.IN_SERVICE)

@@ -16,7 +16,7 @@ from tenants.access import Access, Refused
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.roles import TENANT_ROLES
 from tenants.scoping import scope
-from tenants.services.members import UNKNOWN_ROLE, may_change_members, membership_begin
+from tenants.services.members import INVALID_EMAIL, UNKNOWN_ROLE, may_change_members, membership_begin
 
 LIFETIME = timedelta(days=7)
 
@@ -74,7 +74,7 @@ def _invitation_refusal(tenant: Tenant, email: str, role: str, by: Access, reaso
     try:
         validate_email(email)
     except ValidationError:
-        return Refused("invalid_email", "This is not an e-mail address.")
+        return INVALID_EMAIL
     if Membership.objects.filter(user__email=email).exists():
         return Refused("already_member", f"{email} is a member already.")
     return None

@@ -21,6 +21,7 @@ REASON_TOO_LONG = Refused("reason_too_long", f"Say it in {REASON_LONGEST} charac
 OPERATOR_NAME = "operator"  # of the operator's share in results and payouts
 RESERVED_SLUG = Refused("invalid_tenant", "No tenant may be called operator: the market's own share bears that name.")
 UNKNOWN_ROLE = Refused("unknown_role", "There is no such role.")
+INVALID_EMAIL = Refused("invalid_email", "This is not an e-mail address.")
 LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make somebody else an owner first.")
 
 

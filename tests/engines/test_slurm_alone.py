@@ -18,7 +18,7 @@ from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.slurm.commands import CommandAnswer, Commands
 from scheduling.engines.slurm.engine import SlurmEngine
-from scheduling.engines.slurm.parts import PartBeat
+from scheduling.engines.slurm.parts import PartBeat, PartsHeard
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.runs.figures import cause_of
@@ -222,3 +222,25 @@ def test_limits_of_the_settings_hold_and_addresses_of_a_program_with_gpus_have_n
 
     assert limits("worker") == (50_000, SMALL.file_mb, 0)
     assert limits("cpu") == (50_000, SMALL.file_mb, SMALL.address_space_mb)
+
+
+def test_log_of_a_gang_is_as_long_as_the_limits_of_the_cluster_say_on_each_of_its_servers(tmp_path: Path) -> None:
+    """And what its launchers keep in any case, the last lines, is there in any case."""
+    own, parts = Folder(tmp_path / "own", "job-1", "k"), []
+    own.make()
+    for server in ("n1", "n2"):
+        part = Folder(tmp_path / "shared", "job-1", "k", part_name(1, server))
+        part.make()
+        row = b"1.0 worker 0 " + b"x" * 986 + b"\n"
+        part.log.write_bytes(row * (6 * 1024 * 1024 // len(row)) + f"2.0 engine 0 the end of {server}\n".encode())
+        parts.append(part)
+    heard = PartsHeard()
+    for _ in range(30):
+        heard.collect(own, parts, 6 * 2**20)
+    ends = [line for line in own.log.read_text().splitlines() if "the end of" in line]
+    assert sorted(ends) == ["2.0 engine 0 the end of n1", "2.0 engine 0 the end of n2"]
+    for part in parts:
+        part.log.write_bytes(part.log.read_bytes() * 2)  # no launcher does that
+    for _ in range(60):
+        heard.collect(own, parts, 6 * 2**20)
+    assert own.log.stat().st_size < 2 * 7 * 2**20

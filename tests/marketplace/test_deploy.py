@@ -6,13 +6,16 @@ own checker, which also counts what each may do to the machine; their commands a
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
 import shutil
 import subprocess
 import sys
+from ctypes.util import find_library
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -21,7 +24,7 @@ from tests.patience import PATIENCE
 
 DEPLOY = Path(settings.BASE_DIR) / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
-MOST_EXPOSED = {"bourse-engine@.service": 25}  # of 100, by systemd's own count; it starts the programs of tenants
+MOST_EXPOSED = {"bourse-engine@.service": 28}  # of 100, by systemd's own count; it starts the programs of tenants
 EXPOSED = 20
 
 
@@ -56,6 +59,30 @@ def test_unit_is_one_and_may_do_little_else_than_its_work(unit: Path, units: Pat
     assert judged.returncode == 0, judged.stdout[-2_000:]
 
 
+def abilities(*unit: Path) -> dict[str, Any]:
+    """Of a process as a unit's service has them; without one, as this machine gives them to anybody."""
+    words = [sys.executable, "-m", "tests.marketplace.as_unit", *unit]
+    told = ran(*words, cwd=settings.BASE_DIR)
+    assert told.returncode == 0, told.stderr
+    made: dict[str, Any] = json.loads(told.stdout)
+    return made
+
+
+@needs("systemd-analyze")
+@pytest.mark.skipif(find_library("seccomp") is None, reason="libseccomp is not installed")
+def test_what_gangs_are_walled_in_with_works_in_the_unit_of_an_engine() -> None:
+    """Files and ports, memory shared by nobody else, signals, the list of networks: as without systemd."""
+    assert abilities(DEPLOY / "systemd" / "bourse-engine@.service") == abilities()
+
+
+@needs("systemd-analyze")
+@pytest.mark.skipif(find_library("seccomp") is None, reason="libseccomp is not installed")
+def test_learners_step_takes_the_lowest_priority_in_the_unit_of_a_worker() -> None:
+    unit = abilities(DEPLOY / "systemd" / "bourse-worker.service")
+    assert unit["priority"] is None
+    assert unit["walls"] == 0
+
+
 def test_units_run_what_the_operations_page_runs() -> None:
     page = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
     commands = {
@@ -65,6 +92,58 @@ def test_units_run_what_the_operations_page_runs() -> None:
     }
     assert len(commands) == len(UNITS)
     assert [command for command in commands if command not in page] == []
+
+
+def test_commands_of_the_operations_page_have_the_services_settings(tmp_path: Path) -> None:
+    """Its two lines for a shell, with the example's settings; who runs them stays the one who tests."""
+    page = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
+    lines = re.findall(r"^    (set -a; .*|bourse\(\) .*)$", page, re.M)
+    assert len(lines) == 2
+    key = secrets.token_urlsafe(50)
+    (tmp_path / "secret-key").write_text(key)
+    shutil.copy(DEPLOY / "systemd" / "environment.example", tmp_path / "environment")
+    text = "\n".join(
+        [
+            "set -eu",
+            'runuser() { shift 3; "$@"; }',
+            *lines,
+            'DATABASE_URL=none:// bourse shell --verbosity 0 --command "$1"',
+        ]
+    )
+    for there, here in (
+        ("/etc/bourse", tmp_path),
+        ("/opt/bourse/.venv/bin/python", sys.executable),
+        ("/opt/bourse", settings.BASE_DIR),
+    ):
+        text = text.replace(str(there), str(here))
+    asked = "from django.conf import settings as s; print(s.SECRET_KEY, s.VAR_DIR, s.PUBLIC_URL, s.DEVELOPMENT)"
+    told = ran("bash", "-c", text, "bash", asked, env={"PATH": os.environ["PATH"]})
+    assert told.stdout.split() == [key, "/var/lib/bourse", "https://bourse.example", "False"], told.stderr
+
+
+# What makes systemd forbid new rights in a service that is not root's, as its manual lists it (NoNewPrivileges=).
+FORBID_NEW_RIGHTS = {
+    "SystemCallFilter", "SystemCallArchitectures", "RestrictAddressFamilies", "RestrictNamespaces", "PrivateDevices",
+    "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectClock", "ProtectHostname",
+    "MemoryDenyWriteExecute", "RestrictRealtime", "RestrictSUIDSGID", "DynamicUser", "LockPersonality",
+    "SystemCallLog", "NoNewPrivileges",
+}  # fmt: skip
+
+
+def test_engine_of_tenants_users_may_call_sudo() -> None:
+    said = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "bourse-engine@.service").read_text(), re.M))
+    taken = dict(re.findall(r"^(\w+)=(.*)$", (DEPLOY / "systemd" / "cluster" / "tenants.conf").read_text(), re.M))
+    forbids = FORBID_NEW_RIGHTS & said.keys()
+    assert forbids
+    assert {name: taken.get(name) for name in forbids if taken.get(name) not in ("", "false")} == {}
+    assert said["CapabilityBoundingSet"] == ""
+    assert taken["CapabilityBoundingSet"] == "~"
+
+
+def test_shared_folder_of_a_cluster_is_that_of_its_guide() -> None:
+    guide = (Path(settings.BASE_DIR) / "docs" / "guide" / "slurm.md").read_text()
+    said = re.findall(r"^ReadWritePaths=(.*)$", (DEPLOY / "systemd" / "cluster" / "shared.conf").read_text(), re.M)
+    assert said == re.findall(r'"shared": "(.*)"', guide)
 
 
 def test_a_new_start_of_an_engine_leaves_gangs_alone() -> None:

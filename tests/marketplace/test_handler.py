@@ -16,7 +16,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 
-from marketplace.handler import OneThreadHandler
+from marketplace.handler import PROBES, OneThreadHandler
+from marketplace.turns import Turns
 from tenants.api.bodies import MOST_BYTES
 from tests.patience import PATIENCE
 
@@ -67,7 +68,7 @@ def slow(request: HttpRequest) -> HttpResponseBase:
 
 
 urlpatterns = [path(view.__name__, view) for view in (plain, streamed, broken, torn, slow)]
-urlpatterns.append(path("api/slow", slow))
+urlpatterns += [path("api/slow", slow), *(path(probe.removeprefix("/"), plain) for probe in PROBES)]
 
 
 @pytest.fixture
@@ -104,6 +105,22 @@ def ask(handler: OneThreadHandler, address: str) -> tuple[int, bytes]:
                 return begun["status"], content
 
     return async_to_sync(talk)()
+
+
+@pytest.mark.parametrize("probe", ["healthz", "readyz"])
+def test_whoever_watches_is_answered_while_all_threads_are_taken(
+    handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch, probe: str
+) -> None:
+    """One slow request has the only turn there is, as all of them wait for a database that is away."""
+    monkeypatch.setattr(handler, "_turns", Turns(1, 1, handler._later))
+    others = threading.Thread(target=ask, args=(handler, "slow"))
+    others.start()
+    try:
+        assert begun.wait(PATIENCE)
+        assert ask(handler, probe) == (200, b"ok")
+    finally:
+        go_on.set()
+        others.join(PATIENCE)
 
 
 def test_all_middleware_and_the_view_run_in_one_thread(handler: OneThreadHandler) -> None:

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError
@@ -5,6 +7,7 @@ from django.test import Client
 
 from marketplace.embedded import Servers
 from marketplace.tasks import heartbeat
+from tests.patience import PATIENCE
 
 
 def test_live_page_answers_without_touching_the_database(client: Client) -> None:
@@ -28,6 +31,23 @@ def test_ready_page_is_a_503_that_keeps_the_reason_to_itself(client: Client, mon
     assert reply.status_code == 503
     assert b"database: does not answer\n" in reply.content
     assert b"bourse" not in reply.content
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["database", "broker"])
+def test_ready_page_waits_for_nobody_who_is_silent(name: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a pool waits for a connection while the database is away; what is asked of the other is not in its way."""
+    go_on = threading.Event()
+    monkeypatch.setattr(f"marketplace.views.ask_{name}", lambda: go_on.wait(PATIENCE))
+    monkeypatch.setattr("marketplace.views.ASK_SECONDS", 0.2)
+    try:
+        for _ in range(2):
+            lines = client.get("/readyz").content.decode().splitlines()
+            assert [line for line in lines if "does not answer" in line] == [f"{name}: does not answer"]
+    finally:
+        go_on.set()
+    monkeypatch.undo()
+    assert client.get("/readyz").status_code == 200
 
 
 @pytest.mark.django_db

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from psycopg import Connection, OperationalError
 
 from marketplace.pooled.base import DatabaseWrapper, NewestFirst
 
@@ -40,3 +41,24 @@ def test_all_of_one_address_share_one_pool(wrapper: DatabaseWrapper) -> None:
 
 def test_without_a_pool_there_is_none(django_db_setup: None) -> None:
     assert DatabaseWrapper(connections["default"].settings_dict, alias="pooled").pool is None
+
+
+def test_who_waits_has_a_connection_as_soon_as_the_database_is_back(
+    wrapper: DatabaseWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool of psycopg doubles its pauses: after six refusals it would look again when half a minute is over."""
+    refusals = iter(range(6))
+    connect = NewestFirst._connect
+
+    def refused_at_first(self: NewestFirst, timeout: float | None = None) -> Connection[Any]:
+        if next(refusals, None) is not None:
+            raise OperationalError("the database is away")
+        return connect(self, timeout)
+
+    monkeypatch.setattr(NewestFirst, "_connect", refused_at_first)
+    wrapper.settings_dict["OPTIONS"]["pool"] |= {"min_size": 0, "reconnect_timeout": 0.05}
+    pool = wrapper.pool
+    assert isinstance(pool, NewestFirst)
+    pool.open()
+    pool.putconn(pool.getconn(timeout=10))
+    assert next(refusals, None) is None

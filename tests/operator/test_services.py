@@ -16,6 +16,7 @@ from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import ROLES_ALLOWED, Permission
 from tenants.scoping import ScopeClosed, scope, scope_disabled
+from tests.api.builders import program_of
 from tests.database import without_triggers
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant, tenant_quota
 
@@ -170,10 +171,19 @@ def test_adds_a_server_with_its_capacity() -> None:
     assert entries("server_add")[0].after["capacity"] == {"worker": 8, "ps": 2}
 
 
+def test_server_is_called_as_its_cluster_calls_it() -> None:
+    pool, operator = make_pool(slug="cluster"), program_of("operator", make_tenant())
+    for name in ("GPU-A01", "node_1", "n1.cluster.example", "gpu--7"):
+        assert isinstance(server_add(pool=pool, name=name, capacity={"worker": 1}, **CHANGE), Server)
+        assert operator.get(f"/api/v1/pools/cluster/servers/{name}/").json()["name"] == name
+
+
 @pytest.mark.parametrize(
     ("code", "change"),
     [
         ("invalid_server", {"name": "s 01"}),
+        ("invalid_server", {"name": ".."}),
+        ("invalid_server", {"name": "s/01"}),
         ("invalid_server", {"name": "taken"}),
         ("invalid_server", {"hosts_workers": False, "hosts_ps": False}),
         ("unknown_resource", {"capacity": {"gpu": 1}}),

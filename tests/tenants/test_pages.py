@@ -290,6 +290,12 @@ def test_first_operator_comes_from_the_console(capsys) -> None:
         call_command("staff_grant", "ops@bourse.example", OPERATOR, reason="again")
 
 
+def test_who_is_made_at_the_console_has_an_address_that_can_be_one() -> None:
+    with pytest.raises(CommandError, match="not an e-mail address"):
+        call_command("staff_grant", "ops", OPERATOR, reason="the address ends too early")
+    assert not User.objects.exists()
+
+
 def test_members_are_sorted_and_exported() -> None:
     owner = make_member(make_tenant("lumen"), OWNER, make_person("zoe@example.org", "Zoe"))
     make_member(owner.tenant, VIEWER, make_person("abe@example.org", "Abe"))

@@ -19,6 +19,7 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.one_file import written
 from scheduling.engines.slurm.commands import Commands
 from scheduling.engines.slurm.nodes import nodes_of
+from scheduling.engines.slurm.settings import MEMORY_MB
 
 if TYPE_CHECKING:
     from scheduling.engines.slurm.engine import SlurmEngine
@@ -28,6 +29,8 @@ RESERVED_AHEAD = timedelta(days=30)
 CLOCKS_DIFFER = 0.5
 PROBE_SECONDS = 15.0
 LEAST_PYTHON, LEAST_ROOM = (3, 9), 2**20  # bytes of the shared folder
+LONGEST_GANG = timedelta(days=1).total_seconds()  # one whose end is open asks Slurm for so long
+MEMORY_DEFAULTS = ("DefMemPerCPU", "DefMemPerNode")
 RECOMMENDED = {"batch_sched_delay": "0", "sched_interval": "1"}
 
 
@@ -45,9 +48,10 @@ def findings(engine: SlurmEngine, sold: Counts) -> list[ClusterFinding]:
     ]
     if not states:
         missing.append(ClusterFinding(f"There is no partition {engine.settings.partition}, or it has no servers."))
+    configuration = _table(answer.text)
     return [
-        *_configuration(_table(answer.text)),
-        *_partition(engine),
+        *_configuration(configuration),
+        *_partition(engine, configuration),
         *_reservation(engine, here),
         *missing,
         *_capacity(engine, sold),
@@ -90,7 +94,7 @@ def _configuration(config: Mapping[str, str]) -> Iterator[ClusterFinding]:
             )
 
 
-def _partition(engine: SlurmEngine) -> Iterator[ClusterFinding]:
+def _partition(engine: SlurmEngine, config: Mapping[str, str]) -> Iterator[ClusterFinding]:
     name = engine.settings.partition
     answer = engine.commands.run("scontrol", "show", "partition", name, "-o")
     if not answer.is_good:
@@ -106,6 +110,27 @@ def _partition(engine: SlurmEngine) -> Iterator[ClusterFinding]:
     if fields.get("PreemptMode", "OFF") != "OFF":
         yield ClusterFinding(
             f"PreemptMode of the partition {name} is {fields['PreemptMode']}: awards could be taken away."
+        )
+    if (most := _seconds(fields.get("MaxTime", ""))) is not None and most < LONGEST_GANG:
+        yield ClusterFinding(
+            f"MaxTime of the partition {name} is {fields['MaxTime']}, less than a day: Slurm refuses gangs that may "
+            "run longer."
+        )
+    yield from _memory(engine, config, fields)
+
+
+def _memory(engine: SlurmEngine, config: Mapping[str, str], partition: Mapping[str, str]) -> Iterator[ClusterFinding]:
+    """Where Slurm counts memory and we do not, a job has what the site says, or all of its server."""
+    if (
+        "MEMORY" not in config.get("SelectTypeParameters", "").upper()
+        or MEMORY_MB in engine.settings.resources.values()
+    ):
+        return
+    if all("UNLIMITED" in each.get(name, "UNLIMITED") for each in (config, partition) for name in MEMORY_DEFAULTS):
+        yield ClusterFinding(
+            "Slurm counts memory, and neither the partition nor the cluster says how much a job has that asks for "
+            "none: a gang takes all of its server, and no other one begins there. Set DefMemPerCPU, or have the pool "
+            "count memory_mb."
         )
 
 
@@ -261,6 +286,15 @@ def _table(text: str) -> dict[str, str]:
 def _fields(text: str) -> dict[str, str]:
     """`Name=value Name=value` of one line."""
     return dict(re.findall(r"(\S+?)=(\S*)", text.splitlines()[0] if text else ""))
+
+
+def _seconds(text: str) -> float | None:
+    """Of `1-02:03:04`, as Slurm writes how long a job may run. None: for ever, or it is not said."""
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
 def _number(text: str | None) -> int:

@@ -138,6 +138,7 @@ def submission(
                 taken[what] = taken.get(what, 0.0) + number * amount
     tasks = round_up(taken.get(CPUS, float(sum(counts.values()))))
     words = ["sbatch", "--parsable", "-p", settings.partition, "-w", server, "-N1", f"-n{max(1, tasks)}"]
+    words.append("--ntasks-per-core=1")  # a unit is a core, as nodes count them
     if settings.reservation:
         words.append(f"--reservation={settings.reservation}")
     if MEMORY_MB in taken:

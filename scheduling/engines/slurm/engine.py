@@ -51,6 +51,7 @@ from scheduling.engines.base import (
     Timings,
 )  # fmt: skip
 from scheduling.engines.launcher import files
+from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.one_file import written
@@ -480,7 +481,8 @@ class SlurmEngine:
             return self._end_without_plan(handle)
         try:
             places = [(phase, server) for phase in self._near(plan) for server in _servers(phase)]
-            self._parts.collect(own, [self._part(plan, phase, server) for phase, server in places])
+            parts = [self._part(plan, phase, server) for phase, server in places]
+            self._parts.collect(own, parts, int(plan["limits"]["log_mb"]) * MEGABYTE)
             status = self._status(plan)
         except OSError as error:
             return Status(UNKNOWN, detail=f"the shared folder cannot be read: {error.strerror or error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduling.engines.slurm.commands import CommandAnswer, Commands
@@ -13,7 +14,8 @@ EVERYBODY = "ALL"
 
 @dataclass(frozen=True)
 class Node:
-    """One server. `gres`: as Slurm writes it, by name, and by name and type."""
+    """One server, with what jobs may have of it. `cpus`: cores, since Slurm gives no core to two jobs, however many
+    threads it has. `gres`: as Slurm writes it, by name, and by name and type."""
 
     name: str
     cpus: int
@@ -53,12 +55,20 @@ def _node(line: str) -> Node | None:
         return None
     return Node(
         name=fields["NodeName"],
-        cpus=int(fields.get("CPUTot", 0)),
-        memory_mb=int(fields.get("RealMemory", 0)),
+        cpus=_cores(fields),
+        memory_mb=max(0, int(fields.get("RealMemory", 0)) - int(fields.get("MemSpecLimit", 0))),
         gres=_gres(fields.get("Gres", "")),
         partitions=tuple(each for each in fields.get("Partitions", "").split(",") if each),
         state=fields.get("State", "").lower(),
     )
+
+
+def _cores(fields: Mapping[str, str]) -> int:
+    """That jobs may have: not those that the site keeps for the system (`CPUEfctv`, since Slurm 22.05)."""
+    total, threads = int(fields.get("CPUTot", 0)), max(1, int(fields.get("ThreadsPerCore", 1)))
+    cores = int(fields.get("Sockets", 1)) * int(fields.get("CoresPerSocket", 1))
+    usable = int(fields.get("CPUEfctv", total))
+    return usable // threads if total > cores else usable  # a site may count cores as its processors itself
 
 
 def _gres(text: str) -> tuple[tuple[str, int], ...]:

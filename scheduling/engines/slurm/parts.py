@@ -8,7 +8,7 @@ import errno
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from scheduling.engines.slurm.records import record_read
 # folder may show a beat some seconds late, so several have to be.
 CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 3.0, 3
 CLOCKS_REMEMBERED = 600.0  # for so long an operator is told, unless a later gang shows that the clock is right again
-MOST_LOG = 4 * 2**20
+MOST_PROGRESS = 4 * 2**20
+LAST_WORDS = 2**18  # of a part beyond the size of its log: its last lines, which its launcher keeps in any case
 
 
 @dataclass
@@ -99,8 +100,11 @@ class PartsHeard:
         since = time.monotonic() - CLOCKS_REMEMBERED
         return [(server, by) for server, (by, seen_at) in sorted(self._clocks.items()) if seen_at > since]
 
-    def collect(self, own: Folder, parts: Iterable[Folder]) -> None:
-        """Append what is new in the log and progress of every part, and note how far that was."""
+    def collect(self, own: Folder, parts: Sequence[Folder], most_log: int) -> None:
+        """Append what is new in the log and progress of every part, and note how far that was. `most_log`: bytes that
+        the launcher of each server may write."""
+        servers = len({_server_of(part.part) for part in parts})
+        most = {own.log: servers * (most_log + LAST_WORDS), own.progress: MOST_PROGRESS}
         notes = own.ours / "collected.json"
         collected = files.read(notes) or {}
         before = dict(collected)
@@ -112,7 +116,7 @@ class PartsHeard:
             for source, target in ((part.log, own.log), (part.progress, own.progress)):
                 name = f"{part.part}/{source.name}"
                 after = collected.get(name, 0)
-                collected[name] = _append(source, target, after)
+                collected[name] = _append(source, target, after, most[target])
                 moved = moved or collected[name] != after
             if beat and beat.record["state"] == ENDED and not moved:
                 self._collected.add(place)  # it writes nothing after its last word
@@ -125,8 +129,9 @@ class PartsHeard:
         self._collected = {place for place in self._collected if place[0] not in keys}
 
 
-def _append(source: Path, target: Path, after: int) -> int:
-    """Whole lines of a stranger's file from a byte on; where it goes on."""
+def _append(source: Path, target: Path, after: int, most: int) -> int:
+    """Whole lines of a stranger's file from a byte on; where it goes on. Beyond so many bytes they are left out: a gang
+    whose size changes has new parts again and again."""
     try:
         with os.fdopen(files.theirs(source), "rb") as file:
             if os.fstat(file.fileno()).st_size == after:
@@ -139,7 +144,7 @@ def _append(source: Path, target: Path, after: int) -> int:
         return after
     whole = data[: data.rfind(b"\n") + 1]
     with contextlib.suppress(FileNotFoundError):
-        if target.stat().st_size > MOST_LOG:
+        if target.stat().st_size > most:
             return after + len(whole)
     with target.open("ab") as out:
         out.write(whole)

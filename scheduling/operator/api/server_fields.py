@@ -40,7 +40,7 @@ def require_few(data: Any) -> None:
 
 
 class NewServer(Form):
-    name = Text(max_length=60, help_text="Small letters and digits, joined by single hyphens.")
+    name = Text(max_length=60, help_text="Letters and digits, joined by hyphens, underscores or dots.")
     capacity = Units(help_text="Resource -> units.")
     hosts_workers = Flag(required=False, help_text="Else true.")
     hosts_ps = Flag(required=False, help_text="Parameter servers; else true.")

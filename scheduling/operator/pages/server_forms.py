@@ -36,7 +36,7 @@ def units_field(kind_label: str, **fields: Any) -> WholeField:
 class ServerAddForm(ChangeForm):
     """A field `units-NAME` for each resource of the pool."""
 
-    name = forms.CharField(max_length=60, help_text="Small letters and digits, joined by single hyphens.")
+    name = forms.CharField(max_length=60, help_text="Letters and digits, joined by hyphens, underscores or dots.")
     hosts_workers = forms.BooleanField(required=False, initial=True, label="Hosts workers")
     hosts_ps = forms.BooleanField(required=False, initial=True, label="Hosts parameter servers")
     fields_of = MappingProxyType({"invalid_server": "name"})

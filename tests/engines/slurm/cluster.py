@@ -45,9 +45,13 @@ def free_ports(count: int) -> list[int]:
 
 
 class Cluster:
-    """`nodes`: names of its servers, each with `cpus` and, where it says so, GPUs."""
+    """`nodes`: names of its servers, each with `cpus` and, where it says so, GPUs. `shape`: what else its configuration
+    says of them."""
 
-    def __init__(self, folder: Path, nodes: Sequence[str], *, cpus: int = 8, gpus: int = 0, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, nodes: Sequence[str], *, cpus: int = 8, gpus: int = 0, shape: str = "", **settings: Any
+    ) -> None:
+        self.shape = shape
         self.folder, self.nodes, self.cpus, self.gpus = folder, tuple(nodes), cpus, gpus
         self.settings: dict[str, Any] = settings
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -119,7 +123,8 @@ class Cluster:
             "JobAcctGatherType": "jobacct_gather/none",
             "AccountingStorageType": "accounting_storage/none",
         } | {name: value for name, value in self.settings.items() if value is not None}
-        lines = [f"{name}={value}" for name, value in values.items() if name != "OverSubscribe"]
+        of_partition = ("OverSubscribe", "MaxTime")
+        lines = [f"{name}={value}" for name, value in values.items() if name not in of_partition]
         gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
         if self.gpus:
             lines.append("GresTypes=gpu")
@@ -129,11 +134,11 @@ class Cluster:
         for node, port in self.ports.items():
             lines.append(
                 f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus}"
-                f" RealMemory=1024{gres}"
+                f" RealMemory=1024{gres} {self.shape}"
             )
-        share = self.settings.get("OverSubscribe", "NO")
+        share, longest = self.settings.get("OverSubscribe", "NO"), self.settings.get("MaxTime", "INFINITE")
         nodes = ",".join(self.nodes)
-        lines.append(f"PartitionName=main Nodes={nodes} Default=YES MaxTime=INFINITE State=UP OverSubscribe={share}")
+        lines.append(f"PartitionName=main Nodes={nodes} Default=YES MaxTime={longest} State=UP OverSubscribe={share}")
         self.conf.write_text("\n".join(lines) + "\n")
 
     def run(self, name: str, node: str = "") -> subprocess.Popen[bytes]:

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from scheduling.engines.base import LOST
+from scheduling.engines.base import LOST, RUNNING
 from scheduling.engines.slurm.nodes import nodes_of
 from tests.engines.slurm.cluster import Cluster, cluster
-from tests.engines.slurm.gangs import ended, engine_on, gang, nobody_is_left, start
+from tests.engines.slurm.gangs import ended, engine_on, gang, nobody_is_left, start, until
 
 
 def test_cluster_that_is_set_up_as_we_need_it_breaks_no_promise(slurm: Cluster) -> None:
@@ -56,7 +56,8 @@ def test_partition_reservation_or_resource_that_is_not_there_is_said(slurm: Clus
 
 @pytest.mark.wide
 def test_configuration_against_us_is_said() -> None:
-    wrong = {"EnforcePartLimits": "NO", "SlurmdTimeout": 300, "MinJobAge": 30, "OverSubscribe": "FORCE:2"}
+    wrong = {"EnforcePartLimits": "NO", "SlurmdTimeout": 300, "MinJobAge": 30, "OverSubscribe": "FORCE:2",
+             "MaxTime": "12:00:00", "SelectTypeParameters": "CR_Core_Memory"}  # fmt: skip
     with cluster(("n1",), **wrong) as slurm, engine_on(slurm, reservation="") as engine:
         said = {finding.sentence.partition(":")[0] for finding in engine.check({}) if finding.breaks}
         assert said == {
@@ -64,11 +65,32 @@ def test_configuration_against_us_is_said() -> None:
             "SlurmdTimeout is 300 s, not at most 60",
             "MinJobAge is 30 s, not at least 300",
             "OverSubscribe of the partition main is FORCE",
+            "MaxTime of the partition main is 12",
+            "Slurm counts memory, and neither the partition nor the cluster says how much a job has that asks for none",
             "There is no reservation",
         }
         slurm.kill("slurmctld")
         [finding] = engine.check({})
         assert finding.sentence.startswith("Slurm does not answer: ")
+
+
+@pytest.mark.wide
+def test_server_has_as_many_units_as_gangs_can_run_there_at_the_same_time() -> None:
+    """Its cores have two threads each, and one of them is kept for the system: Slurm gives no core to two jobs. A job
+    has what the site says of the memory that Slurm counts, and not all of it."""
+    threads = "Sockets=1 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1 MemSpecLimit=24"
+    counted = {"SelectTypeParameters": "CR_Core_Memory", "DefMemPerCPU": 100}
+    with cluster(("Node_A.1",), shape=threads, **counted) as slurm:
+        slurm.reserve()
+        with engine_on(slurm) as engine:
+            [node] = nodes_of(engine.commands)[1]
+            assert (node.name, node.cpus, node.memory_mb) == ("Node_A.1", 3, 1000)
+            assert [each.sentence for each in engine.check({node.name: {"worker": 3}}) if each.breaks] == []
+            [finding] = [each for each in engine.check({node.name: {"worker": 4}}) if each.breaks]
+            assert finding.sentence == "The server Node_A.1 has 3 of cpus, and its pools sell 4."
+            handles = [start(engine, gang({node.name: {"worker": 1, "ps": 0}})) for _ in range(node.cpus)]
+            for handle in handles:
+                assert until(engine, handle, lambda status: status.started_at or status.end).state == RUNNING
 
 
 @pytest.mark.beside
