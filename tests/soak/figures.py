@@ -205,7 +205,7 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
     if page.gain is not None and page.gain < 0 and all(each.rent != "open" for each in told):
         yield f"its page says that it is worse off than alone, by {-page.gain}"
     lead = render_to_string(page.lead, {"page": page, "job": job, "pool": job.pool})
-    if "nothing</b>" in lead:
+    if "nothing</b>" in lead or "It cost nothing" in lead:
         before = page.paid_before if "before a loss" in lead else 0
         yield from _differ("what it costs, by the first sentence", before, whole.net)
 
