@@ -103,7 +103,7 @@ def _cancel(
     for award in awards:
         some, cut = award_give_up(award, job, batch, at)
         postings += some
-        cuts.append({**cut, "returned": award.returned})
+        cuts.append(cut)
     data = {"job": job.pk, "by": by.actor_name, **(cuts[0] if cuts else {"award": None, "returned": 0})}
     events = [job_event(EventKind.JOB_CANCELLED, job, at=at, data=data)]
     return [*events, *(given_up_event(job, cut, at) for cut in cuts[1:])], postings
@@ -114,8 +114,9 @@ def award_give_up(
 ) -> tuple[list[Posting], dict[str, Any]]:
     """What is paid back, and what an event tells of the cut: before its start most of the money returns."""
     if not has_begun(award, slot_running(job.pool, batch, at)):
-        return _before_start(award, job, batch, at)
-    return [], while_running(award, job, batch, at)
+        postings, cut = _before_start(award, job, batch, at)
+        return postings, {**cut, "returned": award.returned}
+    return [], {**while_running(award, job, batch, at), "returned": 0}
 
 
 def given_up_event(job: TrainingJob, cut: dict[str, Any], at: datetime) -> Event:

@@ -196,3 +196,14 @@ def test_what_is_kept_is_the_rules_part_to_the_last_micro_credit(charges, percen
     assert all(amount > 0 for _, amount in kept)
     for owner, amount in kept:
         assert amount <= sum(part for slot in charges for who, part in slot if who == owner)
+
+
+@pytest.mark.parametrize(("slot", "back"), [(0.5, 30), (2.5, 0)])
+def test_what_is_told_of_a_cancellation_is_what_comes_back_with_it(slot: float, back: int) -> None:
+    """And not what had come back before, as alone would have been better."""
+    adjusted = {"rent": "closed", "adjusted": 6, "returned": 6} if slot > 2 else {}
+    _, lumen, _, award = rented(**adjusted)
+    before = money(lumen)[0]
+    cancel(award.job, lumen, slot=slot)
+    (told,) = events("job_cancelled")
+    assert told.data["returned"] == money(lumen)[0] - before == back

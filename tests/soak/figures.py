@@ -205,7 +205,7 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
     if page.gain is not None and page.gain < 0 and all(each.rent != "open" for each in told):
         yield f"its page says that it is worse off than alone, by {-page.gain}"
     lead = render_to_string(page.lead, {"page": page, "job": job, "pool": job.pool})
-    if "nothing</b>" in lead:
+    if "nothing</b>" in lead or "It cost nothing" in lead:
         before = page.paid_before if "before a loss" in lead else 0
         yield from _differ("what it costs, by the first sentence", before, whole.net)
 
@@ -298,15 +298,16 @@ SELECT coalesce(-sum(entry.amount), 0)::bigint
 
 
 _TOLD_BACK = """
-SELECT coalesce(sum(coalesce(data ->> 'refunded', data -> 'numbers' ->> 'refunded')::bigint), 0)::bigint
+SELECT coalesce(sum(coalesce(data ->> 'refunded', data -> 'numbers' ->> 'refunded', data ->> 'returned')::bigint), 0)
   FROM scheduling_event
- WHERE pool_id = %s AND kind IN ('job_requeued', 'award_cut', 'award_adjusted', 'job_failed')
+ WHERE pool_id = %s AND kind IN
+       ('job_requeued', 'award_cut', 'award_adjusted', 'job_failed', 'job_cancelled', 'award_given_up')
 """
 _CAME_BACK = """
-SELECT coalesce(-sum(entry.amount), 0)::bigint
+SELECT coalesce(sum(entry.amount), 0)
   FROM ledger_transaction AS about JOIN ledger_entry AS entry ON entry.transaction_id = about.id
   JOIN scheduling_award AS award ON award.id = (about.facts ->> 'award')::bigint
- WHERE about.kind = 'refund' AND entry.account_id %% 8 = 1 AND entry.account_id > 8 AND award.pool_id = %s
+ WHERE about.kind IN ('refund', 'cancel') AND entry.account_id = 8 * award.tenant_id AND award.pool_id = %s
 """
 
 
