@@ -97,8 +97,7 @@ def backup_restore(folder: Path) -> Mapping[str, Any]:
     options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
     _run("pg_restore", [*options, "--dbname", _database()["NAME"], str(folder / DATABASE)])
     settings.RUNS_DIR.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(folder / FILES) as files:
-        files.extractall(settings.RUNS_DIR, filter="tar")
+    _unpack(folder / FILES, settings.RUNS_DIR)
     _skip_numbers()
     return manifest
 
@@ -156,6 +155,19 @@ def _pack(root: Path, target: Path) -> None:
                 packed.addfile(about, AsLongAs(content, about.size) if about.isreg() else None)
 
 
+def _unpack(packed: Path, root: Path) -> None:
+    """As `_pack` wrote it: files and folders below `root`, each with its mode. `filter` of `extractall`, which looks
+    after the same, is not in every Python 3.11, such as that of Debian 12."""
+    with tarfile.open(packed) as files:
+        entries = files.getmembers()
+        for entry in entries:
+            place = Path(entry.name)
+            if place.is_absolute() or ".." in place.parts or not (entry.isreg() or entry.isdir()):
+                raise BackupFailed(f"{packed} has an entry that no backup writes: {entry.name}.")
+        files.extraction_filter = lambda entry, _: entry
+        files.extractall(root, entries)  # noqa: S202  each was looked at
+
+
 class AsLongAs:
     """A file that others write meanwhile, read as if it had so many bytes: what has come since is left out, and what is
     gone is zeros. The list of an archive says a file's length before its content, and a saved state may be larger than
@@ -164,7 +176,7 @@ class AsLongAs:
     def __init__(self, content: BinaryIO, size: int) -> None:
         self._content, self._left = content, size
 
-    def read(self, most: int) -> bytes:
+    def read(self, most: int, /) -> bytes:
         wanted = min(most, self._left)
         self._left -= wanted
         return self._content.read(wanted).ljust(wanted, b"\0")

@@ -144,13 +144,13 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
         places, jobs = _old_places(limits.run_files), set[int]()
         while places and clock() < ends:
             root = places[0][0]
-            piece = [job for place, job in places[:JOBS] if place == root]
-            removed = files_remove(root, piece)
+            of_root = [job for place, job in places[:JOBS] if place == root]
+            removed = files_remove(root, of_root)
             jobs |= set(removed.jobs)
             counts["run_files_of_jobs"] = len(jobs)
             counts["run_files_bytes"] += removed.bytes
             counts["run_files_refused"] += len(removed.refused)
-            places = places[len(piece) :]
+            places = places[len(of_root) :]
     if any(count for name, count in counts.items() if name != "run_files_refused"):
         with transaction.atomic():
             by = access_of_system("retention")

@@ -22,7 +22,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
-from marketplace.backup import AsLongAs, BackupFailed, _pack, backup_make
+from marketplace.backup import AsLongAs, BackupFailed, _pack, _unpack, backup_make
 from marketplace.embedded import state_for
 from marketplace.embedded.state import DATABASE, OWNER
 from scheduling.app.clock import pool_advance
@@ -209,3 +209,33 @@ def test_backup_that_finds_no_room_says_so_and_leaves_nothing(tmp_path: Path, mo
     (tmp_path / "file").touch()
     with pytest.raises(BackupFailed, match="cannot be made: Not a directory"):
         backup_make(tmp_path / "file" / "backup", NOON)
+
+
+def test_files_are_unpacked_by_every_python_that_may_run_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 12 has 3.11.2, in which an archive is unpacked without a word about filters."""
+    usual = tarfile.TarFile.extractall
+
+    def older(self: tarfile.TarFile, path: Path, members: Any = None, *, numeric_owner: bool = False) -> None:
+        usual(self, path, members, numeric_owner=numeric_owner)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", older)
+    work = tmp_path / "runs" / "job-7" / "work"
+    work.mkdir(parents=True)
+    (work / "state").write_text("saved")
+    (work / "state").chmod(0o640)
+    work.chmod(0o500)
+    _pack(tmp_path / "runs", tmp_path / "files.tar.gz")
+    _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+    state = tmp_path / "there" / "job-7" / "work" / "state"
+    assert state.read_text() == "saved"
+    assert [place.stat().st_mode & 0o777 for place in (state, state.parent)] == [0o640, 0o500]
+    for folder in (work, state.parent):
+        folder.chmod(0o700)
+
+
+def test_entry_that_leads_elsewhere_is_not_unpacked(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "files.tar.gz", "w:gz") as packed:
+        packed.addfile(tarfile.TarInfo("../elsewhere"))
+    with pytest.raises(BackupFailed, match="no backup writes"):
+        _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+    assert not (tmp_path / "elsewhere").exists()
