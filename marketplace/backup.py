@@ -176,8 +176,8 @@ class AsLongAs:
     def __init__(self, content: BinaryIO, size: int) -> None:
         self._content, self._left = content, size
 
-    def read(self, most: int, /) -> bytes:
-        wanted = min(most, self._left)
+    def read(self, most: int = -1, /) -> bytes:
+        wanted = self._left if most < 0 else min(most, self._left)
         self._left -= wanted
         return self._content.read(wanted).ljust(wanted, b"\0")
 
