@@ -27,6 +27,20 @@ def database(address: str) -> dict[str, Any]:
     }
 
 
+def database_flaw(address: str) -> str:
+    """Why an address cannot be one, as the rest of a sentence. A sign of a password that ends it, such as `@`, makes
+    the rest of the password a host, which would be looked up in the network and stand in logs."""
+    parts = urlsplit(address)
+    if parts.scheme in ("", "none"):
+        return ""
+    name = parts.path.removeprefix("/")
+    if not name:
+        return "expected postgresql://user:password@host:port/name, and it has no name of a database."
+    if set("/@:") & set(name) or parts.fragment or parts.netloc.count("@") > 1:
+        return "write signs of a password such as @, /, : and # as %40, %2F, %3A and %23."
+    return ""
+
+
 def role(database: dict[str, Any]) -> str:
     """The role that its connections work as."""
     return str(database.get("OPTIONS", {}).get("assume_role") or database.get("USER", ""))

@@ -20,7 +20,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -30,11 +30,15 @@ from marketplace.version import VERSION
 from scheduling.engines.launcher.files import SECRETS
 from tenants import history
 from tenants.access import access_of_system
+from tenants.ownership import as_owner, has_owner
 
 FORMAT = "bourse-backup/1"
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
 PURPOSE = b"whose key a backup belongs to"
 MADE = "backup_make"  # in the history
+# By the numbers of these rows others know them: folders of clusters, programs of tenants, followers of the feed.
+KNOWN_OUTSIDE = ("scheduling_trainingjob", "scheduling_event")
+SKIPPED = 1_000_000  # numbers; more than any installation gives out between two backups
 
 
 class BackupFailed(Exception):
@@ -42,11 +46,28 @@ class BackupFailed(Exception):
 
 
 def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
-    """Into a new folder that only we may read. The manifest is written last, then the history names it."""
+    """Into a new folder that only we may read. The manifest is written last, then the history names it. What could not
+    be finished is removed: nobody should take it for a backup, and the next try may have the same folder."""
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         raise BackupFailed(f"{folder} is there already: a backup begins with a new folder.") from None
+    except OSError as error:
+        raise BackupFailed(f"{folder} cannot be made: {error.strerror or error}.") from None
+    try:
+        manifest = _written(folder, at)
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise BackupFailed(f"{folder} cannot be written: {error.strerror or error}.") from None
+        raise
+    with transaction.atomic():
+        by = access_of_system("backup")
+        history.append(at=at, by=by, action=MADE, subject="installation", after={"files": manifest["files"]})
+    return manifest
+
+
+def _written(folder: Path, at: datetime) -> Mapping[str, Any]:
     _run("pg_dump", ["--format=custom", "--no-owner", "--no-privileges", "--file", str(folder / DATABASE)])
     _pack(settings.RUNS_DIR, folder / FILES)
     manifest = {
@@ -57,14 +78,12 @@ def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
         "files": {name: _digest(folder / name) for name in (DATABASE, FILES)},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    with transaction.atomic():
-        by = access_of_system("backup")
-        history.append(at=at, by=by, action=MADE, subject="installation", after={"files": manifest["files"]})
     return manifest
 
 
 def backup_restore(folder: Path) -> Mapping[str, Any]:
-    """Into a database without tables, and where no file of a program is. Rights are given by `migrate` after it."""
+    """Into a database without tables, and where no file of a program is. Rights are given by `migrate` after it. No
+    number that was given out since the backup is given again."""
     manifest = _manifest(folder)
     if manifest["key"] not in map(_fingerprint, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)):
         raise BackupFailed(
@@ -78,9 +97,21 @@ def backup_restore(folder: Path) -> Mapping[str, Any]:
     options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
     _run("pg_restore", [*options, "--dbname", _database()["NAME"], str(folder / DATABASE)])
     settings.RUNS_DIR.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(folder / FILES) as files:
-        files.extractall(settings.RUNS_DIR, filter="tar")
+    _unpack(folder / FILES, settings.RUNS_DIR)
+    _skip_numbers()
     return manifest
+
+
+def _skip_numbers() -> None:
+    """What was given a number after the backup is gone, and others still know it by that: the shared folder of a
+    cluster has what such a job saved, and another tenant's job of the same number would go on from there (decision
+    0323)."""
+    with as_owner(), connection.cursor() as cursor:
+        for table in KNOWN_OUTSIDE:
+            cursor.execute(
+                "SELECT setval(sequence, nextval(sequence) + %s) FROM pg_get_serial_sequence(%s, 'id') AS sequence",
+                [SKIPPED, table],
+            )
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -107,20 +138,48 @@ def _digest(file: Path) -> str:
 
 
 def _pack(root: Path, target: Path) -> None:
-    """Each file as it is when it is read: logs grow meanwhile, and what is gone by then is left out."""
+    """Each file as it is when it is read: logs grow meanwhile, and what is gone by then is left out. What cannot be
+    written ends it all."""
     with tarfile.open(target, "w:gz", compresslevel=1) as packed:
         for place in sorted(root.rglob("*")):
             if place.name == SECRETS and (place.parent / "plan.json").exists():
                 continue  # what processes were told, in plain words: the database has it, sealed
             try:
                 about = packed.gettarinfo(place, arcname=str(place.relative_to(root)))
-                content = place.read_bytes() if about is not None and about.isreg() else b""
+                content = place.open("rb") if about is not None and about.isreg() else io.BytesIO()
             except OSError:
                 continue
-            if about is None or not (about.isreg() or about.isdir()):  # sockets of gangs that run
-                continue
-            about.size = len(content)
-            packed.addfile(about, io.BytesIO(content))
+            with content:
+                if about is None or not (about.isreg() or about.isdir()):  # sockets of gangs that run
+                    continue
+                packed.addfile(about, AsLongAs(content, about.size) if about.isreg() else None)
+
+
+def _unpack(packed: Path, root: Path) -> None:
+    """As `_pack` wrote it: files and folders below `root`, each with its mode. `filter` of `extractall`, which looks
+    after the same, is not in every Python 3.11, such as that of Debian 12."""
+    with tarfile.open(packed) as files:
+        entries = files.getmembers()
+        for entry in entries:
+            place = Path(entry.name)
+            if place.is_absolute() or ".." in place.parts or not (entry.isreg() or entry.isdir()):
+                raise BackupFailed(f"{packed} has an entry that no backup writes: {entry.name}.")
+        files.extraction_filter = lambda entry, _: entry
+        files.extractall(root, entries)  # noqa: S202  each was looked at
+
+
+class AsLongAs:
+    """A file that others write meanwhile, read as if it had so many bytes: what has come since is left out, and what is
+    gone is zeros. The list of an archive says a file's length before its content, and a saved state may be larger than
+    memory."""
+
+    def __init__(self, content: BinaryIO, size: int) -> None:
+        self._content, self._left = content, size
+
+    def read(self, most: int = -1, /) -> bytes:
+        wanted = self._left if most < 0 else min(most, self._left)
+        self._left -= wanted
+        return self._content.read(wanted).ljust(wanted, b"\0")
 
 
 # --- PostgreSQL's own programs
@@ -144,12 +203,15 @@ def _run(program: str, arguments: list[str]) -> None:
         "PGDATABASE": str(database["NAME"]),
         "PGSSLMODE": str(options.get("sslmode", "")),
         "PGSSLROOTCERT": str(options.get("sslrootcert", "")),
+        "PGSSLCERT": str(options.get("sslcert", "")),
+        "PGSSLKEY": str(options.get("sslkey", "")),
     }
     words = [str(_program(program)), *arguments]
     named = {name: value for name, value in environment.items() if value}
     ended = subprocess.run(words, env=named, capture_output=True, text=True, check=False)
     if ended.returncode:
-        raise BackupFailed(f"{program} failed: {ended.stderr.strip()[-2_000:]}")
+        owner = "" if has_owner() or "permission denied" not in ended.stderr else " Say DATABASE_OWNER_URL as well."
+        raise BackupFailed(f"{program} failed: {ended.stderr.strip()[-2_000:]}.{owner}")
 
 
 def _program(name: str) -> Path:

@@ -32,7 +32,7 @@ from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
 from scheduling.models import ChatAddress, OperatorSecret, Pool, SigningKey, Webhook
 from scheduling.operator.read_operator import pool_states
-from scheduling.runs.engines import engines_at_work
+from scheduling.runs.engines import engines_at_work, run_folders
 from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
 from tenants.stored_secrets import secret_state
@@ -213,7 +213,7 @@ def _engines(at: datetime) -> Iterator[Judged]:
 
 
 def _disk(at: datetime) -> Iterator[Judged]:
-    places = {_existing(settings.VAR_DIR), _existing(settings.RUNS_DIR)}
+    places = {_existing(settings.VAR_DIR), _existing(settings.RUNS_DIR), *_run_folders()}
     for place in sorted({place.stat().st_dev: place for place in places}.values()):
         usage = shutil.disk_usage(place)
         free, sentence = usage.free / usage.total, f"{place}: {usage.free / 2**30:.1f} GiB free"
@@ -222,6 +222,14 @@ def _disk(at: datetime) -> Iterator[Judged]:
             yield judge(f"{sentence}, {free:.0%}.", "Make room; `doctor --forecast` says what grows.")
         else:
             yield well(f"{sentence}.")
+
+
+def _run_folders() -> list[Path]:
+    """None where the database does not say which engines there are; its own line says that."""
+    try:
+        return run_folders()
+    except DatabaseError:
+        return []
 
 
 def _existing(place: Path) -> Path:

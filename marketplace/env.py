@@ -74,16 +74,36 @@ def choice(name: str, default: str | object = REQUIRED, *, among: Collection[str
     return _read(name, default, parse, "one of " + ", ".join(sorted(among)))
 
 
-def url(name: str, default: str | object = REQUIRED, *, schemes: Collection[str]) -> str:
+def hosts(name: str, default: list[str] | object = REQUIRED) -> list[str]:
+    """Names of hosts with commas, as a browser sends them: without scheme, port and path."""
+    listed = words(name, default)
+    if wrong := [host for host in listed if "/" in host or (":" in host and not host.startswith("["))]:
+        raise BadEnvironment(f"{name}: expected names without https:// and without a port, found {wrong[0]!r}.")
+    return listed
+
+
+def url(
+    name: str,
+    default: str | object = REQUIRED,
+    *,
+    schemes: Collection[str],
+    flaw: Callable[[str], str] = lambda _: "",
+) -> str:
+    """`flaw`: what else is wrong with an address, without a word of what may be its password; empty: nothing."""
+
     def parse(raw: str) -> str:
-        if urlsplit(raw).scheme not in schemes:
+        parts = urlsplit(raw)
+        if parts.scheme not in schemes or parts.port == 0:  # to ask for the port says whether it is a number
             raise ValueError
         return raw
 
     # An address may hold a password, so the error repeats the expectation and never the value.
-    return _read(
+    address = _read(
         name, default, parse, "an address that begins with " + " or ".join(f"{s}://" for s in schemes), quote=False
     )
+    if what := flaw(address):
+        raise BadEnvironment(f"{name}: {what}")
+    return address
 
 
 def secrets(name: str, default: list[str], *, least: int) -> list[str]:

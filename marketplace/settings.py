@@ -45,11 +45,16 @@ def _development_key() -> str:
 SECRET_KEY = env.secret("SECRET_KEY", _development_key() if DEVELOPMENT else env.REQUIRED, least=50)
 # The keys before it, newest first: what they signed or encrypted is still good. See "Changing SECRET_KEY".
 SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", [], least=50)
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
-DATABASE_URL = env.url("DATABASE_URL", "none://" if DEVELOPMENT else env.REQUIRED, schemes=addresses.DATABASE_SCHEMES)
+DATABASE_URL = env.url(
+    "DATABASE_URL",
+    "none://" if DEVELOPMENT else env.REQUIRED,
+    schemes=addresses.DATABASE_SCHEMES,
+    flaw=addresses.database_flaw,
+)
 # The role that owns the tables, at the same database: of whoever migrates. The product serves without it.
-DATABASE_OWNER_URL = env.url("DATABASE_OWNER_URL", "", schemes=addresses.DATABASE_SCHEMES)
+DATABASE_OWNER_URL = env.url("DATABASE_OWNER_URL", "", schemes=addresses.DATABASE_SCHEMES, flaw=addresses.database_flaw)
 REDIS_URL = env.url("REDIS_URL", "unix:///nowhere" if DEVELOPMENT else env.REQUIRED, schemes=addresses.REDIS_SCHEMES)
 
 # --- Apps ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ one that ends takes only its own connections with it (decision 0166).
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import socket
@@ -66,7 +67,12 @@ def shared_socket(host: str, port: int) -> socket.socket:
     ours = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    ours.bind((host, port))
+    try:
+        ours.bind((host, port))
+    except OSError as error:
+        ours.close()
+        why = "is taken by another program" if error.errno == errno.EADDRINUSE else f"cannot be had: {error.strerror}"
+        sys.exit(f"{host}:{port} {why}.")
     return ours
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
@@ -19,6 +20,7 @@ from django.db.models import Max, Sum
 from scheduling.common import alone
 from scheduling.models import Interval, IntervalArchive, Pool, WebhookTry
 from scheduling.notices.forgetting import notices_forget, notices_over
+from scheduling.runs.engines import run_folders
 from scheduling.runs.old_files import (
     files_remove,
     folder_bytes,
@@ -87,9 +89,9 @@ def retention_preview(*, at: datetime) -> Counts:
     if worthless := jobs_with_worthless_states(settings.RUNS_DIR):
         counts |= {"worthless_states": len(worthless)}
     if limits.run_files:
-        jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
-        size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
-        counts |= {"run_files_of_jobs": len(jobs), "run_files_bytes": size}
+        places = _old_places(limits.run_files)
+        size = sum(folder_bytes(root / f"job-{job}") for root, job in places)
+        counts |= {"run_files_of_jobs": len({job for _, job in places}), "run_files_bytes": size}
     return counts
 
 
@@ -139,18 +141,26 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
         counts |= {"worthless_states": len(states_remove(settings.RUNS_DIR, worthless).jobs)}
     if limits.run_files:
         counts |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
-        jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
-        while jobs and clock() < ends:
-            removed = files_remove(settings.RUNS_DIR, jobs[:JOBS])
-            counts["run_files_of_jobs"] += len(removed.jobs)
+        places, jobs = _old_places(limits.run_files), set[int]()
+        while places and clock() < ends:
+            root = places[0][0]
+            of_root = [job for place, job in places[:JOBS] if place == root]
+            removed = files_remove(root, of_root)
+            jobs |= set(removed.jobs)
+            counts["run_files_of_jobs"] = len(jobs)
             counts["run_files_bytes"] += removed.bytes
             counts["run_files_refused"] += len(removed.refused)
-            jobs = jobs[JOBS:]
+            places = places[len(of_root) :]
     if any(count for name, count in counts.items() if name != "run_files_refused"):
         with transaction.atomic():
             by = access_of_system("retention")
             history.append(at=began, by=by, action=ACTION, subject="installation", after=counts)
     return counts
+
+
+def _old_places(before: datetime) -> list[tuple[Path, int]]:
+    """Folders of runs, and jobs whose files there are as old; those of one folder together."""
+    return [(root, job) for root in run_folders() for job in jobs_with_old_files(root, before)]
 
 
 def _notices_forget(limits: RetentionLimits, clock: Callable[[], datetime], ends: datetime) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,16 @@ from scheduling.models import Pool, ServerCapacity
 LOCAL = "local"
 NOBODY_SECONDS = 60.0
 _LOCK = 0x656E67  # of the one engine of a name at work
+
+
+def run_folders() -> list[Path]:
+    """Where files of programs lie, each job's in a folder of its name: our own, and what clusters share with us, where
+    that is seen from here."""
+    folders = [settings.RUNS_DIR]
+    for name in Pool.objects.exclude(engine=LOCAL).order_by("engine").values_list("engine", flat=True).distinct():
+        with suppress(WrongEngine):  # it is not configured any more
+            folders.append(Path(slurm_settings(name).shared))
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
 def engine_lock(name: str) -> tuple[int, int]:

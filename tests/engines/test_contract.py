@@ -11,8 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
+from marketplace import addresses
 from scheduling.engines.base import (
     UNKNOWN,
     Fault,
@@ -25,7 +27,7 @@ from scheduling.engines.base import (
     Timings,
     merged,
 )  # fmt: skip
-from scheduling.management.commands.engine import Command, Lease, _listener, _mine
+from scheduling.management.commands.engine import Command, Lease, _listener, _mine, connection_words
 from scheduling.models import AwardState, Run, RunState
 from scheduling.runs.runs import runs_tick
 from scheduling.runs.watch import runs_watch
@@ -162,3 +164,13 @@ def test_second_engine_of_one_name_touches_nothing_until_the_first_one_is_gone(m
             command.asked = True
             thread.join(300)
     assert not thread.is_alive()
+
+
+def test_engine_listens_to_the_database_that_the_address_says_and_proves() -> None:
+    address = "postgresql://bourse:word@db.lab:5433/bourse?sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=5"
+    wrapper = DatabaseWrapper({"CONN_MAX_AGE": 0, "TIME_ZONE": None, **addresses.database(address)})
+    words = connection_words(wrapper.get_connection_params())
+    wanted = {"host": "db.lab", "port": "5433", "user": "bourse", "password": "word", "dbname": "bourse",
+              "sslmode": "verify-full", "sslrootcert": "/ca.pem", "connect_timeout": "5"}  # fmt: skip
+    assert wanted.items() <= words.items()
+    assert psycopg.conninfo.make_conninfo(**words)  # nothing that only Django knows

@@ -76,6 +76,41 @@ def test_bad_address_is_refused_without_showing_its_password(given) -> None:
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://bourse:pass@word/x@db.lab:5432/bourse",
+        "postgresql://bourse:pa#ss@db.lab/bourse",
+        "postgresql://bourse:pass@wo@db.lab/bourse",
+        "postgresql://bourse:pass@db.lab",
+        "postgresql://bourse:pass@db.lab:port/bourse",
+    ],
+)
+def test_address_of_a_database_that_cannot_be_one_is_refused_without_a_look_at_it(given, address: str) -> None:
+    """A part of the password would be taken for a host, and be looked up in the network."""
+    given(address)
+    with pytest.raises(BadEnvironment, match="WISH") as refusal:
+        env.url("WISH", schemes=addresses.DATABASE_SCHEMES, flaw=addresses.database_flaw)
+    assert "pa" not in str(refusal.value).replace("password", "")
+
+
+@pytest.mark.parametrize(
+    "address", ["none://", "postgresql://a:p%40ss@:5432/bourse?host=/run/x", "postgres:///bourse", "postgresql://h/b"]
+)
+def test_address_of_a_database_that_can_be_one_is_taken(given, address: str) -> None:
+    given(address)
+    assert env.url("WISH", schemes=addresses.DATABASE_SCHEMES, flaw=addresses.database_flaw) == address
+
+
+@pytest.mark.parametrize("host", ["https://bourse.example", "bourse.example:443", "bourse.example/"])
+def test_host_is_a_name_alone(given, host: str) -> None:
+    given(f"localhost,{host}")
+    with pytest.raises(BadEnvironment, match="names without https:// and without a port"):
+        env.hosts("WISH")
+    given("*, .lab.example,[::1]")
+    assert env.hosts("WISH") == ["*", ".lab.example", "[::1]"]
+
+
 def test_short_secret_is_refused_without_showing_it(given) -> None:
     with pytest.raises(BadEnvironment, match=r"^WISH: expected at least 50 characters, found 7\.$"):
         env.secret(given("hunter2"), least=50)

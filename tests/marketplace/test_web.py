@@ -64,3 +64,11 @@ def _taker(*listening: socket.socket) -> socket.socket:
             continue
         return one
     raise AssertionError("nobody was called")
+
+
+def test_a_web_process_says_that_its_port_is_taken() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(SystemExit, match=r"^127\.0\.0\.1:\d+ is taken by another program\.$"):
+            shared_socket("127.0.0.1", other.getsockname()[1])

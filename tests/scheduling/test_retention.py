@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -159,6 +160,26 @@ class TestFiles:
         assert {place.name for place in runs.iterdir()} == left
         assert elsewhere.read_text() == "not ours"
         assert len(rows(TrainingJob)) == 3
+
+    def test_files_of_a_cluster_lie_in_its_shared_folder_and_go_too(self, settings: Settings, tmp_path: Path) -> None:
+        """One job has files in both, and a pool's engine is configured no more."""
+        shared = tmp_path / "shared"
+        said = {"kind": "slurm", "partition": "main", "shared": str(shared)}
+        settings.ENGINES_FILE = str(tmp_path / "engines.json")
+        Path(settings.ENGINES_FILE).write_text(json.dumps({"slurm": said}))
+        for slug, engine in (("cluster", "slurm"), ("other", "gone")):
+            make_pool(slug=slug, engine=engine)
+        by = owner()
+        old, live = make_job(by, JobState.FINISHED, NOW), make_job(by, JobState.RUNNING, None)
+        for root in (settings.RUNS_DIR, shared):
+            for job in (old, live):
+                (root / f"job-{job.pk}" / "work").mkdir(parents=True)
+                (root / f"job-{job.pk}" / "work" / "state").write_bytes(b"x" * 100)
+        preview = retention_preview(at=LATER)
+        assert (preview["run_files_of_jobs"], preview["run_files_bytes"]) == (1, 200)
+        found = apply()
+        assert (found["run_files_of_jobs"], found["run_files_bytes"]) == (1, 200)
+        assert [place.name for place in shared.iterdir()] == [f"job-{live.pk}"]
 
     def test_files_of_somebody_else_are_counted_and_tell_nothing_to_the_history(
         self, settings: Settings, monkeypatch: pytest.MonkeyPatch

@@ -24,6 +24,7 @@ class Command(BaseCommand):
         except BackupFailed as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Restored what version {manifest['version']} had at {manifest['made_at']}.")
+        self.stdout.write("New jobs and events have numbers far beyond: those of after the backup are known outside.")
         call_command("migrate", verbosity=0)
         for verification in VERIFICATIONS:
             call_command(verification, stdout=self.stdout)

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -209,11 +210,16 @@ def _pool(slug: str | None) -> Pool:
 
 def _listener() -> psycopg.Connection[Any]:
     """A connection of its own: it waits while the others work."""
-    parameters = connection.get_connection_params()
-    wanted = {name: parameters[name] for name in ("host", "port", "user", "password", "dbname") if name in parameters}
-    listener = psycopg.connect(**wanted, autocommit=True)
+    listener = psycopg.connect(**connection_words(connection.get_connection_params()), autocommit=True)
     listener.execute(f"LISTEN {CHANNEL}")
     return listener
+
+
+def connection_words(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What of Django's parameters the database's own library knows: also how the other side is proved to be the one
+    that is meant (`sslmode=verify-full`), without which a password goes to anybody."""
+    known = {word.keyword.decode() for word in psycopg.pq.Conninfo.get_defaults()}
+    return {name: value for name, value in parameters.items() if name in known}
 
 
 def _mine(listener: psycopg.Connection[Any], name: str) -> bool:
