@@ -45,10 +45,11 @@ def ledger_view(
     newest first: "at" or an account, and whether downwards; then only the first `limit` are there, and no page after
     them."""
     if order is None:
-        moves, cut = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit), False
+        rows = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit + 1)
     else:
         rows = movements_by(tenant_id=tenant.pk, choice=choice, column=order[0], down=order[1], limit=limit + 1)
-        moves, cut, below = rows[:limit], len(rows) > limit, None
+        below = None
+    moves, has_more = rows[:limit], len(rows) > limit
     places = [below or Position(choice.end, 0), Position(choice.start, 0), Position(choice.end, 0), _after(at)]
     sums, (came,) = period_sums(tenant_id=tenant.pk, positions=places, periods=[(choice.start, choice.end)])
     top, opening, closing, now = sums
@@ -60,9 +61,9 @@ def ledger_view(
         groups=_flat(tenant, pools, moves) if order else _groups(tenant, pools, moves, choice, top, each=each),
         shown=TenantBalances(*(sum(getattr(row, name) for row in moves) for name in ("available", "held", "earned"))),
         newer=below is not None,
-        next=moves[-1].position if len(moves) == limit and not order else None,
+        next=moves[-1].position if has_more and not order else None,
         flat=order is not None,
-        cut=cut,
+        cut=has_more and order is not None,
     )
 
 

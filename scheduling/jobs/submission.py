@@ -363,7 +363,8 @@ def pool_closed(intake: Intake, lane: str) -> Refused | None:
 def _over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
     """A budget that is used up lets no job in that would want to rent."""
     if intake.left == 0 and spec.get("rent") != "never":
-        return OverBudget("over_budget", "The budget of this period is used up.", 0)
+        way_out = "Have it raised, wait for its next period, or forbid the job to rent."
+        return OverBudget("over_budget", f"The budget of this period is used up. {way_out}", 0)
     return None
 
 

@@ -146,6 +146,20 @@ def _typeset(figure: str) -> str:
 
 
 @register.filter
+def fact(value: object) -> str:
+    """A value of the history as people read it; what holds others is written out."""
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {fact(inner)}" for name, inner in value.items()) or "–"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(fact, value)) or "–"
+    return str(value)
+
+
+@register.filter
 def credits(micro_credits: int, digits: int = 2) -> str:
     """Two digits, for sentences and tiles; more where a sum beside it would not add up with two."""
     return _typeset(amounts.shown(micro_credits, digits))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import pytest
@@ -81,6 +83,21 @@ def test_what_does_not_exist_is_not_found(world: World) -> None:
     browser = client(world.lumen, OWNER)
     for page in ("intervals/main/999/", "intervals/nowhere/1/", "ledger/?below=nonsense", "share/?pool=nowhere"):
         assert read(browser, world.lumen, page).status_code == 404, page
+
+
+def test_older_leads_from_page_to_page_to_the_first_payment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser, first = client(world.lumen, OWNER), "ledger/?each=on&from=2000-01-01&to=2099-12-31"
+    entry = 'class="entry"'
+    whole = text(read(browser, world.lumen, first)).count(entry)
+    monkeypatch.setattr("scheduling.books.pages.ledger.SHOWN", 2)
+    counts, page = [], first
+    while page:
+        html = text(read(browser, world.lumen, page))
+        counts.append(html.count(entry))
+        older = re.search(r'href="([?][^"]*below=[^"]*)">\s*Older', html)
+        page = f"ledger/{unescape(older[1])}" if older else ""
+    assert sum(counts) == whole > 2
+    assert len(counts) == -(-whole // 2)
 
 
 def test_pages_stand_where_nothing_happened_yet() -> None:

@@ -132,6 +132,7 @@ def test_a_used_up_budget_lets_only_jobs_in_that_never_rent() -> None:
         Budget.objects.create(tenant=lumen, period="month", hard_limit=0)
     answer = submit(pool, lumen, lane="batch")
     assert isinstance(answer, OverBudget)
+    assert "Have it raised, wait for its next period, or forbid the job to rent." in answer.sentence
     assert answer.left == 0
     assert isinstance(submit(pool, lumen, lane="batch", rent="never"), Submitted)
 

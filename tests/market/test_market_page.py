@@ -117,6 +117,8 @@ def test_billing_sees_money_and_prices_but_no_jobs() -> None:
     html = open_page(lumen, BILLING).content.decode()
     assert "Earned today" in html
     assert f"J-{long.pk}" not in html
+    assert f"/jobs/{long.pk}/" not in html  # the page that it leads to is not for billing
+    assert f"/jobs/{long.pk}/" in open_page(lumen, VIEWER).content.decode()
 
 
 def test_viewer_sees_jobs_but_no_money() -> None:

@@ -21,7 +21,7 @@ from tenants.access import Access
 from tenants.models import AuditEntry, User
 from tenants.roles import AUDITOR, OPERATOR, OWNER, VIEWER
 from tenants.selectors import staff_roles
-from tenants.templatetags.look import amount, credits
+from tenants.templatetags.look import amount, credits, fact
 from tests.tenants.builders import client_of, make_member, make_person, make_staff, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -306,3 +306,20 @@ def test_members_are_sorted_and_exported() -> None:
     heads = re.findall(r'<th scope="row">(.*?)</th>', html, re.DOTALL)
     assert "zoe@example.org" in heads[0]
     assert "abe@example.org" in heads[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        ("", "–"),
+        (True, "yes"),
+        (False, "no"),
+        (0, "0"),
+        ({"worker": 4, "lends": False, "limit": None}, "worker 4, lends no, limit –"),
+        (["a", {"b": 1}], "a, b 1"),
+        ({}, "–"),
+    ],
+)
+def test_values_of_the_history_are_no_words_of_a_program(value: object, text: str) -> None:
+    assert fact(value) == text

@@ -171,6 +171,7 @@ def study_of(document: Mapping[str, Any], title: str, digest: Callable[[str], st
     worths = tuple(top.array("worth", list(WORTHS)))
     if not worths or any(worth not in list(WORTHS) for worth in worths) or len(set(worths)) < len(worths):
         raise BadScenario("worth", f"must be a list of {', '.join(WORTHS)}, each at most once")
+    _said(history)
     return Study(
         title=top.text("title", title),
         history=history,
@@ -223,10 +224,23 @@ def files_named(history: Mapping[str, Any]) -> list[str]:
     return [name for name in named if isinstance(name, str)]
 
 
-def history_read(study: Study, folder: Path) -> History:
-    """The history that a study names; its files lie in `folder`, or where their names say."""
-    row = Section(study.history, "history", HISTORY_FIELDS)
+@dataclass(frozen=True)
+class _Said:
+    """What a study says of its history, but for what stands in files."""
+
+    row: Section
+    form: str
+    owner: str
+    strict: bool
+    wishes: Wishes  # without nodes
+    begins: int | None
+
+
+def _said(history: Mapping[str, Any]) -> _Said:
+    """Everything that can be judged before a file is read: whoever sends a log hears of the rest at once."""
+    row = Section(history, "history", HISTORY_FIELDS)
     form = row.choice("format", FORMATS)
+    row.text("file")
     unit = row.choice("unit", ("gpu", "cpu", "node", "processor"), "processor" if form == "swf" else "gpu")
     owner = row.choice("owner", FORMATS[form], FORMATS[form][0])
     # Slurm prints local times: their zone is said, never guessed.
@@ -237,8 +251,28 @@ def history_read(study: Study, folder: Path) -> History:
         raise BadScenario("history.zone", f"{quoted(zone)} is no zone like Europe/Berlin or UTC") from None
     if not isinstance(strict := row.raw("strict", False), bool):
         raise BadScenario("history.strict", f"must be true or false, not {quoted(strict)}")
+    if row.given("machines") and not isinstance(row.raw("machines"), str):
+        _machines(row, Path(), unit)
+    minutes = row.whole("slot_minutes", None, most=24 * 60)
+    wishes = Wishes(
+        zone=zone,
+        unit=unit,
+        first_day=_first_day(row),
+        days=row.whole("days", None),
+        slot_seconds=None if minutes is None else 60 * minutes,
+        most_owners=row.whole("most_owners", 12, least=2, most=200),
+        quotas=_quotas(row),
+    )
+    return _Said(row, form, owner, strict, wishes, _begins(row, form) if row.given("begins") else None)
+
+
+def history_read(study: Study, folder: Path) -> History:
+    """The history that a study names; its files lie in `folder`, or where their names say."""
+    said = _said(study.history)
+    row, form, owner, strict = said.row, said.form, said.owner, said.strict
+    zone, unit = said.wishes.zone, said.wishes.unit
     path, name = folder / row.text("file"), row.text("file")
-    machines, quotas = _machines(row, folder, unit), _quotas(row)
+    machines, quotas = _machines(row, folder, unit), said.wishes.quotas
     notes: list[str] = []
     if form == "scenario":
         log, of_scenario, owned = scenario_log(scenario_load(path))
@@ -252,19 +286,9 @@ def history_read(study: Study, folder: Path) -> History:
                 log = standard.swf(lines, owner=owner, strict=strict, place=name)
             else:
                 log = jobs_table(lines, strict=strict, place=name)
-    if row.given("begins"):
-        log = log_later(log, _begins(row, form))
-    minutes = row.whole("slot_minutes", None, most=24 * 60)
-    wishes = Wishes(
-        zone=zone,
-        unit=unit,
-        first_day=_first_day(row),
-        days=row.whole("days", None),
-        slot_seconds=None if minutes is None else 60 * minutes,
-        most_owners=row.whole("most_owners", 12, least=2, most=200),
-        nodes=_nodes(row, folder),
-        quotas=quotas,
-    )
+    if said.begins is not None:
+        log = log_later(log, said.begins)
+    wishes = replace(said.wishes, nodes=_nodes(row, folder), quotas=quotas)
     history = assemble(log, machines, wishes)
     history = replace(history, notes=(*notes, *history.notes))
     for rule in study.rules:
