@@ -79,7 +79,7 @@ def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingH
     wanted = _part_of(asked, size) if same and request.method == "GET" else None
     start, end = wanted or (0, size)
     answer = file_download(request, name, "application/octet-stream", content.pieces(start, end))
-    answer._resource_closers.append(content.close)  # also where nobody reads it
+    answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # also where nobody reads it
     answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     answer["Content-Length"] = str(end - start)
     answer["Accept-Ranges"] = "bytes"

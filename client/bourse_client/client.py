@@ -343,7 +343,7 @@ class Client:
             page = cast(JobFiles, self.get(path, {"after": page["files"][-1]["path"]}))
             answer["files"] += page["files"]
             answer["left_out"] += page["left_out"]
-        return cast(JobFiles, answer | {"more": page.get("more", False)})
+        return answer | {"more": page.get("more", False)}
 
     def job_file(self, job_id: int, path: str, target: IO[bytes]) -> int:
         """Writes one of them, whole, into a file that is open for writing; its length. A transfer that breaks off goes

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
@@ -48,16 +49,16 @@ def _fetched(session: Session) -> int:
     if not chosen:
         raise UsageError(answer["sentence"] or "the job has no files.")
     places = _places(root, [file["path"] for file in chosen], overwrite=words.force)
-    told = []
+    told, total = list[dict[str, Any]](), 0
     for file, place in zip(chosen, places, strict=True):
         with _whole(place, root, overwrite=words.force) as target:
             size = client.job_file(words.job, file["path"], target)
         told.append({"path": file["path"], "bytes": size, "file": str(place)})
+        total += size
         screen.note(f"{plain(str(place))}  {size:,} bytes")
     if screen.as_json:
         screen.document(told)
     else:
-        total = sum(size for each in told if isinstance(size := each["bytes"], int))
         screen.line(f"{several(len(told), 'file')}, {total:,} bytes in {plain(str(root))}")
     if answer["more"] and not wanted:
         screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
