@@ -78,7 +78,8 @@ def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingH
     same = request.headers.get("If-Range", tag) == tag
     wanted = _part_of(asked, size) if same and request.method == "GET" else None
     start, end = wanted or (0, size)
-    answer = file_download(request, name, "application/octet-stream", content.pieces(start, end))
+    sent = end if request.method == "GET" else start  # who asks for the head alone has nothing read
+    answer = file_download(request, name, "application/octet-stream", content.pieces(start, sent))
     answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # also where nobody reads it
     answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     answer["Content-Length"] = str(end - start)

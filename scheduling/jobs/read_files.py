@@ -44,6 +44,7 @@ NONE_YET = "Its program has written no files."
 NONE_LEFT = "The job has no files here any more."
 UNDONE = "Nothing is kept of what it saved: it was never done, and what it paid came back."
 NOT_DONE = "Parts of a job are worth nothing in this pool until all of it is done: its files are given then."
+CLOSED = "The folder of this job is closed to this server, which runs under another account than its engine."
 NOT_SEEN = "The files of this job lie in the shared folder of {engine}, which this server does not see."
 UNKNOWN_FILE = "unknown_file"
 NO_SUCH_FILE = Refused(UNKNOWN_FILE, "The job has no such file.")
@@ -145,12 +146,15 @@ def _place(job: TrainingJob) -> _Place | JobFiles:
 
 def _why_none(job: TrainingJob, place: _Place, error: OSError, at: datetime) -> JobFiles:
     """The folder cannot be opened."""
+    is_closed = error.errno in (errno.EACCES, errno.EPERM)
+    if place.is_ours and is_closed:
+        return JobFiles(sentence=CLOSED, is_told=True)
     if place.is_ours:
         until = _kept_until(job)
         if until is not None and until <= at:
             return JobFiles(sentence=_removed(day_of(until, UTC)), is_told=True)
         return JobFiles(sentence=NONE_LEFT)
-    if error.errno in (errno.EACCES, errno.EPERM) or not os.path.exists(place.root / "alive"):
+    if is_closed or not os.path.exists(place.root / "alive"):
         return JobFiles(sentence=NOT_SEEN.format(engine=place.engine), is_told=True)
     return JobFiles(sentence=NONE_LEFT)
 

@@ -322,6 +322,8 @@ def test_part_of_a_file_is_sent_where_it_is_asked_for(award: Award) -> None:
     assert sent("bytes=10-19") == (206, whole[10:20], "bytes 10-19/200")
     assert sent("bytes=10-900") == (206, whole[10:], "bytes 10-199/200")
     assert sent("bytes=-5") == (206, whole[-5:], "bytes 195-199/200")
+    head = client.head(base, {"path": MODEL})
+    assert (head.headers["Content-Length"], bytes_of(head)) == ("200", b"")
     for nonsense in ("bytes=200-", "bytes=9-3", "bytes=-", "bytes=0-1,5-6", "lines=1-2", "bytes=x-"):
         assert sent(nonsense) == (200, whole, None), nonsense
     answer = client.get(base, {"path": MODEL})
@@ -392,6 +394,21 @@ def test_files_that_are_gone_by_the_clock_are_told_with_the_rule(award: Award, s
     assert isinstance(refused, Refused)
     assert refused.sentence == rule
     assert rule in client_as("viewer", award.tenant).get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
+
+
+@pytest.mark.django_db
+def test_folder_that_is_closed_to_the_server_is_told_as_such(award: Award, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root reads everything, the kernel's answer is given here."""
+
+    def closed(*names: Any, **more: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("scheduling.jobs.read_files.files_listed", closed)
+    monkeypatch.setattr("scheduling.jobs.read_files.file_opened", closed)
+    files, refused = files_of(award), opened_of(award, MODEL)
+    assert (files.sentence.startswith("The folder of this job is closed"), files.is_told) == (True, True)
+    assert isinstance(refused, Refused)
+    assert "closed this file to others" in refused.sentence
 
 
 @pytest.mark.django_db
