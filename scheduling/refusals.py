@@ -43,6 +43,10 @@ class MarketRefusal(RefusalCode):
         "not_refused", FINAL, "the instant lane has not refused the job",
         "Only a job that it refused can wait instead.",
     )  # fmt: skip
+    UNKNOWN_FILE = (
+        "unknown_file", FINAL, "the job has no such file, or none that can be sent",
+        "List its files. The sentence says where they are gone.",
+    )  # fmt: skip
     UNKNOWN_VIEW = "unknown_view", FINAL, "there is no such saved view", ""
     TOO_MANY_VIEWS = "too_many_views", FINAL, "too many views are saved", "Remove one first."
     BAD_NAME = "bad_name", FINAL, "a saved view cannot have this name", "Use 1 to 60 characters."

@@ -1,4 +1,5 @@
-"""The one writer of CSV. A spreadsheet must take each cell for what it is: a text for a text, a number for a number."""
+"""The one writer of CSV, in which a spreadsheet must take each cell for what it is: a text for a text, a number for a
+number. And files that are sent as they are made or read."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ import io
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from channels.db import database_sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
+from django.utils.http import content_disposition_header
 
 from tenants.names import can_be_seen
 
@@ -22,6 +24,7 @@ Piece = TypeVar("Piece", str, bytes)
 # What a formula begins with, as spreadsheets read it; some take the wide forms of the same signs too.
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _SEPARATORS = frozenset("\t\r\n")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
@@ -52,6 +55,52 @@ def file_download(request: HttpRequest, name: str, kind: str, pieces: Iterator[P
     answer = StreamingHttpResponse(content, content_type=kind)
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
+
+
+class Bytes(Protocol):
+    """Bytes that can be read once, from one place to another. `version`: the same as long as they are."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def pieces(self, start: int, end: int) -> Iterator[bytes]: ...
+
+    def close(self) -> None: ...
+
+
+def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingHttpResponse:
+    """Bytes of which nothing is known but how many they are: to be kept, and never shown. Whoever has a part of them
+    already asks for the rest by `Range`, and by `If-Range` for the rest of the same."""
+    tag, size, asked = f'"{content.version}"', content.size, request.headers.get("Range", "")
+    same = request.headers.get("If-Range", tag) == tag
+    wanted = _part_of(asked, size) if same and request.method == "GET" else None
+    start, end = wanted or (0, size)
+    sent = end if request.method == "GET" else start  # who asks for the head alone has nothing read
+    answer = file_download(request, name, "application/octet-stream", content.pieces(start, sent))
+    answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # also where nobody reads it
+    answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    answer["Content-Length"] = str(end - start)
+    answer["Accept-Ranges"] = "bytes"
+    answer["ETag"] = tag
+    answer["X-Content-Type-Options"] = "nosniff"
+    if wanted:
+        answer.status_code = 206
+        answer["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    return answer
+
+
+def _part_of(asked: str, size: int) -> tuple[int, int] | None:
+    """From where to where. None: all of it, as also where what is asked for cannot be understood or is not there."""
+    match = _RANGE.fullmatch(asked.strip())
+    if match is None or match.groups() == ("", ""):
+        return None
+    first, last = match.groups()
+    start = int(first) if first else max(size - int(last), 0)
+    end = min(int(last) + 1, size) if first and last else size
+    return (start, end) if start < end else None
 
 
 def _cell(value: object) -> object:

@@ -10,7 +10,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import IO, Any, Literal, Self, cast
 from urllib.parse import quote as quoted
 
 from bourse_client.errors import Unreachable, Unsaid
@@ -24,6 +24,7 @@ from bourse_client.shapes import (
     Explanation,
     Job,
     JobArray,
+    JobFiles,
     JobWithSpec,
     Lane,
     Log,
@@ -332,6 +333,22 @@ class Client:
     def job_log_file(self, job_id: int) -> bytes:
         """All of it as text."""
         return self.transport.call("GET", self.of_tenant(f"jobs/{job_id}/logs/file/"), accept="text/plain").body
+
+    def job_files(self, job_id: int) -> JobFiles:
+        """What its program has in its folder. `more`: there are others that no list reaches."""
+        path = self.of_tenant(f"jobs/{job_id}/files/")
+        answer = cast(JobFiles, self.get(path))
+        page = answer
+        while page.get("more") and page["files"]:
+            page = cast(JobFiles, self.get(path, {"after": page["files"][-1]["path"]}))
+            answer["files"] += page["files"]
+            answer["left_out"] += page["left_out"]
+        return answer | {"more": page.get("more", False)}
+
+    def job_file(self, job_id: int, path: str, target: IO[bytes]) -> int:
+        """Writes one of them, whole, into a file that is open for writing; its length. A transfer that breaks off goes
+        on where it broke."""
+        return self.transport.fetch(self.of_tenant(f"jobs/{job_id}/files/content/"), target, query={"path": path})
 
     # The market
 

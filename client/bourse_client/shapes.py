@@ -318,6 +318,20 @@ class Study(StudyRow):
     answer: StudyAnswer | None
 
 
+class JobFile(TypedDict):
+    path: str
+    bytes: int
+    changed_at: str
+
+
+class JobFiles(TypedDict):
+    files: list[JobFile]
+    more: bool
+    left_out: int
+    sentence: str
+    kept_until: str | None
+
+
 class LogLine(TypedDict):
     at: str
     who: str

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlencode, urlsplit
 
 from bourse_client import __version__
@@ -23,6 +23,8 @@ from bourse_client.errors import BourseError, Refused, Unreachable, refused_of
 ROOT = "/api/v1/"
 JSON, PROBLEM = "application/json", "application/problem+json"
 AGENT = f"bourse-client/{__version__}"
+BYTES = "application/octet-stream"
+PIECE = 1 << 20  # bytes of a file that are read at once
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
 # The server, or something before it, asks to come again. A 500 is not here: the same call would break it again.
 COME_AGAIN = frozenset({429, 502, 503, 504})
@@ -62,6 +64,38 @@ class Reply:
 
     def json(self) -> Any:
         return json.loads(self.body)
+
+
+class Transfer:
+    """What of a file has come so far, and of which state of it."""
+
+    def __init__(self, target: IO[bytes]) -> None:
+        self._target, self._tag = target, ""
+        self.have = 0
+
+    def headers(self) -> dict[str, str]:
+        """That ask for the rest of the same; for all of it where nothing came, or nobody said what it is."""
+        return {"Range": f"bytes={self.have}-", "If-Range": self._tag} if self.have and self._tag else {}
+
+    def begins(self, status: int, headers: Mapping[str, str]) -> int | None:
+        """An answer comes: where it will end, as far as it says so. One that is not the rest is the whole."""
+        if status != 206 or not headers.get("content-range", "").startswith(f"bytes {self.have}-"):
+            if status == 206:
+                raise http.client.HTTPException("another part came than was asked for")
+            self.have = 0
+            self._target.seek(0)
+            self._target.truncate()
+        self._tag = headers.get("etag", "")
+        length = headers.get("content-length", "")
+        return self.have + int(length) if length.isascii() and length.isdigit() else None
+
+    def takes(self, piece: bytes) -> None:
+        """Raises `BourseError` where it cannot be kept, for which the network is not to blame."""
+        try:
+            self._target.write(piece)
+        except OSError as error:
+            raise BourseError(f"What comes cannot be written: {error.strerror}.") from error
+        self.have += len(piece)
 
 
 def new_key() -> str:
@@ -110,6 +144,46 @@ class Transport:
         headers = self.headers(JSON)
         headers |= {"Content-Type": f"multipart/form-data; boundary={edge}", "Idempotency-Key": key}
         return self._until_answered(Call("POST", self.target(path, query), content, headers, key))
+
+    def fetch(self, path: str, target: IO[bytes], *, query: Mapping[str, Any] | None = None) -> int:
+        """A file of any length, written as it comes; how long it is. What breaks off goes on where it broke, as long as
+        it is the same file there; each piece that came is a reason to try again."""
+        pace, attempt, transfer = self.pace, 1, Transfer(target)
+        where = self.target(path, query)
+        while True:
+            before, pause = transfer.have, 0.0
+            failure: BourseError
+            try:
+                self._fetched(where, transfer)
+                return transfer.have
+            except LOST as error:
+                failure = unreachable_of(self.address, error)
+            except Refused as refused:
+                refused.path = where
+                if not _comes_again(refused):
+                    raise
+                pause, failure = refused.retry_after or 0.0, refused
+            attempt = 1 if transfer.have > before else attempt + 1
+            if attempt > pace.attempts:
+                raise failure
+            pace.sleep(max(pause, self.pause_after(attempt)))
+
+    def _fetched(self, where: str, transfer: Transfer) -> None:
+        """One attempt, by a connection of its own: what is left of a broken one is nobody's answer."""
+        connection = self.connection(self.pace.timeout)
+        try:
+            connection.request("GET", where, headers=self.headers(BYTES) | transfer.headers())
+            answer = connection.getresponse()
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            if answer.status not in (200, 206):
+                checked(Reply(answer.status, headers, answer.read()))
+            end = transfer.begins(answer.status, headers)
+            while piece := answer.read(PIECE):
+                transfer.takes(piece)
+            if end is not None and transfer.have != end:
+                raise http.client.IncompleteRead(b"", end - transfer.have)
+        finally:
+            connection.close()
 
     def headers(self, accept: str) -> dict[str, str]:
         headers_sent = {"Accept": f"{accept}, {PROBLEM};q=0.5", "User-Agent": AGENT}

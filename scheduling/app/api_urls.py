@@ -5,7 +5,7 @@ from django.urls import include, path
 from scheduling.books.api import ledger, statements
 from scheduling.catalogue.api import programs
 from scheduling.feed.api import events
-from scheduling.jobs.api import arrays, bulk, describing, jobs, pieces
+from scheduling.jobs.api import arrays, bulk, describing, files, jobs, pieces
 from scheduling.money.api import budgets
 from scheduling.operator.api import use_prices
 from scheduling.quotes.api import quotes
@@ -36,6 +36,12 @@ urlpatterns = [
     ),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/logs/", runs.JobLogs.as_view(), name="api_job_logs"),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/logs/file/", runs.JobLogFile.as_view(), name="api_job_log_file"),
+    path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/files/", files.JobFiles.as_view(), name="api_job_files"),
+    path(
+        "tenants/<slug:tenant_slug>/jobs/<int:job_id>/files/content/",
+        files.JobFileContent.as_view(),
+        name="api_job_file_content",
+    ),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/progress/", runs.JobProgress.as_view(), name="api_job_progress"),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/pieces/", pieces.JobPieces.as_view(), name="api_job_pieces"),
     path("tenants/<slug:tenant_slug>/quotes/", quotes.Quotes.as_view(), name="api_quotes"),

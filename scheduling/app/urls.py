@@ -147,6 +147,7 @@ urlpatterns = [
     path("t/<slug:tenant_slug>/jobs/<int:pk>/", job.job, name="job"),
     path("t/<slug:tenant_slug>/jobs/<int:pk>/cancel/", job.job_cancel, name="job_cancel"),
     path("t/<slug:tenant_slug>/jobs/<int:pk>/log/", job.job_log, name="job_log"),
+    path("t/<slug:tenant_slug>/jobs/<int:pk>/files/content/", job.job_file, name="job_file"),
     path("t/<slug:tenant_slug>/jobs/<int:pk>/queue/", job.job_queue, name="job_queue"),
     path("t/<slug:tenant_slug>/programs/", programs.tenant_programs, name="tenant_programs"),
     path("t/<slug:tenant_slug>/programs/new/", programs.program_new, name="tenant_program_new"),

@@ -1,6 +1,8 @@
 """The catalogue of programs: `registration`, archives, the operator's `secrets`, and what each reader sees."""
 
+from scheduling.catalogue.read_archives import archive_names
+from scheduling.catalogue.read_catalogue import may_read
 from scheduling.catalogue.registration import MAY_NOT_BRING, program_register, programs_allow
 from scheduling.catalogue.secrets import secrets_opened
 
-__all__ = ["MAY_NOT_BRING", "program_register", "programs_allow", "secrets_opened"]
+__all__ = ["MAY_NOT_BRING", "archive_names", "may_read", "program_register", "programs_allow", "secrets_opened"]

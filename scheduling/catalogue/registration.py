@@ -16,7 +16,7 @@ from typing import IO, Any
 from django.db import transaction
 from django.db.models import Sum
 
-from scheduling.catalogue.archive_entries import PIECE, archive_refusals
+from scheduling.catalogue.read_entries import PIECE, archive_refusals
 from scheduling.catalogue.secrets import secret_refusals
 from scheduling.engines.programs import PROGRAMS
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramSwitch, ProgramVersion

@@ -35,7 +35,7 @@ def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
         if count > MOST_ENTRIES or total > MOST_UNPACKED or len(problems) >= 100:
             break
         if entry.kind == LINK:
-            links.add(tuple(_parts(entry.name)))
+            links.add(tuple(parts_of(entry.name)))
     if count > MOST_ENTRIES:
         problems.append(FieldRefusal("archive", f"holds more than {MOST_ENTRIES:,} entries"))
     if total > MOST_UNPACKED:
@@ -49,7 +49,7 @@ def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
         return "is no name of a file"
     if entry.name.startswith("/") or entry.target.startswith("/"):
         return "is absolute" if entry.name.startswith("/") else "is a link to an absolute name"
-    parts = _parts(entry.name)
+    parts = parts_of(entry.name)
     if ".." in parts:
         return "leaves the folder"
     if entry.kind == OTHER:
@@ -57,7 +57,7 @@ def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
     if any(tuple(parts[:length]) in links for length in range(1, len(parts) + 1)):
         return "goes through a link that came before it"
     if entry.kind in (LINK, HARD_LINK):
-        inside = [*parts[:-1], *_parts(entry.target)] if entry.kind == LINK else _parts(entry.target)
+        inside = [*parts[:-1], *parts_of(entry.target)] if entry.kind == LINK else parts_of(entry.target)
         depth = 0
         for part in inside:
             depth += -1 if part == ".." else 1
@@ -68,5 +68,6 @@ def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
     return ""
 
 
-def _parts(name: str) -> list[str]:
+def parts_of(name: str) -> list[str]:
+    """Of a name as an archive has it."""
     return [part for part in name.split("/") if part not in ("", ".")]

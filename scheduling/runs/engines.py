@@ -7,13 +7,10 @@ and a case in the functions below.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -23,6 +20,7 @@ from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.programs import PROGRAMS
 from scheduling.engines.slurm.accounting import accounted
 from scheduling.engines.slurm.commands import Commands
+from scheduling.engines.slurm.configured import settings_in
 from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.models import Pool, ServerCapacity
@@ -128,22 +126,4 @@ def engine_flaw(name: str, slot_seconds: int) -> str:
 
 def slurm_settings(name: str) -> SlurmSettings:
     """As the file says now; raises `WrongEngine`."""
-    path = Path(settings.ENGINES_FILE) if settings.ENGINES_FILE else None
-    if path is None:
-        raise WrongEngine(f"There is no engine {name!r}: ENGINES_FILE names no file in which it could stand.")
-    try:
-        changed = path.stat().st_mtime_ns
-    except OSError as error:
-        raise WrongEngine(f"ENGINES_FILE cannot be read: {error}.") from None
-    return _read(path, changed, name)
-
-
-@cache
-def _read(path: Path, changed: int, name: str) -> SlurmSettings:
-    try:
-        described: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise WrongEngine(f"{path} is not JSON: {error}.") from None
-    if not isinstance(described, dict) or name not in described:
-        raise WrongEngine(f"There is no engine {name!r} in {path}.")
-    return SlurmSettings.read(name, described[name])
+    return settings_in(settings.ENGINES_FILE, name)

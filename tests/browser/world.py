@@ -209,7 +209,7 @@ def job(pool: Pool, tenant: Tenant, name: str, arrival: float, spec: dict[str, o
 
 
 def program_of(job: TrainingJob) -> None:
-    """It runs a program, which has told of some epochs and written a few lines."""
+    """It runs a program, which has told of some epochs and written a few lines, and files."""
     now = timezone.now()
     with scope_disabled("the test says what a program did"):
         award = Award.objects.get(job=job)
@@ -228,6 +228,12 @@ def program_of(job: TrainingJob) -> None:
         for epoch in range(1, EPOCHS + 1)
     ]
     folder.progress.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder.work / "checkpoint" / ("a-folder-with-a-long-name-" * 4)).mkdir(parents=True)
+    for name in ("checkpoint/model.pt", f"checkpoint/{'a-folder-with-a-long-name-' * 4}/model.pt", "<b>odd\n.txt"):
+        (folder.work / name).write_bytes(bytes(120_000))
+    for number in range(20):
+        (folder.work / f"sample-{number:02}.png").write_bytes(bytes(1_000 * number))
+    (folder.work / "newest").symlink_to("checkpoint/model.pt")
     folder.log.write_text("".join(f"{began + 5 * n:.3f} worker {n % 4} epoch {n} done\n" for n in range(1, EPOCHS)))
 
 

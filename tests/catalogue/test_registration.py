@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from scheduling.catalogue.archive_entries import archive_refusals
+from scheduling.catalogue.read_entries import archive_refusals
 from scheduling.catalogue.registration import (
     InvalidProgram,
     Registered,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ METHODS: dict[str, Do] = {
     "jobs_pieces": lambda client: client.job_pieces(7),
     "jobs_logs": lambda client: client.job_logs(7, after=3, search="x", level="error", who="worker 1"),
     "jobs_log_file": lambda client: client.job_log_file(7),
+    "jobs_files": lambda client: client.job_files(7),
+    "jobs_file_content": lambda client: client.job_file(7, "a/b", BytesIO()),
     "programs_list": lambda client: list(client.programs()),
     "programs_read": lambda client: client.program("align", owner="operator", version=2),
     "programs_register": lambda client: client.program_register({}, archive=b"1"),
@@ -114,6 +117,8 @@ SHAPES = {
     "Me": "MeShown",
     "Log": "LogShown",
     "LogLine": "LogLineShown",
+    "JobFile": "JobFileShown",
+    "JobFiles": "JobFilesShown",
     "Price": "PriceShown",
     "Server": "ServerShown",
     "Capacity": "CapacityShown",

@@ -188,6 +188,15 @@ def _add_one_job(commands: Any) -> None:
     logs.add_argument("--level", choices=LEVELS, help="only lines that say this level or a graver one")
     logs.add_argument("--who", default="", metavar="NAME", help='only lines of this one, as "worker 1"')
     logs.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --follow: how often (2)")
+    files = _add(commands, "files", "files:files", "the files that a job's program wrote: listed, or brought here")
+    files.add_argument("job", type=_number, metavar="ID")
+    files.add_argument(
+        "--fetch",
+        nargs="+",
+        metavar=("DIR", "PATH"),
+        help="write them below this folder: all, or the files and folders that are named",
+    )
+    files.add_argument("--force", action="store_true", help="with --fetch: overwrite what is there")
 
 
 def _add_programs(commands: Any) -> None:

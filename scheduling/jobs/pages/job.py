@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib import messages
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -18,14 +21,18 @@ from scheduling.jobs.pages.number_pictures import number_pictures
 from scheduling.jobs.pages.outlook_picture import outlook_picture
 from scheduling.jobs.projections import job_projection
 from scheduling.jobs.read_description import description_shown, with_description
+from scheduling.jobs.read_files import JobFiles, job_files
+from scheduling.jobs.read_files import job_file as file_opened
 from scheduling.jobs.read_log import log_view, log_whole
 from scheduling.jobs.read_numbers import numbers_view
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_page import job_page
 from scheduling.jobs.read_run import job_runs, run_view
+from scheduling.jobs.read_stranger_files import OpenedFile, path_said, path_shown
 from scheduling.jobs.second_chance import job_queue as queue
 from scheduling.models import PROGRAM, TrainingJob
-from tenants.access import AccessRequest, Refused
+from tenants.access import Access, AccessRequest, Refused
+from tenants.csv_files import part_download
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
@@ -35,8 +42,10 @@ PARTS = {
     "outlook": "jobs/job_outlook.html",
     "run": "jobs/job_run.html",
     "log": "jobs/job_log.html",
+    "files": "jobs/job_files.html",
 }
 SHOWN_SLOTS = 24  # more stand folded up
+SHOWN_FILES, COUNTED_FILES = 20, 200
 
 
 @require_safe
@@ -48,6 +57,7 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     outlook = job_outlook(row)
     run = run_view(row, outlook.total if outlook else None) if PROGRAM in row.spec else None
     numbers = numbers_view(job_runs(row)) if run and run.is_own else None
+    files = _files(row, request.access, now) if run else None
     form = LogForm(request.GET)
     log = log_view(run.run, form.question(), form.before()) if run else None
     context = {
@@ -64,6 +74,9 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
         "outlook_picture": outlook_picture(outlook),
         "bars": slot_bars(page.slots) if page.slots else None,
         "described": description_shown(row),
+        "files": files,
+        "shown_files": SHOWN_FILES,
+        "other_files": max(len(files.files) - SHOWN_FILES, 0) if files else 0,
         "log": log,
         "log_form": form,
         "log_part": _query(request, part="log"),
@@ -74,6 +87,12 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
         "folded": page.slots is not None and len(page.slots.rows) > SHOWN_SLOTS,
     }
     return part_or_page(request, "jobs/job.html", PARTS, context)
+
+
+def _files(job: TrainingJob, by: Access, at: datetime) -> JobFiles | None:
+    """Those that are shown and counted; None: there is nothing to tell of."""
+    files = job_files(job, by, at, most=COUNTED_FILES)
+    return files if files.is_told else None
 
 
 def _query(request: AccessRequest, **others: str) -> str:
@@ -94,6 +113,18 @@ def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> StreamingHttpR
     answer = StreamingHttpResponse(log_whole(runs[0]) if runs else (), content_type="text/plain; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="job-{pk}.log"'
     return answer
+
+
+@require_safe
+@requires(Permission.JOBS_VIEW)
+def job_file(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
+    """One of its files, which `?path=` names as the page does."""
+    row = get_object_or_404(TrainingJob.objects.select_related("pool", "tenant"), pk=pk)
+    path = path_said(request.GET.get("path", ""))
+    opened = file_opened(row, request.access, timezone.now(), path) if path else None
+    if not isinstance(opened, OpenedFile):
+        raise Http404
+    return part_download(request, path_shown(opened.about.path[-1:]), opened)
 
 
 @never_cache

@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, str] = {
     "job_queue": "bourse jobs queue 4711",
     "jobs_explain": "bourse explain 4711",
     "jobs_logs": "bourse logs 4711 --follow",
+    "jobs_files": "bourse files 4711",
+    "jobs_file_content": "bourse files 4711 --fetch results checkpoint/model.pt",
     "quotes_create": "bourse quote job.yaml",
     "programs_list": "bourse programs list",
     "programs_read": "bourse programs show align-train",

@@ -37,12 +37,13 @@ def archive_refusals(file: IO[bytes]) -> list[FieldRefusal]:
     if size > MOST_BYTES:
         return [FieldRefusal("archive", f"must be at most {MOST_BYTES // 1024**2} MiB")]
     try:
-        return refusals(_entries(file))
+        return refusals(entries(file))
     except BROKEN:
         return [FieldRefusal("archive", "is no tar.gz that can be read, or holds more than it may")]
 
 
-def _entries(file: IO[bytes]) -> Iterator[ArchiveEntry]:
+def entries(file: IO[bytes]) -> Iterator[ArchiveEntry]:
+    """Each entry; raises one of `BROKEN`."""
     with tarfile.open(fileobj=_Unpacked(file), mode="r:") as archive:  # type: ignore[call-overload]
         for member in archive:
             yield ArchiveEntry(member.name, _kind(member), member.size if member.isreg() else 0, member.linkname)

@@ -1,0 +1,119 @@
+"""`bourse files`: what a job's program wrote into its folder, listed and brought here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bourse_client.command import exits
+from bourse_client.command.exits import UsageError
+from bourse_client.command.screen import moment, plain, several, zone
+from bourse_client.command.session import Session
+from bourse_client.paths import BadPath, local_parts
+from bourse_client.shapes import JobFile
+
+
+def files(session: Session) -> int:
+    return _fetched(session) if session.words.fetch else _listed(session)
+
+
+def _listed(session: Session) -> int:
+    screen, answer = session.screen, session.client.job_files(session.words.job)
+    if screen.as_json:
+        screen.document(answer)
+        return exits.DONE
+    if answer["sentence"] and not answer["files"]:
+        screen.note(f"bourse: {plain(answer['sentence'])}")
+    rows = [(f"{file['bytes']:,}", moment(file["changed_at"]), file["path"]) for file in answer["files"]]
+    if rows:
+        screen.table(("bytes", f"written ({zone()})", "path"), rows, right=("bytes",))
+    if answer["more"]:
+        screen.note("There are others that cannot be listed; one that is named is fetched all the same.")
+    if answer["left_out"]:
+        screen.note(f"Left out: {several(answer['left_out'], 'link, pipe or closed file')}.")
+    if answer["kept_until"] and rows:
+        screen.note(f"They are kept until {moment(answer['kept_until'])} ({zone()}).")
+    return exits.DONE
+
+
+def _fetched(session: Session) -> int:
+    """All of them or those that are named, each whole or not at all."""
+    words, screen, client = session.words, session.screen, session.client
+    root, wanted = Path(words.fetch[0]), words.fetch[1:]
+    answer = client.job_files(words.job)
+    chosen = _chosen(answer["files"], wanted)
+    if not chosen:
+        raise UsageError(answer["sentence"] or "the job has no files.")
+    places = _places(root, [file["path"] for file in chosen], overwrite=words.force)
+    told, total = list[dict[str, Any]](), 0
+    for file, place in zip(chosen, places, strict=True):
+        with _whole(place, root, overwrite=words.force) as target:
+            size = client.job_file(words.job, file["path"], target)
+        told.append({"path": file["path"], "bytes": size, "file": str(place)})
+        total += size
+        screen.note(f"{plain(str(place))}  {size:,} bytes")
+    if screen.as_json:
+        screen.document(told)
+    else:
+        screen.line(f"{several(len(told), 'file')}, {total:,} bytes in {plain(str(root))}")
+    if answer["more"] and not wanted:
+        screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
+        return exits.REFUSED
+    return exits.DONE
+
+
+def _chosen(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:
+    """Of those that are named each, and of a folder that is named all that is in it; without names, all of them. One
+    that is not listed is asked for by its name: it may lie behind the end of the list."""
+    if not wanted:
+        return list(files)
+    chosen: dict[str, JobFile] = {}
+    for name in wanted:
+        folder = name.rstrip("/")
+        among = [file for file in files if file["path"] == name or file["path"].startswith(f"{folder}/")]
+        among = among or [{"path": name, "bytes": 0, "changed_at": ""}]
+        chosen |= {file["path"]: file for file in among}
+    return list(chosen.values())
+
+
+def _places(root: Path, paths: Sequence[str], *, overwrite: bool) -> list[Path]:
+    """Where each goes, all of them below the root. Nothing is fetched where one of them cannot be."""
+    places = []
+    for path in paths:
+        try:
+            place = root.joinpath(*local_parts(path))
+        except BadPath as error:
+            raise UsageError(f"{plain(path)}: {error}") from error
+        if not overwrite and os.path.lexists(place):
+            raise UsageError(f"{plain(str(place))} is there already; --force overwrites it.")
+        places.append(place)
+    return places
+
+
+@contextlib.contextmanager
+def _whole(place: Path, root: Path, *, overwrite: bool) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
+    """A file beside its place, which takes it once it is whole, and is gone if it never is."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.parent.resolve().is_relative_to(root.resolve()):
+            raise UsageError(f"{plain(str(place))}: a link here leads out of {plain(str(root))}.")
+        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".bourse-", delete=False) as target:
+            try:
+                yield target
+                target.close()
+                if not overwrite and os.path.lexists(place):  # somebody made it meanwhile
+                    raise UsageError(f"{plain(str(place))} is there already; --force overwrites it.")
+                mask = os.umask(0)
+                os.umask(mask)
+                os.chmod(target.name, 0o666 & ~mask)  # as any new file; a temporary one is for its owner alone
+                os.replace(target.name, place)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(target.name)
+                raise
+    except OSError as error:
+        raise UsageError(f"{plain(str(place))}: {error.strerror}.") from error
