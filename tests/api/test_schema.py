@@ -41,7 +41,8 @@ def examples_of(media: dict[str, Any]) -> list[Any]:
 
 
 FILES = (
-    ["application/zip"], ["application/gzip"], ["application/octet-stream"], ["text/plain"], ["text/html"], ["text/csv"],
+    ["application/zip"], ["application/gzip"], ["application/octet-stream"],
+    ["text/plain"], ["text/html"], ["text/csv"],
 )  # fmt: skip
 
 
