@@ -104,6 +104,10 @@ def test_a_missing_interpreter_is_the_operators_fault_and_a_missing_file_is_the_
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
+        (
+            "echo first\necho 'ImportError: no torch'\necho '    ^^^^'\necho =====\nexit 5\n",
+            "worker 0 ended with code 5: first / ImportError: no torch",
+        ),
         ("echo first\necho last words\nexit 3\n", "worker 0 ended with code 3: first / last words"),
         ("kill -TERM $$\n", "worker 0 was ended by SIGTERM"),
     ],

@@ -14,6 +14,9 @@ from scheduling.engines.launcher.confine import landlock_version
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.accounts import Rights
 from scheduling.engines.local.surroundings import code_for, ours
+from scheduling.jobs.script_program import script_document
+from scheduling.programs.sbatch import Script, read
+from scheduling.programs.sbatch.request import ScriptRequest, ask
 from tests.conftest import FOLDER
 from tests.engines.local import ROOT, ended, engine_in, start, story, text_of
 from tests.engines.own import HERE, RING, archive, own, resized, with_environment, workers
@@ -26,12 +29,16 @@ pytestmark = pytest.mark.skipif(
 DDP = RING | {"name": "ddp", "command": ["python3", "-u", "ddp_train.py", "{steps}"], "grace_seconds": 10}
 
 
+def here() -> Rights:
+    """Under the account that runs the tests: a copy of PyTorch for others would be large."""
+    found = ours(code_for([], ROOT, FOLDER / "torch-code"), [])
+    walled = found.readable if landlock_version() else ()
+    return Rights(found.python, found.environment, own=False, bare=os.geteuid() == 0, readable=walled)
+
+
 def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() -> None:
     files = archive(ddp_train__py=(HERE / "ddp_train.py").read_bytes())
-    here = ours(code_for([], ROOT, FOLDER / "torch-code"), [])  # a copy of PyTorch for other accounts would be large
-    walled = here.readable if landlock_version() else ()
-    chosen = Rights(here.python, here.environment, own=False, bare=os.geteuid() == 0, readable=walled)
-    with engine_in(limits=ProcessLimits(), rights=chosen) as engine:
+    with engine_in(limits=ProcessLimits(), rights=here()) as engine:
 
         def loss(handle: Handle) -> tuple[float, str]:
             assert ended(engine, handle, patience=2 * PATIENCE).end == FINISHED, story(engine, handle)
@@ -48,3 +55,42 @@ def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() ->
     assert world == "4"
     assert 3 <= int(first) < 30
     assert found == pytest.approx(undisturbed, rel=1e-3, abs=1e-9)
+
+
+# As PyTorch's guide for Slurm has it, on two nodes with two processes each.
+TUTORIAL = """\
+#!/bin/bash
+#SBATCH --job-name=multinode --nodes=2 --ntasks-per-node=1 --gpus-per-node=1 --time=10
+nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )
+nodes_array=($nodes)
+head_node=${nodes_array[0]}
+head_node_ip=$(srun --nodes=1 --ntasks=1 -w "$head_node" hostname --ip-address)
+srun torchrun \\
+--nnodes 2 \\
+--nproc_per_node 2 \\
+--rdzv_id $RANDOM \\
+--rdzv_backend c10d \\
+--rdzv_endpoint $head_node_ip:29500 \\
+meet.py
+"""
+MEET = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+numbers = torch.ones(1) * dist.get_rank()
+dist.all_reduce(numbers)
+print("together", dist.get_world_size(), numbers.item(), flush=True)
+"""
+
+
+def test_torchrun_of_a_script_for_slurm_meets_on_one_machine() -> None:
+    text = read(TUTORIAL)
+    assert isinstance(text, Script), text
+    request = ask(text, ["worker", "ps"])
+    assert isinstance(request, ScriptRequest), request
+    document = script_document(text, request, "multinode")
+    assert isinstance(document, dict), document
+    with engine_in(limits=ProcessLimits(), rights=here()) as engine:
+        two = (time.time(), workers(2))
+        handle = start(engine, own(document, two, packed=archive(meet__py=MEET), seconds=3 * PATIENCE))
+        assert ended(engine, handle, patience=2 * PATIENCE).end == FINISHED, story(engine, handle)
+        assert text_of(engine, handle).count("together 4 6.0") == 4

@@ -168,7 +168,8 @@ class ProgramCrew(Members):
         """To the log; the last lines stay in mind for the case that it fails."""
         text = line.decode("utf-8", "replace")
         self.log.line(role, rank, text)
-        if words := "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip():
+        words = "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip()
+        if any(sign.isalnum() for sign in words):  # rules and marks below an error say nothing
             self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], words]
         if address := progress.address_in(text):
             self.address = address
