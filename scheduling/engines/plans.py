@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from scheduling.engines.base import Delivered, Gang, Generation, Member, OwnProgram, Status
@@ -16,6 +18,7 @@ from scheduling.engines.launcher.unpack import packed
 from scheduling.engines.ranks import members, ranked
 from scheduling.programs.sbatch.request import MEBIBYTES, MEMORY
 
+LEAST_ROOM = 16 * 2**20  # bytes below which hardly a gang can begin, or save
 # Of a gang whose end is moved on at each boundary: it hears whether it goes on some seconds before it has to save.
 MOST_GRACE_BETWEEN_DECISIONS = 4.0
 LOAD = 'n=$1; shift; while [ "$n" -gt 0 ]; do module load "$1" || exit; shift; n=$((n - 1)); done; exec "$@"'
@@ -115,3 +118,19 @@ def most_members(gang: Gang) -> int:
     """At once, at least one."""
     sizes = (sum(sum(roles.values()) for roles in each.servers.values()) for each in gang.generations)
     return max(1, *sizes)
+
+
+def room_alerts(*folders: Path) -> tuple[str, ...]:
+    """A sentence for each folder of an engine whose disk is full or cannot be asked."""
+    alerts = []
+    for folder in folders:
+        try:
+            free = shutil.disk_usage(folder).free
+        except FileNotFoundError:
+            continue  # it is made for the first gang
+        except OSError as error:
+            alerts.append(f"The folder {folder} cannot be looked at: {error.strerror or error}.")
+            continue
+        if free < LEAST_ROOM:
+            alerts.append(f"The disk of {folder} is full: gangs cannot begin there, nor save. Make room.")
+    return tuple(alerts)

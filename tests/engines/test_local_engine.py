@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -229,3 +230,16 @@ def test_supervisor_that_has_ended_is_let_go() -> None:
             return not psutil.pid_exists(handle.reference["pid"])
 
         until(is_gone, patience=5.0)
+
+
+def test_full_disk_below_the_engine_is_an_alert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page Health shows it; before, each gang was refused with that sentence, and nobody told the operator."""
+    engine = LocalEngine(tmp_path / "runs", ROOT, ALL)
+    assert engine.report().alerts == ()  # nothing is there yet
+    engine.root.mkdir()
+    assert engine.report().alerts == ()
+    full = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr("scheduling.engines.plans.shutil.disk_usage", lambda _: full)
+    assert engine.report().alerts == (
+        f"The disk of {engine.root} is full: gangs cannot begin there, nor save. Make room.",
+    )

@@ -40,6 +40,7 @@ from scheduling.engines.plans import (
     limits_of,
     own_part,
     processor_seconds,
+    room_alerts,
     status_of,
     write_program,
 )
@@ -188,8 +189,8 @@ class LocalEngine:
         return {}
 
     def report(self) -> Report:
-        """There is no cluster of which it could tell."""
-        return Report()
+        """There is no cluster of which it could tell, but a disk."""
+        return Report(room_alerts(self.root))
 
     def check(self, sold: Counts) -> list[ClusterFinding]:
         """What gangs are not kept from on this machine; nothing where nothing of ours is open to them."""

@@ -63,6 +63,7 @@ from scheduling.engines.plans import (
     limits_of,
     own_part,
     processor_seconds,
+    room_alerts,
     status_of,
     write_program,
 )
@@ -246,11 +247,12 @@ class SlurmEngine:
         return dict(self._states)
 
     def report(self) -> Report:
-        """What is wrong with the reservation or the controller, asked once a minute."""
+        """What is wrong with the reservation, the controller or a disk, asked once a minute."""
         if time.monotonic() - self._alerts_at > ALERTS_SECONDS:
             from scheduling.engines.slurm.check import alerts
 
-            self._alerts_at, self._alerts = time.monotonic(), alerts(self)
+            self._alerts_at = time.monotonic()
+            self._alerts = (*alerts(self), *room_alerts(self.root, self.shared))
         clocks = (f"The {clock_sentence(server, by)[4:]}." for server, by in self._parts.clocks_that_differ())
         return Report((*self._alerts, *clocks), self.commands.drain())
 
