@@ -317,3 +317,12 @@ def test_members_are_sorted_and_exported() -> None:
 )
 def test_values_of_the_history_are_no_words_of_a_program(value: object, text: str) -> None:
     assert fact(value) == text
+
+
+def test_a_page_that_is_not_for_ones_role_says_who_could_give_that_role() -> None:
+    client = client_of(make_member(make_tenant("lumen"), VIEWER).user)
+    for path, giver in (("/operator/pools/", "An operator"), ("/t/lumen/webhooks/", "An owner of the tenant")):
+        answer = client.get(path, secure=True)
+        assert answer.status_code == 403
+        assert f". {giver} can give you such a role." in unescape(answer.content.decode())
+        assert "can change your role" not in answer.content.decode()
