@@ -232,7 +232,7 @@ class ClaimTrialForm(forms.Form):
         max_length=TRIAL_LONGEST,
         label="Claims",
         help_text="As JSON: the payload of a token, or the answer of the provider's userinfo.",
-        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"}),
     )
     person = forms.EmailField(
         required=False,

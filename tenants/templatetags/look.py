@@ -325,7 +325,7 @@ def field(bound: BoundField, **attributes: Any) -> dict[str, Any]:
     tick = isinstance(widget, forms.CheckboxInput)
     attributes = {"placeholder": False, **attributes}
     if not tick:
-        attributes["class"] = "input"
+        attributes["class"] = widget.attrs.get("class") or "input"  # code is written in letters of one width
     return {"field": bound, "control": bound.as_widget(attrs=attributes), "tick": tick}
 
 

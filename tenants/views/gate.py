@@ -67,11 +67,12 @@ def _page_with_the_form(pages: Sequence[str], parts: dict[str, Any]) -> str:
 
 
 def _why(access: Access, permission: Permission) -> str:
-    """Who one is here, and who may do this."""
+    """Who one is here, who may do this, and who could change that."""
     where = f" of {access.tenant}" if access.tenant else ""
     who = f"You are {_listed(access.role_list, 'and')}{where}. " if access.roles else ""
     may = [role for role in (*TENANT_ROLES, *STAFF_ROLES) if role in ROLES_ALLOWED[permission]]
-    return f"{who}This is for {_listed(may, 'or')}."
+    gives = "An owner of the tenant" if set(may) & set(TENANT_ROLES) else "An operator"
+    return f"{who}This is for {_listed(may, 'or')}. {gives} can give you such a role."
 
 
 def _listed(words: Sequence[str], last: str) -> str:

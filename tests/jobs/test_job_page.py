@@ -322,7 +322,9 @@ def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so(scene: Story)
     client.post(address(scene, scene.waiting, "cancel/"), secure=True)
     words = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
     assert "nothing to cancel" in words
-    assert "Cancel the job" not in words
+    assert "cannot be cancelled" in words
+    for nonsense in ("Cancel the job", "Nothing has happened yet", "What it would cost"):
+        assert nonsense not in words
 
 
 def test_lost_server_leaves_an_earlier_attempt_with_its_refund(scene: Story) -> None:

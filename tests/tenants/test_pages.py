@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from django import forms
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.template import Context, Template
@@ -323,3 +324,22 @@ def test_members_are_sorted_and_exported() -> None:
 )
 def test_values_of_the_history_are_no_words_of_a_program(value: object, text: str) -> None:
     assert fact(value) == text
+
+
+def test_a_page_that_is_not_for_ones_role_says_who_could_give_that_role() -> None:
+    client = client_of(make_member(make_tenant("lumen"), VIEWER).user)
+    for path, giver in (("/operator/pools/", "An operator"), ("/t/lumen/webhooks/", "An owner of the tenant")):
+        answer = client.get(path, secure=True)
+        assert answer.status_code == 403
+        assert f". {giver} can give you such a role." in unescape(answer.content.decode())
+        assert "can change your role" not in answer.content.decode()
+
+
+def test_a_field_keeps_the_look_that_its_form_gives_it() -> None:
+    class Code(forms.Form):
+        text = forms.CharField(widget=forms.Textarea(attrs={"class": "input mono"}))
+        name = forms.CharField()
+
+    template = Template("{% load look %}{% field form.text %}{% field form.name %}")
+    html = template.render(Context({"form": Code()}))
+    assert re.findall(r'class="(input[^"]*)"', html) == ["input mono", "input"]

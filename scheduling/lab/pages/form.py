@@ -88,7 +88,7 @@ class StudyForm(forms.Form):
     written = forms.CharField(
         max_length=LONGEST,
         required=False,
-        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"}),
         label="Or the whole study, written out",
         help_text="As in the guide; then nothing above counts but the title, the pool with its days, and the files.",
     )
