@@ -33,6 +33,10 @@
       if (lamp) lamp.dataset.state = "off";
     });
     document.addEventListener("here", () => { if (isOld()) form.dispatchEvent(new Event("change", { bubbles: true })); });
+    // A quote is asked for without the files that come along; it is told that there are some.
+    form.addEventListener("change", ({ target }) => {
+      if (target.name === "archive_file") form.elements.brings.value = target.files.length ? "1" : "";
+    }, true);
     // What the quote complains about stands at its field once the reader has left it, and goes when it is right.
     document.addEventListener("htmx:after:swap", () => {
       const faults = new Map([...document.querySelectorAll("#quote [data-fault]")].map((row) => [row.dataset.fault, row.textContent]));

@@ -93,6 +93,7 @@ class Parsed(TypedDict):
     after_arrays: list[int]
     indexes: list[int]
     lines: list[ScriptLine]
+    program: dict[str, Any] | None
 
 
 class Description(TypedDict):

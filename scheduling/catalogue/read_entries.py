@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import tarfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO
 
 from scheduling.programs.archives import (
@@ -19,6 +21,7 @@ from scheduling.programs.archives import (
     MOST_UNPACKED,
     OTHER,
     ArchiveEntry,
+    parts_of,
     refusals,
 )
 from scheduling.programs.fields import FieldRefusal
@@ -40,6 +43,32 @@ def archive_refusals(file: IO[bytes]) -> list[FieldRefusal]:
         return refusals(entries(file))
     except BROKEN:
         return [FieldRefusal("archive", "is no tar.gz that can be read, or holds more than it may")]
+
+
+@dataclass(frozen=True)
+class ArchiveRead:
+    """What a file that can be an archive holds. `names`: of its files."""
+
+    digest: str
+    names: tuple[str, ...]
+
+
+def archive_read(file: IO[bytes]) -> ArchiveRead | list[FieldRefusal]:
+    """What is in it, before it is registered; or why it cannot be an archive."""
+    if refused := archive_refusals(file):
+        return refused
+    file.seek(0)
+    names = tuple("/".join(parts_of(entry.name)) for entry in entries(file) if entry.kind != FOLDER)
+    return ArchiveRead(digest_of(file), names)
+
+
+def digest_of(file: IO[bytes]) -> str:
+    """It is never whole in memory."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    for piece in iter(lambda: file.read(PIECE), b""):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def entries(file: IO[bytes]) -> Iterator[ArchiveEntry]:

@@ -6,7 +6,6 @@ The history has who did it and the digest, never the words.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import IO, Any
 from django.db import transaction
 from django.db.models import Sum
 
-from scheduling.catalogue.read_entries import PIECE, archive_refusals
+from scheduling.catalogue.read_entries import PIECE, archive_refusals, digest_of
 from scheduling.catalogue.secrets import secret_refusals
 from scheduling.engines.programs import PROGRAMS
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramSwitch, ProgramVersion
@@ -78,7 +77,7 @@ def program_register(
     # 1. Who, and whether the words can be a program's at all.
     if refusal := _may_register(by, reason, tenants):
         return refusal
-    digest = "" if archive is None else _digest_of(archive)
+    digest = "" if archive is None else digest_of(archive)
     words = dict(document) | ({"archive": digest} if digest else {})
     program = read(words, ProgramOwner(by.tenant.slug) if by.tenant else ProgramOwner())
     if isinstance(program, tuple):
@@ -197,14 +196,6 @@ def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant
         return invalid_program([FieldRefusal("archive", "is none of yours: send it along")])
     size = ProgramArchive.objects.filter(pk__in=versions.values("archive")).aggregate(total=Sum("size"))["total"]
     return TOO_MANY if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT else None
-
-
-def _digest_of(file: IO[bytes]) -> str:
-    file.seek(0)
-    digest = hashlib.sha256()
-    for piece in iter(lambda: file.read(PIECE), b""):
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def _keep_archive(archive: IO[bytes], digest: str, at: datetime) -> None:

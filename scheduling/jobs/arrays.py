@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 
 from django.db import IntegrityError, transaction
 
@@ -120,6 +120,7 @@ def array_describe(
     client_key: str | None = None,
     together: bool = False,
     lane: str = Lane.BATCH.value,
+    archive: IO[bytes] | None = None,
 ) -> SubmittedArray | Refused:
     """The same of what a person said: in hours with a `count`, or by a script with `--array`."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
@@ -138,7 +139,7 @@ def array_describe(
         return InvalidJob("invalid_job", sentence, "count")
     spec = understood.spec
     if understood.document is not None:
-        program = script_register(understood.document, understood.parameters, by=by, at=at)
+        program = script_register(understood.document, understood.parameters, by=by, at=at, archive=archive)
         if isinstance(program, Refused):
             return program
         spec = {**spec, **program}

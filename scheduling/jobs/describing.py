@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import IO, Any
 
 from scheduling.common import as_sentence
 from scheduling.jobs.script_program import (
     INDEX,
+    files_brought,
     has_commands,
     next_version,
     script_document,
@@ -37,6 +38,7 @@ from scheduling.programs.ordering import Waited, members, until, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, saves_in
 from scheduling.programs.sbatch import LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch import read as script_read
+from scheduling.programs.sbatch.files_missing import Brought
 from scheduling.programs.sbatch.request import GPUS, ask
 from scheduling.programs.sbatch.values import BadValue, When
 from scheduling.programs.sbatch.values import moment as when_read
@@ -63,7 +65,9 @@ class JobWording:
     out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
     `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
     jobs that must have ended well before, beside those that a script names. `divisible`: whether it rents in pieces;
-    None: as its script says, else as its program can."""
+    None: as its script says, else as its program can. `archive`: the digest of the files that come along with a script,
+    and `files` their names, where somebody says them before they were sent; a folder of which nobody says what is in it
+    ends with a stroke."""
 
     worth: Mapping[str, Any]
     hours: Mapping[str, Any] | None = None
@@ -75,6 +79,8 @@ class JobWording:
     index: int | None = None
     after: tuple[Waited, ...] = ()
     divisible: bool | None = None
+    archive: str = ""
+    files: tuple[str, ...] | None = None
 
     @property
     def how(self) -> str:
@@ -89,6 +95,7 @@ class JobWording:
         document |= {"worth": dict(self.worth), "zone": str(self.zone)}
         document |= {"name": self.name} if self.name else {}
         document |= {"index": self.index} if self.index is not None else {}
+        document |= {"archive": self.archive} if self.archive else {}
         document |= {"after": list(self.after)} if self.after else {}
         document |= {DIVISIBLE: self.divisible} if self.divisible is not None else {}
         return document | ({"begin": self.begin.isoformat()} if self.begin else {})
@@ -147,7 +154,8 @@ def job_understood(
     if by.tenant is None:
         return NOT_ALLOWED
     intake = intake or Intake(pool, by.tenant, by.user, at)
-    outcome = understand(said, [each.name for each in intake.resources], float(pool.slot_seconds), at)
+    brought = _brought(said, by)
+    outcome = understand(said, [each.name for each in intake.resources], float(pool.slot_seconds), at, brought)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):
@@ -181,9 +189,11 @@ def job_describe(
     at: datetime,
     client_key: str | None = None,
     otherwise: str | None = None,
+    archive: IO[bytes] | None = None,
 ) -> Submitted | Refused:
     """Submits what was said. A script is registered as a program of the tenant first, and stays one though the job
-    may be refused: the same script is the same version the next time."""
+    may be refused: the same script is the same version the next time. `archive`: the files that come along with it,
+    where they were not sent before."""
     if not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     wish: dict[str, Any] = {"pool": pool, "lane": lane, "otherwise": otherwise, "by": by, "client_key": client_key}
@@ -201,7 +211,7 @@ def job_describe(
         return InvalidJob("invalid_job", sentence, "index")
     spec = understood.spec
     if understood.document is not None:
-        program = script_register(understood.document, understood.parameters, by=by, at=at)
+        program = script_register(understood.document, understood.parameters, by=by, at=at, archive=archive)
         if isinstance(program, Refused):
             return program
         spec = {**spec, **program}
@@ -228,12 +238,13 @@ class JobHead:
 
 
 def understand(
-    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime
+    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime, brought: Brought | None = None
 ) -> Understood | tuple[Fault, ...]:
-    """Pure. `resources`: those of the pool."""
-    head = (
-        _of_hours(wording, resources) if wording.script is None else _of_script(wording, wording.script, resources, at)
-    )
+    """Pure. `resources`: those of the pool. `brought`: what comes along with a script; None: nobody knows."""
+    if wording.script is None:
+        head = _of_hours(wording, resources)
+    else:
+        head = _of_script(wording, wording.script, resources, at, brought)
     faults: list[Fault] = [*head.faults]
     begin = head.begin
     if begin is not None and begin > at + MOST_AHEAD:
@@ -277,7 +288,16 @@ def _of_hours(wording: JobWording, resources: Sequence[str]) -> JobHead:
     return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=wording.begin)
 
 
-def _of_script(wording: JobWording, text: str, resources: Sequence[str], at: datetime) -> JobHead:
+def _brought(said: JobWording, by: Access) -> Brought | None:
+    """The files that come along, as far as they are known."""
+    if said.files is not None or not said.archive:
+        return Brought.of(said.files or ())
+    return files_brought(said.archive, by)
+
+
+def _of_script(
+    wording: JobWording, text: str, resources: Sequence[str], at: datetime, brought: Brought | None
+) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
         return JobHead("", faults=script)
@@ -297,10 +317,12 @@ def _of_script(wording: JobWording, text: str, resources: Sequence[str], at: dat
     place = script.place("deadline")
     if isinstance(request, tuple):
         return JobHead(name, None, tuple(faults), begin, deadline, place)
-    document = script_document(script, request, name) if has_commands(script) else None
+    document = script_document(script, request, name, wording.archive) if has_commands(script) else None
     if isinstance(document, tuple):
         return JobHead(name, None, (*faults, *document), begin, deadline, place)
-    lines = tuple(script_lines(script, request, name, lines_here(script, request)))
+    if document is None and wording.archive:
+        return JobHead(name, None, (*faults, FieldRefusal("archive", "belongs to a script that runs something")))
+    lines = tuple(script_lines(script, request, name, lines_here(script, request), brought))
     return JobHead(
         name,
         request.job,

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 
-from scheduling.catalogue import MAY_NOT_BRING, program_register
+from scheduling.catalogue import MAY_NOT_BRING, archive_names, program_register
 from scheduling.common import as_sentence
 from scheduling.models import PROGRAM, CatalogueProgram, ProgramSwitch, ProgramVersion
 from scheduling.programs.catalogue import (
@@ -25,6 +25,7 @@ from scheduling.programs.catalogue import (
 )
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch.beginning import beginning, notes
+from scheduling.programs.sbatch.files_missing import Brought, files_missing
 from scheduling.programs.sbatch.request import ScriptRequest
 from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES, variables_missing
@@ -44,8 +45,11 @@ def has_commands(script: Script) -> bool:
     return _first_command(script) is not None
 
 
-def script_document(script: Script, request: ScriptRequest, name: str) -> dict[str, Any] | tuple[LineRefusal, ...]:
-    """The script as a document of the catalogue; or why its processes cannot be started as it says."""
+def script_document(
+    script: Script, request: ScriptRequest, name: str, archive: str = ""
+) -> dict[str, Any] | tuple[LineRefusal, ...]:
+    """The script as a document of the catalogue; or why its processes cannot be started as it says. `archive`: the
+    digest of the files that come along."""
     processes, gpus = request.processes_per_worker, request.gpus_per_worker
     if processes not in (1, gpus):
         field = "ntasks_per_node" if script.place("ntasks_per_node") else "ntasks"
@@ -63,13 +67,14 @@ def script_document(script: Script, request: ScriptRequest, name: str) -> dict[s
         "processes_per_worker": EACH_GPU if processes > 1 else ONE,
         "resize": NONE if request.job.least == request.job.most else RESTART,
         "limits": {} if request.memory_per_worker is None else {"memory_mebibytes": request.memory_per_worker},
-    }
+    } | ({"archive": archive} if archive else {})
 
 
 def script_lines(
-    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...]
+    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], brought: Brought | None
 ) -> Iterator[OptionLine]:
-    """The lines of the head as a program keeps them, and what becomes of the commands."""
+    """The lines of the head as a program keeps them, and what becomes of the commands. `brought`: what comes along;
+    None: nobody knows."""
     for line in lines:
         option = line.option.split("=")[0]
         if option in ("--output", "-o") and line.verdict == UNDERSTOOD:
@@ -95,6 +100,8 @@ def script_lines(
     for number, variable in variables_missing(script, request.gpus_per_worker):
         ends = "the script ends where it uses it" if "u" in script.shell_options else "it is empty"
         yield OptionLine(number, "", NOT_KEPT, f"{variable} is not set here, and {ends}.")
+    for number, file in files_missing(script, brought) if brought is not None else ():
+        yield OptionLine(number, "", NOT_KEPT, f"{file} does not come along: {_way_along(file)}.")
 
 
 def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
@@ -116,13 +123,36 @@ def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by:
 
 
 def script_register(
-    document: Mapping[str, Any], parameters: Mapping[str, Any], *, by: Access, at: datetime
+    document: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    *,
+    by: Access,
+    at: datetime,
+    archive: IO[bytes] | None = None,
 ) -> dict[str, Any] | Refused:
-    """The same, registered: found by its digest, or made."""
-    outcome = program_register(document=document, archive=None, by=by, at=at)
+    """The same, registered: found by its digest, or made. `archive`: the files that come along, where they were not
+    sent before."""
+    outcome = program_register(document=document, archive=archive, by=by, at=at)
     if isinstance(outcome, Refused):
-        return outcome
+        return Refused(outcome.code, outcome.sentence)  # its faults name fields of a document that nobody wrote
     return {PROGRAM: {"name": str(document["name"]), "version": outcome.row.version, "parameters": dict(parameters)}}
+
+
+def files_brought(archive: str, by: Access) -> Brought | None:
+    """What is in an archive that the tenant has sent before. None: there is none, or none of the tenant's."""
+    own = ProgramVersion.objects.filter(program__tenant=by.tenant, archive=archive)
+    if by.tenant is None or not own.exists():
+        return None
+    return Brought(frozenset(b"/".join(path).decode("utf-8", "replace") for path in archive_names(archive)))
+
+
+def _way_along(file: str) -> str:
+    """What helps, where a script names a file that does not come along."""
+    if file.startswith("../"):
+        return "only what lies below the folder of the submission can"
+    if file.endswith("bin/activate"):
+        return "an environment is to be one that the servers have, by its whole path or as a module"
+    return f"bring it with --with {shlex.quote(file)}"
 
 
 def _slug(name: str) -> str:

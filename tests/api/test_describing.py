@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test.client import BOUNDARY, encode_multipart
 from django.utils import timezone
 
 from scheduling.jobs import JobWording, Submitted, job_describe
@@ -17,7 +20,8 @@ from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope
 from tests.api.builders import Program, problem, program_of
-from tests.catalogue.builders import allow
+from tests.catalogue.builders import allow, archive_with, register
+from tests.catalogue.builders import member as catalogue_member
 from tests.scheduling.builders import make_server
 from tests.scheduling.live import fund, make_live_pool, member
 from tests.tenants.builders import make_tenant
@@ -124,7 +128,7 @@ def test_parsing_says_what_comes_of_each_line_and_stores_nothing(world) -> None:
     assert [(row["line"], row["option"], row["verdict"]) for row in shown["lines"]] == [
         (1, "", "understood"), (2, "--job-name", "understood"), (3, "--gpus", "understood"),
         (3, "--time", "understood"), (4, "--mail-type", "ignored"), (4, "--output", "ignored"),
-        (5, "--error", "not_kept"), (7, "", "understood"),
+        (5, "--error", "not_kept"), (7, "", "understood"), (7, "", "not_kept"),
     ]  # fmt: skip
     assert shown["lines"][2]["says"] == "#SBATCH --gpus=4 --time=0:01:00"
     assert stored(tenant) == []
@@ -292,3 +296,87 @@ def test_script_with_an_array_is_submitted_in_one_call(world) -> None:
     assert parse(caller, script=named).json()["after_arrays"] == [bound["id"]]
     at_once = problem(caller.post("tenants/lumen/jobs/arrays/", body | {"lane": "instant"}), 422, "invalid_job")
     assert at_once["detail"].startswith("lane: an array waits for the next interval.")
+
+
+ALONG = "train.py does not come along: bring it with --with train.py."
+
+
+def told_of(answer: Any) -> list[tuple[int, str]]:
+    assert answer.status_code == 200, answer.content
+    return [(line["line"], line["sentence"]) for line in answer.json()["lines"] if line["verdict"] == "not_kept"]
+
+
+def sent(caller: Program, document: dict[str, Any], archive: bytes) -> Any:
+    allowed = caller.post("tenants/lumen/programs/uploads/").json()["upload"]
+    parts = {"document": json.dumps(document), "archive": SimpleUploadedFile("a", archive)}
+    kind = f"multipart/form-data; boundary={BOUNDARY}"
+    address = f"tenants/lumen/programs/uploads/archive/?upload={allowed}"
+    return caller.post(address, encode_multipart(BOUNDARY, parts), content_type=kind)
+
+
+def test_file_that_a_script_runs_and_that_does_not_come_along_is_told_with_its_line(world) -> None:
+    _, _, caller = world
+    assert (7, ALONG) in told_of(parse(caller, script=SCRIPT))
+    assert (7, ALONG) not in told_of(parse(caller, script=SCRIPT, archive="a" * 64, files=["train.py"]))
+    assert (7, ALONG) in told_of(parse(caller, script=SCRIPT, archive="a" * 64, files=["src/train.py"]))
+    assert (7, ALONG) not in told_of(parse(caller, script=SCRIPT, archive="a" * 64)), "nobody knows what is in it"
+    assert (7, ALONG) not in told_of(parse(caller, script=SCRIPT, files=["./"]))
+    outside = told_of(parse(caller, script=SCRIPT.replace("train.py", "../train.py")))
+    assert (7, "../train.py does not come along: only what lies below the folder of the submission can.") in outside
+    answer = submit(caller, script=SCRIPT, worth=WORTH)
+    kept = caller.get(f"tenants/lumen/jobs/{answer.json()['id']}/description/").json()["lines"]
+    assert (7, ALONG) in [(line["line"], line["sentence"]) for line in kept]
+
+
+def test_archive_that_was_sent_is_part_of_the_version_that_a_script_becomes(world) -> None:
+    _, tenant, caller = world
+    archive, other = archive_with("train.py"), archive_with("train.py", content=b"print(2)\n")
+    digest = hashlib.sha256(archive).hexdigest()
+    shown = parse(caller, script=SCRIPT, archive=digest, files=["train.py"]).json()
+    assert shown["program"]["archive"] == digest
+    assert shown["spec"]["program"]["version"] == 1
+    assert not ProgramVersion.objects.exists(), "asking registers nothing"
+    refused = submit(caller, script=SCRIPT, worth=WORTH, archive=digest)
+    assert "is none of yours: send it along" in problem(refused, 422, "invalid_program")["detail"]
+    assert not ProgramVersion.objects.exists()
+    answer = sent(caller, shown["program"], archive)
+    assert answer.status_code == 201, answer.content
+    for _ in range(2):  # the same script with the same files is the same version
+        job = submit(caller, script=SCRIPT, worth=WORTH, archive=digest)
+        assert job.status_code == 201, job.content
+        assert job.json()["spec"]["program"] == {"name": "train-sbatch", "version": 1, "parameters": {}}
+    assert ProgramVersion.objects.get().archive_id == digest
+    said = caller.get(f"tenants/lumen/jobs/{job.json()['id']}/description/").json()
+    assert said["said"] == {"script": SCRIPT, "worth": WORTH, "zone": "UTC", "archive": digest}
+    assert ALONG not in [line["sentence"] for line in said["lines"]]
+    without = submit(caller, script=SCRIPT, worth=WORTH)
+    assert without.json()["spec"]["program"]["version"] == 2, "without files it is another program"
+    changed = parse(caller, script=SCRIPT, archive=hashlib.sha256(other).hexdigest()).json()
+    assert changed["spec"]["program"]["version"] == 3
+    text = SCRIPT.replace("--gpus=4", "--gpus=4 --array=0-1")
+    body = {"pool": "main", "script": text, "worth": WORTH, "archive": digest}
+    array = caller.post("tenants/lumen/jobs/arrays/", body)
+    assert array.status_code == 201, array.content
+    assert {row.spec["program"]["version"] for row in stored(tenant)[-2:]} == {3}
+    assert ProgramVersion.objects.get(version=3).archive_id == digest
+
+
+def test_archive_of_another_tenant_is_none_of_ours(world) -> None:
+    _, _, caller = world
+    castor = make_tenant("castor")
+    allow(castor)
+    row = register(catalogue_member(castor), archive=archive_with("train.py"))
+    assert (7, ALONG) not in told_of(parse(caller, script=SCRIPT, archive=row.archive_id))
+    refused = submit(caller, script=SCRIPT, worth=WORTH, archive=row.archive_id)
+    assert "is none of yours" in problem(refused, 422, "invalid_program")["detail"]
+
+
+def test_archive_belongs_to_a_script_that_runs_something(world) -> None:
+    _, _, caller = world
+    digest = "a" * 64
+    for fields in ({"hours": HOURS}, {"script": SCRIPT.replace("python3 train.py\n", "")}):
+        refused = problem(parse(caller, archive=digest, **fields), 422, "invalid_job")
+        assert refused["detail"].startswith("archive: belongs to a script")
+    problem(submit(caller, spec={}, name="x", archive=digest), 422, "invalid_job")
+    for nonsense in ("a", "A" * 64, 7):
+        problem(parse(caller, script=SCRIPT, archive=nonsense), 400, "invalid_request")

@@ -134,9 +134,10 @@ def test_what_is_there_is_overwritten_only_by_force(bourse: Bourse, tmp_path: Pa
 
 def test_file_that_never_comes_whole_is_not_left(bourse: Bourse, tmp_path: Path) -> None:
     refused = bad(404, "unknown_file", "The job has no such file.")
-    ended, _ = asked(bourse, [listing("a", "b"), content(), refused], "--fetch", str(tmp_path))
-    assert ended.status == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    ended, _ = asked(bourse, [listing("a", "b", "c"), content(), refused, content()], "--fetch", str(tmp_path))
+    assert (ended.status, ended.out) == (1, f"2 files, 5,120 bytes in {tmp_path}\n")
+    assert "bourse: b: The job has no such file." in ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"], "the others are not kept from coming"
 
 
 def fetched(*answers: Answer) -> tuple[bytes, list[str | None], Hours]:

@@ -53,7 +53,7 @@ def test_commands_of_the_page_answer_as_it_says(
     said = {"url": web, "token": program_of(OWNER, tenant).secret, "tenant": "lumen"}
     written(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 7
     for text in COMMANDS:
         command, *lines = text.splitlines()
         ended = bourse(*shlex.split(command.removeprefix("$ bourse ")), **said)

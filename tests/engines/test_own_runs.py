@@ -15,7 +15,7 @@ from scheduling.models import Award, Event, JobState, Pool, ProgramVersion, Run,
 from scheduling.runs.runs import gang_of
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
-from tests.catalogue.builders import allow, member, register
+from tests.catalogue.builders import allow, archive_with, member, register
 from tests.engines.local import engine_in
 from tests.engines.market import drive, jobs_of, place
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -82,6 +82,24 @@ def test_a_program_of_the_tenants_own_runs_to_its_end_and_its_numbers_reach_the_
         log = log_of(run)
         assert {f"member {rank} of renter says hello" for rank in (0, 1)} <= set(log.splitlines())
         assert book_is_sound()
+
+
+def test_what_came_along_is_run_and_what_it_wrote_is_fetched(settings: Any) -> None:
+    """Under the account that the engine gives it, with a link to where it may not read."""
+    train = b"import os\nopen(os.environ['BOURSE_CHECKPOINT'] + '/model', 'w').write('trained')\n"
+    script = "python3 src/train.py\nln -s /etc/shadow model\nmkdir closed\necho x > closed/x\nchmod 0 closed/x\n"
+    with engine_in() as engine:
+        settings.RUNS_DIR = engine.root
+        _, tenant, award = world(workers=1, script=script, archive=archive_with("src/train.py", content=train))
+        drive(engine, award, RunState.FINISHED)
+        client, base = client_as("viewer", tenant), f"/api/v1/tenants/renter/jobs/{award.job_id}/files/"
+        listed = client.get(base).json()
+        content = client.get(f"{base}content/", {"path": "checkpoint/model"})
+        link = client.get(f"{base}content/", {"path": "model"})
+    assert [file["path"] for file in listed["files"]] == ["checkpoint/model", "closed/x", "src/train.py"]
+    assert (listed["left_out"], listed["sentence"]) == (1, "")
+    assert b"".join(content.streaming_content) == b"trained"
+    assert link.status_code == 404
 
 
 def test_a_missing_interpreter_is_refunded_and_the_job_waits_again() -> None:

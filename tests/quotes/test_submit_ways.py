@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime, timedelta
 from html import unescape
@@ -14,12 +15,12 @@ from django.test import Client
 from django.utils import timezone
 
 from scheduling.audit.verification.jobs import jobs_verify
-from scheduling.models import JobDescription, Pool, PriceTick, TrainingJob
+from scheduling.models import JobDescription, Pool, PriceTick, ProgramVersion, TrainingJob
 from scheduling.programs.hours import to_bytes
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope, scope_disabled
-from tests.catalogue.builders import allow, member, register
+from tests.catalogue.builders import allow, archive_with, member, register
 from tests.quotes.test_submit_page import answer, complaint, jobs, market
 from tests.scheduling.pages import client_as, text_of
 
@@ -183,7 +184,7 @@ def test_script_is_told_line_by_line_and_submitted_as_a_program_of_the_tenant(wo
     allow(lumen)
     told = post(client, "quote/", source="script", script=SCRIPT.replace("\n", "\r\n")).content.decode()
     assert 'id="script-lines" hx-swap-oob="true"' in told
-    assert "5 understood, 0 ignored, 0 not kept" in text_of(told)
+    assert "5 understood, 0 ignored, 1 not kept" in text_of(told)
     assert "4 workers, without parameter servers" in text_of(told)
     assert post(client, source="script", script=SCRIPT).status_code == 302
     (job,) = jobs()
@@ -227,6 +228,51 @@ def test_script_comes_as_a_file_and_stands_in_the_form_that_answers(world) -> No
     assert "not a text" in complaint(sent(b"#!/bin/bash\n\xff").content.decode(), "script_file")
     assert "longer than 256 kB" in complaint(sent(SCRIPT.encode() + b"#" * 2**18).content.decode(), "script_file")
     assert jobs() == []
+
+
+def test_files_come_along_with_a_script_and_are_asked_for_where_they_do_not(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    along, packed = "train.py does not come along", archive_with("train.py")
+
+    def sent(content: bytes = packed, **fields: Any) -> Any:
+        file = SimpleUploadedFile("train.tar.gz", content)
+        return post(client, "", source="script", script=SCRIPT, archive_file=file, **fields)
+
+    shown = client.get("/t/lumen/submit/", secure=True).content.decode()
+    assert re.search(r'action="/t/lumen/submit/\?upload=[\w.:%-]+"', shown), "a ticket lets the body be longer"
+    assert along in text_of(post(client, "quote/", source="script", script=SCRIPT).content.decode())
+    quoted = text_of(post(client, "quote/", source="script", script=SCRIPT, brings="1").content.decode())
+    assert "The script runs as the program vision-sbatch" in quoted
+    assert along not in quoted, "it is chosen, and comes with the submission"
+    asked = sent(quote="1", brings="1").content.decode()
+    assert along not in text_of(asked)
+    assert "have to be chosen again" in text_of(asked)
+    assert fields_of(asked)["brings"] == ""
+    assert along in text_of(sent(archive_with("other.py"), quote="1").content.decode())
+    for broken in (b"", b"no archive", archive_with("/etc/passwd")):
+        assert complaint(sent(broken, submit="1").content.decode(), "archive_file"), broken
+    assert not ProgramVersion.objects.exists()
+    assert jobs() == []
+    assert sent(submit="1").status_code == 302
+    version = ProgramVersion.objects.get()
+    assert version.archive_id == hashlib.sha256(packed).hexdigest()
+    assert sent(submit="1", key="c" * 32).status_code == 302
+    assert ProgramVersion.objects.count() == 1
+    with scope(lumen):
+        earlier = TrainingJob.objects.latest("pk")
+    again = client.get(f"/t/lumen/submit/?from={earlier.pk}", secure=True).content.decode()
+    assert fields_of(again)["archive"] == version.archive_id
+    assert along not in text_of(post(client, "quote/", **fields_of(again)).content.decode())
+    assert post(client, "", **fields_of(again) | {"submit": "1", "by": by(), "key": "e" * 32}).status_code == 302
+    assert ProgramVersion.objects.count() == 1, "the same script with the same files"
+    array = SCRIPT.replace("--gpus=4", "--gpus=4 --array=0-1")
+    answer = post(
+        client, "", source="script", script=array, submit="1", key="d" * 32,
+        archive_file=SimpleUploadedFile("a.tar.gz", packed),
+    )  # fmt: skip
+    assert answer.status_code == 302
+    assert ProgramVersion.objects.get(version=2).archive_id == version.archive_id
 
 
 @pytest.mark.parametrize(

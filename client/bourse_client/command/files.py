@@ -13,6 +13,7 @@ from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
 from bourse_client.command.screen import moment, plain, several, zone
 from bourse_client.command.session import Session
+from bourse_client.errors import NotFound
 from bourse_client.paths import BadPath, local_parts
 from bourse_client.shapes import JobFile
 
@@ -41,7 +42,7 @@ def _listed(session: Session) -> int:
 
 
 def _fetched(session: Session) -> int:
-    """All of them or those that are named, each whole or not at all."""
+    """All of them or those that are named, each whole or not at all; one that cannot be had keeps no others."""
     words, screen, client = session.words, session.screen, session.client
     root, wanted = Path(words.fetch[0]), words.fetch[1:]
     answer = client.job_files(words.job)
@@ -50,9 +51,15 @@ def _fetched(session: Session) -> int:
         raise UsageError(answer["sentence"] or "the job has no files.")
     places = _places(root, [file["path"] for file in chosen], overwrite=words.force)
     told, total = list[dict[str, Any]](), 0
+    refused = 0
     for file, place in zip(chosen, places, strict=True):
-        with _whole(place, root, overwrite=words.force) as target:
-            size = client.job_file(words.job, file["path"], target)
+        try:
+            with _whole(place, root, overwrite=words.force) as target:
+                size = client.job_file(words.job, file["path"], target)
+        except NotFound as error:  # it is gone meanwhile, or closed to the server: the others are not
+            screen.note(f"bourse: {plain(file['path'])}: {error}")
+            refused += 1
+            continue
         told.append({"path": file["path"], "bytes": size, "file": str(place)})
         total += size
         screen.note(f"{plain(str(place))}  {size:,} bytes")
@@ -63,7 +70,7 @@ def _fetched(session: Session) -> int:
     if answer["more"] and not wanted:
         screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
         return exits.REFUSED
-    return exits.DONE
+    return exits.REFUSED if refused else exits.DONE
 
 
 def _chosen(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 from bourse_client.client import Client
 from bourse_client.command import bulk, exits
+from bourse_client.command.packing import Packed, packed
 from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
 from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, several, zone
@@ -20,6 +22,7 @@ from bourse_client.command.scripts import (
 )
 from bourse_client.command.session import Session
 from bourse_client.command.written import asked_in, is_script, text_of
+from bourse_client.errors import NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
     OVER,
@@ -29,6 +32,7 @@ from bourse_client.shapes import (
     Job,
     JobArray,
     JobWithSpec,
+    Parsed,
     Reason,
 )
 
@@ -42,8 +46,8 @@ def submit(session: Session) -> int:
     text = text_of(session)
     if is_script(text):
         return describe(session, text)
-    if words.by or words.worth or words.later or words.dry_run:
-        raise exits.UsageError("--by, --worth, --later and --dry-run are for batch scripts; the file is none.")
+    if words.by or words.worth or words.later or words.dry_run or words.brings:
+        raise exits.UsageError("--by, --worth, --later, --with and --dry-run are for batch scripts; the file is none.")
     words_of_job = asked_in(session, text)
     otherwise = words.otherwise or words_of_job.otherwise
     asked_spec = {**words_of_job.spec, **pieces_said(words)}
@@ -68,7 +72,12 @@ def describe(session: Session, script: str) -> int:
     words, screen = session.words, session.screen
     pool = session.pool
     description = described(words, script)
-    parsed = session.client.job_parse(description, pool=pool)
+    brought = packed(words.brings, Path.cwd()) if words.brings else None
+    if brought is not None:
+        description["archive"] = brought.digest
+        screen.note(brought.sentence)
+    named = {} if brought is None else {"files": list(brought.names)}
+    parsed = session.client.job_parse(description | named, pool=pool)
     if words.dry_run and screen.as_json:
         screen.document(parsed)
     else:
@@ -78,10 +87,27 @@ def describe(session: Session, script: str) -> int:
     where: dict[str, Any] = {"pool": pool, "lane": words.lane or "batch", "otherwise": words.otherwise}
     if parsed["indexes"]:
         _one_alone(words)
+    else:
+        _no_array(words)
+    if brought is not None:
+        _send(session, parsed, brought)
+    if parsed["indexes"]:
         together = getattr(words, "together", False)
         return _array(session, session.client.array_submit(description, pool=pool, together=together, key=words.key))
-    _no_array(words)
     return _end(session, session.client.job_describe(description, key=words.key, **where))
+
+
+def _send(session: Session, parsed: Parsed, brought: Packed) -> None:
+    """What comes along, as the archive of the program that the script becomes; not again what it has."""
+    document = parsed.get("program")
+    if document is None:
+        raise exits.UsageError("the server does not take files along with this script.")
+    try:
+        versions = session.client.program(str(document["name"]), owner=session.client.tenant)["versions"]
+    except (NotFound, NotAllowed):  # there is none yet, or the token may not look
+        versions = []
+    if all(version["archive"] != brought.digest for version in versions):
+        session.client.program_upload(document, brought.archive)
 
 
 def _array(session: Session, array: JobArray) -> int:

@@ -137,6 +137,14 @@ def _add_worth(parser: ArgumentParser) -> None:
     group.add_argument("--by", default="", metavar="MOMENT", help="by when: now+6hours, or 2026-12-01T08:00")
     group.add_argument("--worth", type=_amount, metavar="CREDITS", help="what it is worth to you by then")
     group.add_argument("--later", choices=LATER, help="what is left of it later: nothing, half after as long again")
+    group.add_argument(
+        "--with",
+        dest="brings",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file or folder below the current one that comes along, as train.py or src/; repeatable",
+    )
     group.add_argument("--dry-run", action="store_true", help="say what comes of each line, and submit nothing")
 
 

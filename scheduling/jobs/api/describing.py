@@ -21,7 +21,7 @@ from scheduling.jobs.api.fields import (
     PARSED_EXAMPLE,
     DescriptionShown,
     Parsed,
-    Saying,
+    Question,
 )
 from scheduling.jobs.describing import JobWording, job_understood
 from scheduling.jobs.read_description import description_shown, lines_shown, with_description
@@ -44,7 +44,7 @@ class JobsParse(TenantView):
         "comes of each line. Nothing is stored. A refusal names in its numbers, under `faults`, all that is wrong: "
         "each with the line of the script or the field, a sentence, and what is nearest to it and allowed.",
         permission=Permission.JOBS_SUBMIT,
-        body=Saying,
+        body=Question,
         answer=Parsed,
         request_example=PARSE_EXAMPLE,
         answer_example=PARSED_EXAMPLE,
@@ -52,7 +52,7 @@ class JobsParse(TenantView):
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        body = self.read(Saying)
+        body = self.read(Question)
         wording = said_of(body)
         if isinstance(wording, Refused):
             return self.refused(wording)
@@ -66,7 +66,8 @@ class JobsParse(TenantView):
         lines = lines_shown(wording.script or "", outcome.lines)
         fields = ("how", "name", "spec", "begin", "indexes")
         after = {"after": after_jobs(outcome.after), "after_arrays": after_arrays(outcome.after)}
-        return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | after | {"lines": lines})
+        told = {"lines": lines, "program": outcome.document}
+        return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | after | told)
 
 
 class JobDescribed(TenantView):
@@ -94,17 +95,22 @@ def said_of(body: Mapping[str, Any]) -> JobWording | InvalidJob | None:
     if ways != ["script"] and ways != ["hours"]:
         if "divisible" in body:
             return InvalidJob("invalid_job", "divisible: say it in the specification.", "divisible")
+        if "archive" in body:
+            return InvalidJob("invalid_job", "archive: belongs to a script.", "archive")
         return None
     if "index" in body and ways != ["script"]:
         return InvalidJob("invalid_job", "index: belongs to a script with --array.", "index")
+    if named := [name for name in ("archive", "files") if name in body and ways != ["script"]]:
+        return InvalidJob("invalid_job", f"{named[0]}: belongs to a script.", named[0])
     if "program" in body and ways == ["script"]:
         return InvalidJob("invalid_job", "program: the script itself is what runs.", "program")
     if "worth" not in body:
         return InvalidJob("invalid_job", "worth: say by when you want it and what it is worth by then.", "worth")
     if (zone := _zone(body.get("zone", "UTC"))) is None:
         return InvalidJob("invalid_job", "zone: must be one such as Europe/Berlin or +02:00.", "zone")
-    names = ("script", "hours", "name", "begin", "program", "index", "divisible")
+    names = ("script", "hours", "name", "begin", "program", "index", "divisible", "archive")
     fields = {name: body[name] for name in names if name in body}
+    fields |= {"files": tuple(body["files"])} if "files" in body else {}
     return JobWording(worth=body["worth"], zone=zone, after=tuple(after_of(body)), **fields)
 
 

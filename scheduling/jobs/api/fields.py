@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from scheduling.common.api.shown import numbers_shown
@@ -19,7 +20,11 @@ from scheduling.reasons import ReasonCode
 from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Several, Text, Whole, Word
 
 MOST_CANCELLED = 100
+MOST_NAMED = 1_000  # files that are said to come along
 REASON_CODES = (*((code.value, code.few) for code in ReasonCode), *JobState.choices)
+
+
+DIGEST = RegexValidator(r"^[0-9a-f]{64}\Z", "Must be a SHA-256 digest: 64 of the letters 0 to 9 and a to f.")
 
 
 class NewJob(Form):
@@ -43,6 +48,14 @@ class InWords(Form):
     )
     script = Text(
         max_length=MOST_CHARACTERS, required=False, help_text="A batch script of Slurm, with its `#SBATCH` lines."
+    )
+    archive = Text(
+        max_length=64,
+        validators=[DIGEST],
+        required=False,
+        help_text="Of a script: the digest (SHA-256, as 64 letters) of the tar.gz of the files that come along, "
+        "unpacked into each job's folder. It was sent before, as that of a version of one of the tenant's programs: "
+        "with `programs_upload`, and as its document the `program` of `jobs_parse`.",
     )
     hours = Numbers(
         required=False,
@@ -97,6 +110,17 @@ class Saying(InWords):
     )
 
 
+class Question(Saying):
+    files = Several(
+        child=Text(max_length=1_000),
+        max_length=MOST_NAMED,
+        required=False,
+        help_text="Of a script: the names of the files that come along, where their `archive` was not sent yet; of a "
+        "folder with a stroke at its end nobody says what is in it. A file that the script runs and that does not come "
+        "along is told in `lines`.",
+    )
+
+
 class Submission(Saying):
     lane = Word(choices=Lane.choices, help_text="`batch` waits for the next interval, `instant` is answered at once.")
     spec = Numbers(
@@ -137,6 +161,7 @@ class NewArray(InWords):
 class OneOfBulk(InWords):
     pool = None  # type: ignore[assignment]  # said once for all
     script = None  # type: ignore[assignment]  # becomes a program first
+    archive = None  # type: ignore[assignment]  # of a script
     spec = Numbers(required=False, help_text="In place of hours: the job in the words of a scenario file.")
 
 
@@ -266,6 +291,11 @@ class Parsed(Answer):
         child=serializers.IntegerField(), help_text="Of a script with `--array`: a job for each, `spec` is the first's."
     )
     lines = ScriptLineShown(many=True, help_text="Of a script: what comes of each line that says something.")
+    program = Numbers(
+        allow_null=True,
+        help_text="Of a script: the document of the program that it becomes when it is submitted, its `archive` "
+        "included; null where nothing of it would run, and for a job in hours.",
+    )
 
 
 class DescriptionShown(Answer):
@@ -475,6 +505,7 @@ PARSED_EXAMPLE: dict[str, Any] = {
     "after_arrays": [],
     "indexes": [],
     "lines": [],
+    "program": None,
 }
 DESCRIPTION_EXAMPLE: dict[str, Any] = {
     "how": "script",

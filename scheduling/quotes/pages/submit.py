@@ -16,8 +16,9 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from scheduling.catalogue import ArchiveRead, archive_read
 from scheduling.cluster import pool_list
-from scheduling.common import BadText
+from scheduling.common import BadText, as_sentence
 from scheduling.jobs import (
     InvalidJob,
     JobWording,
@@ -64,11 +65,13 @@ from scheduling.quotes.pages.submit_quote import QuoteCard, quote_card
 from scheduling.quotes.pages.submit_text import LONGEST, read_job, written
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
+from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires
 
 FORM_BUTTON = "1"  # as the button beside a text says it
 NOTHING_TOLD = ToldCard()
 NO_ARRAY = InvalidJob("invalid_job", "together: the script has no --array, so it is one job.", "together")
+NOT_KEPT_FILE = "The files that come along have to be chosen again: a page that is shown anew has lost them."
 NOT_CARRIED = "What stood there cannot be said here, and was not carried over. It still stands where it was."
 
 
@@ -136,6 +139,7 @@ def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) ->
 
 def _posted(request: AccessRequest, pool: Pool, kinds: list[ResourceKind], at: datetime) -> HttpResponse:
     data = request.POST.copy()
+    data["brings"] = ""  # what comes along is here, and no page that answers has it any more
     applied = data.get("apply")
     for name, value in _changes(applied).items():
         data[name] = str(value)
@@ -224,8 +228,11 @@ def _submitted(
         "at": at,
         "client_key": f"form:{form.cleaned_data['key']}",
     }
+    file = form.cleaned_data.get("archive_file")
+    brought = {"archive": file.file} if file and form_request.said and form_request.said.archive else {}
     if form_request.said is not None and form_request.lane == Lane.BATCH and is_array(form_request.said):
-        array = array_describe(said=form_request.said, count=None, together=bool(form.cleaned_data["together"]), **wish)
+        together = bool(form.cleaned_data["together"])
+        array = array_describe(said=form_request.said, count=None, together=together, **brought, **wish)
         if isinstance(array, SubmittedArray):
             return redirect(f"{reverse('tenant_jobs', args=[open_tenant(request).slug])}?array={array.array.pk}")
         _complain(form, array)
@@ -235,7 +242,7 @@ def _submitted(
         if form_request.said.script is not None and form.cleaned_data["together"] and not is_array(form_request.said):
             _complain(form, NO_ARRAY)
             return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
-        outcome = job_describe(said=form_request.said, **wish)
+        outcome = job_describe(said=form_request.said, **brought, **wish)
     else:
         outcome = submission(name=form_request.name, spec=form_request.spec, **wish)
     if isinstance(outcome, Submitted):
@@ -295,7 +302,11 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
     answers = form.cleaned_data
     source, (lane, otherwise) = answers["source"], WANTED[answers["wanted"]]
     name = answers.get("name", "") if source == HOURS else ""
-    wording = said_in(answers, source, name, form.program_of_catalogue())
+    brought = _archive_in(form) if source == SCRIPT else None
+    if isinstance(brought, str):
+        form.add_error("archive_file", brought)
+        return None, ToldCard()
+    wording = said_in(answers, source, name, form.program_of_catalogue(), brought)
     together = source == SCRIPT and bool(answers.get("together"))
     outcome = job_understood(pool=pool, said=wording, by=request.access, at=at, together=together)
     if isinstance(outcome, NotUnderstood):
@@ -313,6 +324,15 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
     )
     read = outcome.read if source == HOURS else None
     return FormRequest(outcome.name, lane, otherwise, outcome.spec, card, wording, read), card
+
+
+def _archive_in(form: JobForm) -> ArchiveRead | str | None:
+    """The archive that came with the form, looked at; or what is wrong with it."""
+    file = form.cleaned_data.get("archive_file")
+    if not file:
+        return None
+    read = archive_read(file.file)
+    return read if isinstance(read, ArchiveRead) else as_sentence(f"The archive {read[0].sentence}")
 
 
 def _in_text(form: JobForm) -> FormRequest | None:
@@ -415,6 +435,7 @@ def _page(
 ) -> HttpResponse:
     """`card`: None where no quote was asked for yet. `note`: what became of what stood on another tab."""
     tenant, faults = open_tenant(request), _faults(form)
+    lost = NOT_KEPT_FILE if request.FILES.get("archive_file") and form["source"].value() == SCRIPT else ""
     form.fields["worth"].help_text = worth_help(pool.batch_policy)
     if faults:
         form.fields[faults[0]["field"]].widget.attrs["autofocus"] = True
@@ -425,7 +446,7 @@ def _page(
         "form": form,
         "card": card,
         "told": told_card,
-        "note": note,
+        "note": note or lost,
         "tabs": TABS,
         "sells_pieces": gives_floors(pool),
         "next_slot_at": pool.slot_start(pool.slot_at(timezone.now()) + 1),
@@ -433,6 +454,7 @@ def _page(
         "programs": program_choices(form),
         "parameters": parameter_card(form, form.chosen_program, form.data.get("parameters_of")),
         "faults": faults,
+        "action": f"{reverse('job_submit', args=[tenant.slug])}?{urlencode({PARAMETER: ticket_for(request.access)})}",
         "quote_url": reverse("job_quote", args=[tenant.slug]),
     }
     return render(request, "quotes/submit.html", context, status=status)

@@ -28,7 +28,18 @@ FORM, TEXT = "form", "text"
 TABS = ((HOURS, "In hours"), (SCRIPT, "From a Slurm script"), (FORM, "In detail"), (TEXT, "As YAML"))
 OF_TAB = {  # the fields of each that is not in detail, without parameters; `key`, `source` and `wanted` belong to all
     HOURS: ("name", "runs", "gpus", "hours", "scaling", "by", "by_worth", "later", "begin", "divisible"),
-    SCRIPT: ("script", "script_file", "together", "by", "by_worth", "later", "begin", "divisible"),
+    SCRIPT: (
+        "script",
+        "script_file",
+        "archive_file",
+        "brings",
+        "together",
+        "by",
+        "by_worth",
+        "later",
+        "begin",
+        "divisible",
+    ),
     TEXT: ("text", "file"),
 }
 KINDS = ("linear", "convex", "deadline", "sigmoid")

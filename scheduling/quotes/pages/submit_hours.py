@@ -11,12 +11,14 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
+from scheduling.catalogue import ArchiveRead
 from scheduling.common import as_sentence
 from scheduling.jobs import JobWording, NotUnderstood, Understood, lines_shown
 from scheduling.market.reads import prices_now
 from scheduling.models import PROGRAM, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
+from scheduling.programs.sbatch.files_missing import ANYTHING
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
 from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word
 from tenants.ledger.amounts import micro, typed
@@ -46,6 +48,7 @@ FIELDS = {
     "begin": "begin",
     "program": "runs",
     "divisible": "divisible",
+    "archive": "archive_file",
 }
 
 
@@ -93,6 +96,17 @@ def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
         "script_file": forms.FileField(
             label="Or a file", required=False, allow_empty_file=True, widget=forms.FileInput(attrs={"class": "input"})
         ),
+        "archive_file": forms.FileField(
+            label="Files that come along",
+            required=False,
+            allow_empty_file=True,
+            help_text="A tar.gz of at most 20 MiB with what the script runs, as train.py: unpacked where it begins.",
+            widget=forms.FileInput(attrs={"class": "input", "accept": ".tar.gz,.tgz,application/gzip"}),
+        ),
+        # Of an earlier job, whose files come along again.
+        "archive": forms.CharField(required=False, max_length=64),
+        # Whether one is chosen: a quote is asked for without it.
+        "brings": forms.BooleanField(required=False, widget=forms.HiddenInput),
     }
 
 
@@ -123,7 +137,7 @@ def short_values(
     values = {"by_worth": worth.get("credits", ""), "later": worth.get("later", "")}
     values |= {"divisible": pieces_word(said) or ""}
     if "script" in said:
-        return values | {"source": SCRIPT, "script": said["script"]}
+        return values | {"source": SCRIPT, "script": said["script"], "archive": said.get("archive", "")}
     answers = said.get("hours", {})
     most, least = answers.get("most"), answers.get("least")
     sizes = str(most) if least in (None, most) else f"{least} to {most}"
@@ -151,13 +165,26 @@ def runs_values(program: Mapping[str, Any] | None, programs: Sequence[OfferedPro
     return None if chosen is None or values is None else values | {"runs": chosen.choice}
 
 
-def said_in(found: Mapping[str, Any], source: str, name: str, program: Mapping[str, Any] | None) -> JobWording:
-    """What a form says whose fields are texts. `program`: what runs, as a specification names it."""
+def said_in(
+    found: Mapping[str, Any],
+    source: str,
+    name: str,
+    program: Mapping[str, Any] | None,
+    brought: ArchiveRead | None = None,
+) -> JobWording:
+    """What a form says whose fields are texts. `program`: what runs, as a specification names it. `brought`: the
+    archive that came along with a script."""
     answers = {"by": found.get("by") or None, "credits": found.get("by_worth"), "later": found.get("later")}
     answers_said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
     answers_said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
     answers_said |= {"divisible": pieces_said(found)}
     if source == SCRIPT:
+        if brought is not None:
+            answers_said |= {"archive": brought.digest, "files": brought.names}
+        elif found.get("brings"):
+            answers_said |= {"files": (ANYTHING,)}  # it comes with the submission
+        elif found.get("archive"):
+            answers_said |= {"archive": found["archive"]}
         return JobWording(script=found.get("script", "").replace("\r\n", "\n"), **answers_said)
     sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", found.get("gpus", ""), re.ASCII)
     text = str(found.get("gpus", "")).strip()
