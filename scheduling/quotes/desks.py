@@ -121,6 +121,7 @@ class QuotedMarket:
     policy: HasWindows
     what_if: OneMore
     cap: int | None  # micro-credits that the submitter's budget leaves for one more job
+    held: bool  # on hold: nothing is decided before the market goes on
     lock: threading.Lock  # what was asked is asked by one thread at a time
 
 
@@ -143,7 +144,9 @@ def _seen(job: TrainingJob, at: datetime) -> QuotedMarket:
     policy = _policy(snapshot.frame)
     what_if = policy.one_more(snapshot.view)
     cap = snapshot.caps.get(SUPPOSED)
-    seen = _last_seen[job.pool_id] = QuotedMarket(key, at, snapshot.frame, policy, what_if, cap, threading.Lock())
+    seen = _last_seen[job.pool_id] = QuotedMarket(
+        key, at, snapshot.frame, policy, what_if, cap, clock.held, threading.Lock()
+    )
     return seen
 
 
@@ -152,8 +155,8 @@ class BatchDesk:
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
         self.job = job
-        self.held = LaneClock.objects.filter(pool=job.pool, lane=Lane.BATCH, held=True).exists()
         seen = _seen(job, at)
+        self.held = seen.held
         self.frame, self.policy, self.what_if, self.cap = seen.frame, seen.policy, seen.what_if, seen.cap
         self.lock, self.reader = seen.lock, JobReader(seen.frame)
 
@@ -240,7 +243,8 @@ def _next_boundary(row: TrainingJob) -> tuple[LaneClock, int, PoolFrame]:
     if boundary is None:
         return clock, slot, snapshot.frame
     later, memory = boundary
-    return LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(memory)), later, snapshot.frame
+    then = LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(memory), held=clock.held)
+    return then, later, snapshot.frame
 
 
 def supposed(job: TrainingJob, number: int | None, fields: Spec) -> TrainingJob:

@@ -115,7 +115,8 @@ def test_filters_choose(listed) -> None:
     assert ids("state=rejected") == [jobs[2].pk]
     assert len(ids("state=rejected&state=queued")) == 7
     assert ids("lane=instant&name=odd%20%3D%20one") == [jobs[2].pk]
-    assert ids("pool=nowhere") == []
+    make_pool("empty")
+    assert ids("pool=empty") == []
     since = time_text(jobs[4].submitted_at)
     assert ids(f"submitted_from={since}") == [job.pk for job in jobs[:3:-1]]
     assert len(ids(f"submitted_before={since}")) == 4
