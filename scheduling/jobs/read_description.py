@@ -68,7 +68,8 @@ def _rows(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _scaling(answers: Mapping[str, Any]) -> str:
     scaling = answers.get("scaling") or hours.PERFECT
     if scaling in hours.DOUBLING:
-        return f"{2 * hours.DOUBLING[scaling]:g} times as fast"
+        times = str(2 * hours.DOUBLING[scaling]).removesuffix(".0")
+        return f"{times} times as fast"
     return f"as measured, {answers.get('mode') or 'sync'}: {', '.join(map(str, answers.get('speed') or ()))}"
 
 

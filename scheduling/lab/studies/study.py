@@ -171,7 +171,7 @@ def study_of(document: Mapping[str, Any], title: str, digest: Callable[[str], st
     worths = tuple(top.array("worth", list(WORTHS)))
     if not worths or any(worth not in list(WORTHS) for worth in worths) or len(set(worths)) < len(worths):
         raise BadScenario("worth", f"must be a list of {', '.join(WORTHS)}, each at most once")
-    _said(history)
+    _history_words(history)
     return Study(
         title=top.text("title", title),
         history=history,
@@ -225,7 +225,7 @@ def files_named(history: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _HistoryWords:
     """What a study says of its history, but for what stands in files."""
 
     row: Section
@@ -236,7 +236,7 @@ class _Said:
     begins: int | None
 
 
-def _said(history: Mapping[str, Any]) -> _Said:
+def _history_words(history: Mapping[str, Any]) -> _HistoryWords:
     """Everything that can be judged before a file is read: whoever sends a log hears of the rest at once."""
     row = Section(history, "history", HISTORY_FIELDS)
     form = row.choice("format", FORMATS)
@@ -263,16 +263,16 @@ def _said(history: Mapping[str, Any]) -> _Said:
         most_owners=row.whole("most_owners", 12, least=2, most=200),
         quotas=_quotas(row),
     )
-    return _Said(row, form, owner, strict, wishes, _begins(row, form) if row.given("begins") else None)
+    return _HistoryWords(row, form, owner, strict, wishes, _begins(row, form) if row.given("begins") else None)
 
 
 def history_read(study: Study, folder: Path) -> History:
     """The history that a study names; its files lie in `folder`, or where their names say."""
-    said = _said(study.history)
-    row, form, owner, strict = said.row, said.form, said.owner, said.strict
-    zone, unit = said.wishes.zone, said.wishes.unit
+    words = _history_words(study.history)
+    row, form, owner, strict = words.row, words.form, words.owner, words.strict
+    zone, unit = words.wishes.zone, words.wishes.unit
     path, name = folder / row.text("file"), row.text("file")
-    machines, quotas = _machines(row, folder, unit), said.wishes.quotas
+    machines, quotas = _machines(row, folder, unit), words.wishes.quotas
     notes: list[str] = []
     if form == "scenario":
         log, of_scenario, owned = scenario_log(scenario_load(path))
@@ -286,9 +286,9 @@ def history_read(study: Study, folder: Path) -> History:
                 log = standard.swf(lines, owner=owner, strict=strict, place=name)
             else:
                 log = jobs_table(lines, strict=strict, place=name)
-    if said.begins is not None:
-        log = log_later(log, said.begins)
-    wishes = replace(said.wishes, nodes=_nodes(row, folder), quotas=quotas)
+    if words.begins is not None:
+        log = log_later(log, words.begins)
+    wishes = replace(words.wishes, nodes=_nodes(row, folder), quotas=quotas)
     history = assemble(log, machines, wishes)
     history = replace(history, notes=(*notes, *history.notes))
     for rule in study.rules:
