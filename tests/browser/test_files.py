@@ -31,10 +31,10 @@ def test_file_of_a_job_is_taken_away_from_its_page(visit: Act, act: Act) -> None
     with one.page.expect_download() as taken:
         panel.get_by_role("link", name="checkpoint/model.pt", exact=True).click()
     assert taken.value.suggested_filename == "model.pt"
-    assert Path(taken.value.path()).read_bytes() == bytes(120_000)
+    assert Path(taken.value.path()).read_bytes() == bytes(1_200_000)
     with one.page.expect_download() as taken:
         panel.get_by_role("link", name="<b>odd\\x0a.txt", exact=True).click()
-    assert Path(taken.value.path()).read_bytes() == bytes(120_000)
+    assert Path(taken.value.path()).read_bytes() == bytes(1_200_000)
 
 
 SCRIPT = "#!/bin/bash -eu\n#SBATCH --job-name=beside --gpus=1 --time=0:01:00\npython3 train.py\n"

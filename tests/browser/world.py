@@ -230,7 +230,7 @@ def program_of(job: TrainingJob) -> None:
     folder.progress.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder.work / "checkpoint" / ("a-folder-with-a-long-name-" * 4)).mkdir(parents=True)
     for name in ("checkpoint/model.pt", f"checkpoint/{'a-folder-with-a-long-name-' * 4}/model.pt", "<b>odd\n.txt"):
-        (folder.work / name).write_bytes(bytes(120_000))
+        (folder.work / name).write_bytes(bytes(1_200_000))  # more than is read at once
     for number in range(20):
         (folder.work / f"sample-{number:02}.png").write_bytes(bytes(1_000 * number))
     (folder.work / "newest").symlink_to("checkpoint/model.pt")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.programs.sbatch import Script, read
-from scheduling.programs.sbatch.files_missing import ANYTHING, Brought, files_missing
+from scheduling.programs.sbatch.files_missing import ANYTHING, MOST_CHARACTERS, Brought, files_missing
 
 
 def missing(text: str, *names: str, head: str = "#!/bin/bash -eu\n") -> list[tuple[int, str]]:
@@ -122,6 +122,11 @@ def test_what_comes_along_is_known_by_file_and_by_folder() -> None:
 
 def test_nothing_is_said_of_a_script_that_begins_elsewhere() -> None:
     assert missing("python train.py", head="#!/bin/bash\n#SBATCH --chdir=/shared/lab\n") == []
+
+
+def test_very_long_script_is_not_looked_at() -> None:
+    assert missing("python train.py\n" + "true\n" * 1_000) == [(2, "train.py")]
+    assert missing("python train.py\n" + "true\n" * (MOST_CHARACTERS // 5)) == []
 
 
 @given(st.text(st.sampled_from("ab'\"\\`$(){}<>|&;# \n\t=./-[]"), max_size=60))

@@ -15,7 +15,7 @@ from itertools import pairwise
 from scheduling.programs.sbatch.reading import Script
 
 MOST_JOINED = 100  # lines of one command whose quote goes on
-MOST_CHARACTERS = 256 * 1024  # of a script that is looked at, and of one command
+MOST_CHARACTERS = 128 * 1024  # of a script that is looked at
 SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
 INTERPRETERS = (*SHELLS, "Rscript", "julia", "perl", "ruby", "node")
 SOURCES = ("source", ".")
