@@ -4,12 +4,11 @@ runs here as it runs there."""
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.steps import step_function
-from scheduling.programs.sbatch.variables import NODES, variables_told
+from scheduling.programs.sbatch.variables import NODES, quoted, variables_told
 
 _BEFORE = r"(?:^|[;&|({]|\b(?:do|then|else|if|while|time|srun)\s)\s*(?:[A-Za-z_]\w*=\S*\s+)*"
 # What srun and torchrun are called with stands between the two.
@@ -36,7 +35,7 @@ OTHER_VALUES = (
 def beginning(script: Script, name: str, index: str, gpus: int) -> list[str]:
     """The lines. `index`: the variable that holds the index of a member of an array; `gpus`: of a worker."""
     folder = script.options.chdir
-    lines = [f"cd -- {shlex.quote(folder)}"] if folder is not None else []
+    lines = [f"cd -- {quoted(folder)}"] if folder is not None else []
     lines += [f"export {variable}={value}" for variable, value in variables_told(script, name, index, gpus)]
     functions = [*step_function(script), *_torchrun_function(script), *_scontrol_function(script)]
     if functions:

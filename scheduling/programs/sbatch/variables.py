@@ -59,7 +59,7 @@ def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
 
 def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
     """Slurm sets these where their option is there."""
-    told = {"SLURM_JOB_NAME": _quoted(options.job_name or name)}
+    told = {"SLURM_JOB_NAME": quoted(options.job_name or name)}
     if options.cpus_per_task is not None:
         told["SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task)
     if gpus:
@@ -71,6 +71,6 @@ def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
     return told
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """As one word of a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
