@@ -16,7 +16,7 @@ from django.db.models.fields.json import KT, KeyTextTransform, KeyTransform
 from scheduling.engines.programs import PROGRAMS
 from scheduling.engines.programs import TrainerParameter as BuiltIn
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramSwitch, ProgramVersion, Run, RunState
-from scheduling.programs.catalogue import PARAMETER_SERVER, Program
+from scheduling.programs.catalogue import FROM_SCRIPT, PARAMETER_SERVER, Program
 from scheduling.programs.parameters import Parameter
 from scheduling.programs.stored import OPERATOR, archive_pieces, program_of_row
 from tenants.access import Access
@@ -25,7 +25,8 @@ from tenants.roles import OPERATOR as OPERATOR_ROLE
 from tenants.roles import TENANT_ROLES, Permission
 
 DAYS = 30  # of what a program did
-MOST_RUNS = 20  # on a program's page
+MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # on a program's page
+MOST_SCRIPTS_SHOWN = 100  # on the page of programs
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,14 @@ class ProgramPage:
     parameters: tuple[Parameter, ...]
 
 
-def read_catalogue(*, tenant: Tenant, at: datetime) -> list[ProgramLine]:
-    """What a tenant sees: its own programs, then the built-in ones and those that the operator offers to it."""
-    rows = _programs().filter(Q(tenant=tenant) | Q(tenant=None))
+def read_catalogue(
+    *, tenant: Tenant, at: datetime, name: str | None = None, most_scripts: int | None = None
+) -> list[ProgramLine]:
+    """What a tenant sees: its own programs, then the built-in ones and those that the operator offers to it.
+
+    `name`: of its programs and the operator's, those of this name alone. `most_scripts`: of what batch scripts became,
+    the newest names alone."""
+    rows = _some(_programs().filter(Q(tenant=tenant) | Q(tenant=None)), name, most_scripts)
     lines = _lines(rows, deeds_of(tenant_deeds(at)))
     seen = [
         line
@@ -96,17 +102,36 @@ def read_catalogue(*, tenant: Tenant, at: datetime) -> list[ProgramLine]:
     return _in_order(seen)
 
 
-def read_all(*, owner: str = "") -> list[ProgramLine]:
+def read_all(*, owner: str = "", name: str | None = None, most_scripts: int | None = None) -> list[ProgramLine]:
     """What the operator sees: every program of everybody, or of one tenant. What they did is their tenants' page."""
-    rows = _programs()
+    rows = _some(_programs(), name, most_scripts)
     return _in_order(_lines(rows.filter(tenant__slug=owner) if owner else rows, {}))
+
+
+def scripts_count(tenant: Tenant | None = None) -> int:
+    """How many programs came of batch scripts; of everybody where no tenant is named."""
+    rows = CatalogueProgram.objects.filter(name__endswith=FROM_SCRIPT)
+    return (rows if tenant is None else rows.filter(tenant=tenant)).count()
+
+
+def _some(
+    programs: QuerySet[CatalogueProgram], name: str | None, most_scripts: int | None
+) -> QuerySet[CatalogueProgram]:
+    if name is not None:
+        programs = programs.filter(name=name)
+    if most_scripts is None:
+        return programs
+    from_scripts = Q(name__endswith=FROM_SCRIPT)
+    newest = list(programs.filter(from_scripts).order_by("-pk").values_list("pk", flat=True)[:most_scripts])
+    return programs.filter(~from_scripts | Q(pk__in=newest))
 
 
 def read_program(
     *, owner: str, name: str, version: int | None = None, tenant: Tenant | None, at: datetime
 ) -> ProgramPage | None:
-    """One program with its versions, and its runs for the open tenant. `version`: the one shown; None: the newest."""
-    in_sight = read_catalogue(tenant=tenant, at=at) if tenant else read_all()
+    """One program with its newest versions, and its runs for the open tenant. `version`: the one shown; None: the
+    newest."""
+    in_sight = read_catalogue(tenant=tenant, at=at, name=name) if tenant else read_all(name=name)
     line = next((line for line in in_sight if (line.owner, line.name) == (owner, name)), None)
     if line is None:
         return None
@@ -251,7 +276,9 @@ def _in_order(lines: Sequence[ProgramLine]) -> list[ProgramLine]:
 
 
 def _versions(rows: QuerySet[ProgramVersion]) -> tuple[VersionLine, ...]:
-    sizes = dict(ProgramArchive.objects.filter(pk__in=rows.values("archive")).values_list("pk", "size"))
+    newest = list(rows.order_by("-version").defer("document")[:MOST_VERSIONS_SHOWN])
+    archives = {row.archive_id for row in newest if row.archive_id}
+    sizes = dict(ProgramArchive.objects.filter(pk__in=archives).values_list("pk", "size"))
     return tuple(
         VersionLine(
             version=row.version,
@@ -261,5 +288,5 @@ def _versions(rows: QuerySet[ProgramVersion]) -> tuple[VersionLine, ...]:
             archive=row.archive_id or "",
             archive_bytes=sizes.get(row.archive_id or ""),
         )
-        for row in rows.order_by("-version")
+        for row in newest
     )

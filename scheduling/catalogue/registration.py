@@ -13,13 +13,13 @@ from datetime import datetime
 from typing import IO, Any
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import Q, QuerySet, Sum
 
 from scheduling.catalogue.read_entries import PIECE, archive_refusals, digest_of
 from scheduling.catalogue.secrets import secret_refusals
 from scheduling.engines.programs import PROGRAMS
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramSwitch, ProgramVersion
-from scheduling.programs.catalogue import Program, ProgramOwner, document_of, edit, read
+from scheduling.programs.catalogue import FROM_SCRIPT, Program, ProgramOwner, document_of, edit, read
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.stored import OPERATOR, program_of_row
 from tenants import history
@@ -28,15 +28,17 @@ from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
 
-MOST_PROGRAMS = 200  # of one owner
-MOST_VERSIONS = 1_000  # of a program
-MOST_KEPT = 1024**3  # bytes of archives of one owner
+MOST_PROGRAMS = 200  # of one owner, beside those that scripts became
+MOST_SCRIPTS = 10_000  # of them: whoever tries things names each job anew
+MOST_VERSIONS = 100_000  # of a program: and changes a line each time
+MOST_KEPT = 4 * 1024**3  # bytes of archives of one owner
 UNKNOWN_PROGRAM = Refused("unknown_program", "There is no such program.")
 MAY_NOT_BRING = Refused("programs_not_allowed", "The operator has not allowed this tenant to bring programs.")
 NAME_IN_USE = Refused("program_exists", "There is a program of this name already. Make its next version.")
 TOO_MANY = Refused(
     "too_many_programs",
-    f"An owner has at most {MOST_PROGRAMS} programs, {MOST_VERSIONS:,} versions of each, and archives of 1 GiB in all.",
+    f"An owner has at most {MOST_PROGRAMS} programs, {MOST_SCRIPTS:,} from scripts, {MOST_VERSIONS:,} versions of "
+    f"each, and archives of {MOST_KEPT // 1024**3} GiB in all.",
 )
 
 
@@ -91,7 +93,7 @@ def program_register(
     rows = CatalogueProgram.objects.filter(tenant=by.tenant)
     if is_new is False and not rows.filter(name=program.name).exists():
         return UNKNOWN_PROGRAM
-    if not rows.filter(name=program.name).exists() and rows.count() >= MOST_PROGRAMS:
+    if not rows.filter(name=program.name).exists() and _are_too_many(rows, program.name):
         return TOO_MANY
     offered = None if tenants is None else sorted(set(tenants))
     made = CatalogueProgram(tenant=by.tenant, name=program.name, tenants=offered, created_at=at)
@@ -185,6 +187,14 @@ def programs_allow(
         subject = f"programs of {tenant.slug}"
         history.append(at=at, by=by, tenant=tenant, action="programs_allow", subject=subject, reason=reason, **values)
     return row
+
+
+def _are_too_many(programs: QuerySet[CatalogueProgram], name: str) -> bool:
+    """Whether there is no room for another one of this kind among those of an owner."""
+    from_scripts = Q(name__endswith=FROM_SCRIPT)
+    if name.endswith(FROM_SCRIPT):
+        return programs.filter(from_scripts).count() >= MOST_SCRIPTS
+    return programs.exclude(from_scripts).count() >= MOST_PROGRAMS
 
 
 def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant | None) -> Refused | None:

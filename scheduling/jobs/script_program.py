@@ -15,6 +15,7 @@ from scheduling.models import PROGRAM, CatalogueProgram, ProgramSwitch, ProgramV
 from scheduling.programs.catalogue import (
     ALL_REDUCE,
     EACH_GPU,
+    FROM_SCRIPT,
     INDEPENDENT,
     NONE,
     ONE,
@@ -33,7 +34,6 @@ from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES, variab
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 
-ENDING = "-sbatch"  # so that no script becomes a version of a program that somebody made by hand
 INDEX = "index"
 NEEDS_SCOPE = Refused(
     "not_allowed",
@@ -158,8 +158,8 @@ def _way_along(file: str) -> str:
 
 def _slug(name: str) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    slug = (plain if SLUG.match(plain) else f"job-{plain}")[: 40 - len(ENDING)].strip("-")
-    return slug + ENDING
+    slug = (plain if SLUG.match(plain) else f"job-{plain}")[: 40 - len(FROM_SCRIPT)].strip("-")
+    return slug + FROM_SCRIPT
 
 
 def _index(indexes: Sequence[int]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ ONE, EACH_GPU = "one", "each_gpu"  # processes of a worker
 GRACE_SECONDS, MOST_GRACE = 30, 3_600
 MOST_WORDS, LONGEST_WORD, LONGEST_SCRIPT = 200, 4_096, 256 * 1024
 MOST_VARIABLES, MOST_PARAMETERS = 100, 50
+FROM_SCRIPT = "-sbatch"  # ends the name of what a batch script became, so that none is a version of one made by hand
 SLUG = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")

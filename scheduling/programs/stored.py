@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Exists, OuterRef, QuerySet
 
 from scheduling.models import CatalogueProgram, ProgramArchivePiece, ProgramSwitch, ProgramVersion
-from scheduling.programs.catalogue import Program, ProgramOwner, read
+from scheduling.programs.catalogue import FROM_SCRIPT, Program, ProgramOwner, read
 from tenants.models import Tenant
 
 OPERATOR = "operator"  # as a specification's `program.owner`: not the tenant's own of this name
@@ -46,15 +46,25 @@ def stored_program(
 
 
 def usable_programs(
-    *, tenant_id: int, name: str | None = None, owner: str | None = None, version: int | None = None
+    *,
+    tenant_id: int,
+    name: str | None = None,
+    owner: str | None = None,
+    version: int | None = None,
+    most_scripts: int | None = None,
 ) -> list[StoredProgram]:
     """What a new job of the tenant may name: the newest version of each, its own programs first, without archives.
 
-    Of two with one name the job gets the first. `version`: that one of each in place of the newest.
+    Of two with one name the job gets the first. `version`: that one of each in place of the newest. `most_scripts`: of
+    what batch scripts became no more than these, the newest names.
     """
     programs = _usable(tenant_id, owner)
     if name is not None:
         programs = [program for program in programs if program.name == name]
+    if most_scripts is not None:
+        scripts = [program for program in programs if program.name.endswith(FROM_SCRIPT)]
+        older = set(sorted((program.pk for program in scripts), reverse=True)[most_scripts:])
+        programs = [program for program in programs if program.pk not in older]
     rows = ProgramVersion.objects.filter(program__in=programs).select_related("program__tenant")
     if version is None:
         rows = rows.order_by("program_id", "-version").distinct("program_id")

@@ -10,7 +10,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError
 
-from scheduling.catalogue.read_catalogue import DAYS
+from scheduling.catalogue.read_catalogue import DAYS, MOST_VERSIONS_SHOWN
 from scheduling.programs.catalogue import SHAPES
 from tenants.api.bodies import parse
 from tenants.api.fields import Answer, Form, Moment, Text
@@ -110,7 +110,7 @@ class ProgramWithVersions(Answer):
         help_text="All that the version says. Null where words are not shown: to the operator and members of the "
         "owner alone.",
     )
-    versions = VersionShown(many=True)
+    versions = VersionShown(many=True, help_text=f"The newest {MOST_VERSIONS_SHOWN}, the newest first.")
 
 
 DEEDS = {"runs": 41, "ended_well": 38, "hours": 61.5, "last_at": "2026-03-02T12:00:00Z"}

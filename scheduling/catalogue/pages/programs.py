@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.catalogue.read_catalogue import (
     DAYS,
+    MOST_SCRIPTS_SHOWN,
     ProgramLine,
     ProgramPage,
     archive_of,
@@ -29,6 +30,7 @@ from scheduling.catalogue.read_catalogue import (
     read_all,
     read_catalogue,
     read_program,
+    scripts_count,
     tenants_that_may_bring,
 )
 from scheduling.catalogue.registration import (
@@ -91,10 +93,11 @@ class ProgramRow:
 def tenant_programs(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     assert request.access.tenant is not None  # noqa: S101  the middleware has opened it
     tenant = request.access.tenant
-    lines = read_catalogue(tenant=tenant, at=timezone.now())
+    lines = read_catalogue(tenant=tenant, at=timezone.now(), most_scripts=MOST_SCRIPTS_SHOWN)
     own = [line for line in lines if not line.is_operators]
     context = {
         "own": _rows(request, own),
+        "older_scripts": max(scripts_count(tenant) - MOST_SCRIPTS_SHOWN, 0),
         "offered": _rows(request, [line for line in lines if line.is_operators]),
         "runs": sum(line.deeds.runs for line in own),
         "ended_well": sum(line.deeds.ended_well for line in own),
@@ -108,10 +111,11 @@ def tenant_programs(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @requires(Permission.PROGRAMS_VIEW)
 @require_safe
 def operator_programs(request: AccessRequest) -> HttpResponse:
-    lines, allowed = read_all(), tenants_that_may_bring()
+    lines, allowed = read_all(most_scripts=MOST_SCRIPTS_SHOWN), tenants_that_may_bring()
     context = {
         "own": _rows(request, [line for line in lines if line.is_operators]),
         "brought": _rows(request, [line for line in lines if not line.is_operators]),
+        "older_scripts": max(scripts_count() - MOST_SCRIPTS_SHOWN, 0),
         "tenants": [(tenant, tenant.pk in allowed) for tenant in Tenant.objects.order_by("name")],
         "registers": _registers(request),
     }
@@ -133,6 +137,7 @@ def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = ""
         "edit": _url(request, "program_new") + f"?edit={name}" if is_mine and page.program else "",
         "retire": _url(request, "program_retire", name=name) if is_mine and page.program else "",
         "versions": [(each, _url(request, "program", owner=owner, name=name)) for each in page.versions],
+        "older_versions": page.line.versions - len(page.versions),
         "archive": (
             _url(request, "program_archive", owner=owner, name=name, version=page.program.version)
             if reads and page.program and page.program.archive

@@ -14,6 +14,8 @@ from scheduling.programs.catalogue import PARAMETER_SERVER, Program
 from scheduling.programs.parameters import CHOICE, SWITCH, TEXT, WHOLE, Parameter, Value, word_of
 from scheduling.programs.stored import OPERATOR, usable_programs
 
+OFFERED_SCRIPTS = 20  # on the form; a job that is submitted again brings its own
+
 
 @dataclass(frozen=True)
 class OfferedProgram:
@@ -127,8 +129,9 @@ def typed_value(value: Value) -> str:
 
 
 def offered_programs(tenant_id: int) -> tuple[OfferedProgram, ...]:
-    """The newest version of each, the tenant's own first."""
-    return tuple(OfferedProgram(each.program) for each in usable_programs(tenant_id=tenant_id))
+    """The newest version of each, the tenant's own first; of what scripts became the newest names alone."""
+    usable = usable_programs(tenant_id=tenant_id, most_scripts=OFFERED_SCRIPTS)
+    return tuple(OfferedProgram(each.program) for each in usable)
 
 
 def with_named(programs: Sequence[OfferedProgram], asked: object, tenant_id: int) -> tuple[OfferedProgram, ...]:
