@@ -30,6 +30,7 @@ MILLION = ("MICRO", "1000000", "1000000.0", "1e-06")
 ROUNDED_ELSEWHERE = {
     "client/bourse_client/command/lab.py": "minutes",
     "client/bourse_client/command/market.py": "units",
+    "client/bourse_client/command/packing.py": "mebibytes",
     "client/bourse_client/command/parser.py": "parts of one",
     "client/bourse_client/command/programs.py": "hours",
     "client/bourse_client/command/progress.py": "seconds",

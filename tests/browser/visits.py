@@ -141,7 +141,7 @@ NO_PAGE = {
     "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
     "operator_pool_steps", "operator_use_prices", "audit_start", "audit_cancel", "audit_file", "tenant_what_if_cancel",
     "what_if_cancel", "api_docs_try", "tenant_api_docs_try", "operator_server_add", "budget_change",
-    "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue", "job_log",
+    "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue", "job_log", "job_file",
     "tenant_program_retire", "tenant_program_archive", "operator_program_retire", "operator_program_archive",
     "operator_programs_allow", "operator_servers_return", "operator_secret_remove",
     "operator_learner", "operator_weights",

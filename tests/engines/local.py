@@ -46,7 +46,7 @@ NAUGHTY = RegisteredProgram(
 )
 MISSING = RegisteredProgram("missing", "Missing", "", "tests.engines.nowhere", ())
 ALL = {**PROGRAMS, "naughty": NAUGHTY, "missing": MISSING}
-SMALL = ProcessLimits(processes=30, memory_mb=200, address_space_mb=1024, log_mb=1, disk_mb=20)
+SMALL = ProcessLimits(processes=30, processes_of_member=1, memory_mb=100, address_space_mb=1024, log_mb=1, disk_mb=20)
 QUICK = {
     "model": "logistic",
     "features": 4,

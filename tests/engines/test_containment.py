@@ -127,8 +127,8 @@ def test_several_processes_of_a_program_have_locks_queues_and_shared_memory_that
 
 @pytest.mark.usefixtures("_own_shared_memory")
 def test_what_lies_in_shared_memory_is_memory_of_the_gang() -> None:
-    holds = "import time; held = bytearray(120_000_000); time.sleep(60)"
-    text = f"head -c 120000000 /dev/zero > /dev/shm/much\npython3 -c '{holds}'\n"
+    holds = "import time; held = bytearray(60_000_000); time.sleep(60)"
+    text = f"head -c 60000000 /dev/zero > /dev/shm/much\npython3 -c '{holds}'\n"
     with engine_in() as engine:
         handle = start(engine, own(script(text)))
         status = ended(engine, handle)
@@ -255,7 +255,7 @@ def test_gang_stays_root_behind_walls_where_its_account_can_read_no_python_and_t
 def test_walls_hold_for_root_with_all_its_rights_too(tmp_path: Path) -> None:
     """So they hold for whoever Bourse runs as where it is not root: nothing in them asks who somebody is."""
     (tmp_path / "own").write_text("own")
-    code = "print(open('own').read(), flush=True)\nopen('/etc/passwd')"
+    code = "print(open('own').read(), flush=True)\nopen('/etc/shadow')"
     done = launched(tmp_path, code, readable=(*possible().readable, *python_itself()))
     assert done.stdout == "own\n"
     assert "PermissionError" in done.stderr

@@ -67,7 +67,7 @@ def test_coordinator_that_goes_by_itself_when_it_is_asked_to_is_not_lost(
     ("ended", "why"),
     [
         (Ended(-9, 61.0, 0), "it used 61.0 s of processor time, more than 60"),
-        (Ended(-9, 0.0, 201 * 2**20), "it took 201 MB of memory, more than 200"),
+        (Ended(-9, 0.0, 201 * 2**20), "it took 201 MB of memory, more than 100"),
     ],
 )
 def test_killed_because_it_took_too_much_it_has_failed(watching: TrainerSupervisor, ended: Ended, why: str) -> None:
