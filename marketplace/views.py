@@ -56,17 +56,17 @@ def is_healthy(states: Mapping[str, str]) -> bool:
 
 def _state_of(name: str, ask: Callable[[], object]) -> str:
     """Asked in a thread that does nothing else: a connection may be waited for, or an answer, for longer than we do."""
-    asked = _asking[name].submit(_asked, ask)
+    answer = _asking[name].submit(_ask_and_let_go, ask)
     try:
-        asked.result(ASK_SECONDS)
+        answer.result(ASK_SECONDS)
     except (DatabaseError, RedisError, TimeoutError):
-        asked.cancel()  # where it has not begun, as the one before it still waits
+        answer.cancel()  # where it has not begun, as the one before it still waits
         # The reason may name hosts and users, and this page is open to everyone.
         return "does not answer"
     return "ok"
 
 
-def _asked(ask: Callable[[], object]) -> None:
+def _ask_and_let_go(ask: Callable[[], object]) -> None:
     try:
         ask()
     finally:

@@ -15,9 +15,9 @@ class BadPath(Exception):
 def local_parts(text: str) -> list[str]:
     """The parts of a path that stays below whatever folder it is put into; raises `BadPath`. A server is not trusted
     to say where on this machine something is written."""
-    said, raw, at = text.encode("utf-8", "surrogateescape"), bytearray(), 0
-    while at < len(said):
-        if (match := _ESCAPED.match(said, at)) is None:
+    line, raw, at = text.encode("utf-8", "surrogateescape"), bytearray(), 0
+    while at < len(line):
+        if (match := _ESCAPED.match(line, at)) is None:
             raise BadPath("it is no path of a job's file.")
         raw += bytes.fromhex(match[1].decode()) if match[1] else match[2] or match[3]
         at = match.end()

@@ -188,8 +188,8 @@ def _kept_until(job: TrainingJob) -> datetime | None:
 
 def _removed(day: date) -> str:
     days = settings.RETENTION_RUN_FILES_DAYS
-    kept = "a day" if days == 1 else f"{days:,} days"
-    return f"Files of a job are kept for {kept} after its end; those of this one could go from {day} (UTC) on."
+    span = "a day" if days == 1 else f"{days:,} days"
+    return f"Files of a job are kept for {span} after its end; those of this one could go from {day} (UTC) on."
 
 
 def _shown(file: StrangerFile) -> JobFile:

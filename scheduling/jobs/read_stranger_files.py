@@ -83,12 +83,12 @@ def path_shown(path: Parts) -> str:
 def path_said(text: str) -> Parts | None:
     """The path that such a text says; None where it says none, or leaves its folder."""
     try:
-        said = text.encode()
+        line = text.encode()
     except UnicodeEncodeError:
         return None
     raw, at = bytearray(), 0
-    while at < len(said):
-        if (match := _ESCAPED.match(said, at)) is None:
+    while at < len(line):
+        if (match := _ESCAPED.match(line, at)) is None:
             return None
         raw += bytes.fromhex(match[1].decode()) if match[1] else match[2] or match[3]
         at = match.end()

@@ -109,7 +109,6 @@ for name in ("own", "scratch", "other"):
         pass
 """
     assert launched(tmp_path / "own", code, beside=(str(tmp_path / "scratch"), "/nowhere")) == "own\nscratch\n"
-    assert launched(tmp_path / "own", code, beside=("/",)) == "own\nscratch\nother\n"
 
 
 def test_limits_of_a_gang_follow_its_size_also_when_that_changes() -> None:

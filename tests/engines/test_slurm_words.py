@@ -64,3 +64,20 @@ def test_limits_that_are_none_are_refused_by_name(limits: dict[str, object], sen
     said = {"kind": "slurm", "partition": "main", "shared": "/shared"}
     with pytest.raises(WrongEngine, match=sentence):
         SlurmSettings.read("slurm", said | {"limits": limits})
+
+
+@pytest.mark.parametrize("run_as", ["service", "tenant"])
+@pytest.mark.parametrize("folder", ["/", "/shared", "/shared/bourse", "/shared/bourse/job-7", "/shared/x/../bourse"])
+def test_no_program_may_write_where_launchers_write_down_what_is_paid(folder: str, run_as: str) -> None:
+    said = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse", "run_as": run_as}
+    assert SlurmSettings.read("slurm", said).writable == ()
+    assert SlurmSettings.read("slurm", said | {"writable": ["/scratch", "/shared/data"]}).writable
+    with pytest.raises(WrongEngine, match="our own folder lies there"):
+        SlurmSettings.read("slurm", said | {"writable": [folder]})
+
+
+@pytest.mark.parametrize("writable", ["/scratch", ["scratch"], [7], ["/a\n/b"]])
+def test_folders_that_are_none_are_refused(writable: object) -> None:
+    said = {"kind": "slurm", "partition": "main", "shared": "/shared/bourse", "writable": writable}
+    with pytest.raises(WrongEngine, match="writable"):
+        SlurmSettings.read("slurm", said)

@@ -50,7 +50,7 @@ def _fetched(session: Session) -> int:
     if not chosen:
         raise UsageError(answer["sentence"] or "the job has no files.")
     places = _places(root, [file["path"] for file in chosen], overwrite=words.force)
-    told, total = list[dict[str, Any]](), 0
+    written, total = list[dict[str, Any]](), 0
     refused = 0
     for file, place in zip(chosen, places, strict=True):
         try:
@@ -60,13 +60,13 @@ def _fetched(session: Session) -> int:
             screen.note(f"bourse: {plain(file['path'])}: {error}")
             refused += 1
             continue
-        told.append({"path": file["path"], "bytes": size, "file": str(place)})
+        written.append({"path": file["path"], "bytes": size, "file": str(place)})
         total += size
         screen.note(f"{plain(str(place))}  {size:,} bytes")
     if screen.as_json:
-        screen.document(told)
+        screen.document(written)
     else:
-        screen.line(f"{several(len(told), 'file')}, {total:,} bytes in {plain(str(root))}")
+        screen.line(f"{several(len(written), 'file')}, {total:,} bytes in {plain(str(root))}")
     if answer["more"] and not wanted:
         screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
         return exits.REFUSED

@@ -326,7 +326,7 @@ class SlurmEngine:
             "launch": ["-S", str(launcher), "launch"],
             "environment": {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"},
             "readable": [],
-            "beside": list(self.settings.beside),
+            "beside": list(self.settings.writable),
             "arguments": arguments,
             "secret": secrets.token_hex(24),
             "uid": None,

@@ -83,6 +83,10 @@ class SlurmSettings:
         for folder in self.writable:
             if not isinstance(folder, str) or not Path(folder).is_absolute() or len(folder.splitlines()) != 1:
                 raise WrongEngine(f"The engine {self.name}: writable has whole paths of folders, not {folder!r}.")
+            # There its launcher writes down how a gang ended, which says what is paid and what comes back.
+            ours, theirs = Path(self.shared).resolve(), Path(folder).resolve()
+            if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
+                raise WrongEngine(f"The engine {self.name}: {folder} cannot be writable: our own folder lies there.")
         types = {each.name: each.type for each in fields(ProcessLimits)}
         for limit, number in self.limits.items():
             if limit not in types:
@@ -106,11 +110,6 @@ class SlurmSettings:
     @property
     def service_account(self) -> str:
         return self.user or getpass.getuser()
-
-    @property
-    def beside(self) -> Sequence[str]:
-        """Folders in which programs may write beside their own. A tenant's own user writes where the site lets it."""
-        return ("/",) if self.run_as == TENANT else self.writable
 
     @property
     def everybody(self) -> list[str]:
