@@ -16,7 +16,7 @@ from django.db import transaction
 from scheduling.common import boundary_marked
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.decide.dependents import dependents_move
-from scheduling.market.decide.interval import interval_run
+from scheduling.market.decide.interval import boundary_without_news, interval_run
 from scheduling.market.prices.posted import prices_refresh
 from scheduling.market.settle.deliveries import outage_next, outage_over, pulse
 from scheduling.market.settle.outages import outage_pass
@@ -111,7 +111,8 @@ def next_boundary(pool: Pool) -> int:
 
 @transaction.atomic
 def _skip_silence(pool: Pool, last: int) -> None:
-    """After an outage: where nobody waits, nothing runs and the last boundary changed nothing, neither will the next.
+    """After an outage: where nobody waits and nothing runs, nothing changes up to the slot at which the policy does
+    something by itself, as it does where the last window of an epoch ends.
 
     Only for clocks that restart: one that goes on by itself publishes windows whether somebody waits or not.
     """
@@ -127,6 +128,9 @@ def _skip_silence(pool: Pool, last: int) -> None:
     with scope_disabled("silence means that no tenant has anything in the market"):
         waiting_jobs = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, arrival__lte=last - 1)
         sold = Award.objects.filter(unsettled_from(batch.settled_slot + 1), pool=pool)
-        silent = not (waiting_jobs.exists() or sold.exists() or rents_open(pool, last, most=1))
-    if silent and batch.decided_slot < last - 1:
+        if waiting_jobs.exists() or sold.exists() or rents_open(pool, last, most=1):
+            return
+        due = boundary_without_news(pool, batch, batch.decided_slot + 1)
+    last = last if due is None else min(last, due)
+    if batch.decided_slot < last - 1:
         LaneClock.objects.filter(pk=batch.pk).update(decided_slot=last - 1, settled_slot=last - 2)

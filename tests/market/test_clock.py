@@ -49,6 +49,21 @@ def test_late_ticks_give_the_same_market_as_punctual_ones(ticks: list[float]) ->
     assert everything() == punctual
 
 
+@pytest.mark.parametrize("late", range(7, 15))
+def test_a_tick_that_is_late_over_the_end_of_an_epoch_leaves_out_no_interval(late: int) -> None:
+    """The epoch opened at slot 1 ends at 9, where nobody waits: that is an interval, whoever is how late."""
+    pool, _ = contested()
+    with transaction.atomic():
+        for slot in range(21):
+            advance(pool, slot)
+        punctual = everything()
+        transaction.set_rollback(True)
+    assert [interval[1] for interval in punctual["intervals"]] == [1, 2, 3, 5, 9, 10, 11, 12]
+    for slot in (*range(7), late, 20):
+        advance(pool, slot)
+    assert everything() == punctual
+
+
 def test_tick_that_comes_twice_changes_nothing() -> None:
     pool, _ = contested()
     advance(pool, 7)

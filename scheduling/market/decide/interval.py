@@ -167,6 +167,19 @@ def _due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> PoolFrame | N
     return None
 
 
+def boundary_without_news(pool: Pool, clock: LaneClock, slot: int) -> int | None:
+    """The first slot from this one on at which the policy does something though nobody comes; None: there is none."""
+    snapshot = glance(pool, slot, clock)
+    policy = batch_policy(snapshot.frame, slot)
+    if not isinstance(policy, HasWindows):
+        return None
+    plan = policy.between_boundaries(snapshot.view)
+    if plan is None or says_something(plan, snapshot.view):
+        return slot
+    following = policy.next_boundary(snapshot.view)
+    return None if following is None else following[0]
+
+
 def _lock_funds(pool: Pool) -> None:
     """Before the calendar, against the usual order. The instant lane never waits for us there: what it sells of the
     cells ends where our plans begin."""
