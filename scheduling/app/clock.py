@@ -55,7 +55,7 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
         if isinstance(changed, Busy):
             return Advanced(done, behind=last - boundary + 1, busy=True)
         done += 1
-        if not changed:
+        if not changed and boundary < last:
             _skip_silence(pool, last)
     prices_refresh(pool=pool)
     return Advanced(done)

@@ -129,11 +129,10 @@ def _charges(pool: Pool, slot: int) -> list[Charge]:
     owing = Award.objects.filter(unsettled_from(slot), pool=pool, start__lte=slot, paid__gt=0)
     due = owing.exclude(rent=RentState.OPEN)
     rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
-    less = {award.pk: award.owed[slot - award.start] for award in due.filter(adjusted__gt=0)}
-    return [
-        Charge(pk, job_id, tenant_id, less.get(pk, parts))
-        for pk, job_id, tenant_id, parts in rows.order_by("pk").values_list("pk", "job_id", "tenant_id", "parts")
-    ]
+    listed = list(rows.order_by("pk").values_list("pk", "job_id", "tenant_id", "adjusted", "parts"))
+    adjusted = Award.objects.filter(pk__in=[pk for pk, _, _, refunded, _ in listed if refunded])
+    less = {award.pk: award.owed[slot - award.start] for award in adjusted}
+    return [Charge(pk, job_id, tenant_id, less.get(pk, parts)) for pk, job_id, tenant_id, _, parts in listed]
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:
@@ -177,8 +176,9 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     finished = _jobs_finish(done, at)
     stopped = _jobs_stop([row for row in over if row[1] in short], short, at)
     starting = alive.filter(state=AwardState.BOOKED, start__lte=boundary).order_by("pk")
-    rows_due = starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start")
-    due = list(rows_due) if outage_over(pool.pk, boundary) is None else []
+    due = list(starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start"))
+    if due and outage_over(pool.pk, boundary) is not None:
+        due = []
     begun = awards_start(due)
     events_append(
         [
