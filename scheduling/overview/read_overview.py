@@ -144,7 +144,7 @@ def _pool_use(state: PoolClock, tenants: Mapping[int, Tenant]) -> PoolUseNow:
     holdings = holdings_in(state.pool, state.slot)
     price = prices_now(state.pool, state.slot, overview.kinds)[0].price
     first = overview.totals[0]
-    shares = owners_now(holdings=holdings, overview=overview)[first.resource]
+    shares = owners_now(holdings=holdings, overview=overview, resource=first.resource)
     ordered = sorted(shares, key=lambda share: (-share.units, -share.rented, share.tenant_id))
     shown, rest = ordered[:MOST_OWNERS], ordered[MOST_OWNERS:]
     lines = [_owner_line(share, tenants) for share in shown]

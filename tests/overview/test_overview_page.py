@@ -64,7 +64,10 @@ def test_page_says_who_uses_what_who_waits_and_what_is_held(told, operator) -> N
 
 def test_all_owners_in_one_pass_get_what_each_gets_alone(told) -> None:
     overview, holdings = pool_overview(told.pool), holdings_in(told.pool, NOW)
-    together = owners_now(holdings=holdings, overview=overview)
+    together = {
+        total.resource: owners_now(holdings=holdings, overview=overview, resource=total.resource)
+        for total in overview.totals
+    }
     for tenant in (told.owner, told.renter):
         pool, near = told.pool, holdings_in(told.pool, NOW, near=tenant.pk)
         alone = units_now(tenant_id=tenant.pk, pool=pool, slot=NOW, holdings=holdings, overview=overview)

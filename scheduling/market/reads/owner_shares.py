@@ -7,11 +7,11 @@ they leave idle there. What is rented of no cell is the operator's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scheduling.cluster import PoolOverview
-from scheduling.market.reads.share_units import OPERATOR, Holding, Place
+from scheduling.market.reads.share_units import OPERATOR, Holding
 from scheduling.models import ServerState
 
 
@@ -41,44 +41,53 @@ class OwnerShare:
         )
 
 
-def owners_now(*, holdings: Iterable[Holding], overview: PoolOverview) -> Mapping[str, tuple[OwnerShare, ...]]:
-    """Resource name -> every owner and every renter; `holdings`: those of `holdings_in`. Costs one step for each
+def owners_now(*, holdings: Iterable[Holding], overview: PoolOverview, resource: str) -> tuple[OwnerShare, ...]:
+    """Every owner and every renter of one resource; `holdings`: those of `holdings_in`. Costs one step for each
     place that is held and one for each cell."""
-    used: defaultdict[tuple[Place, int], float] = defaultdict(float)
-    in_cells: defaultdict[Place, float] = defaultdict(float)
-    of_operator: defaultdict[Place, float] = defaultdict(float)
-    sums: dict[tuple[str, int], OwnerShare] = {}
-
-    def add(resource: str, share: OwnerShare) -> None:
-        before = sums.get((resource, share.tenant_id))
-        sums[resource, share.tenant_id] = share if before is None else before.plus(share)
+    used: defaultdict[tuple[int, int], float] = defaultdict(float)  # by server and tenant; the others by server
+    in_cells: defaultdict[int, float] = defaultdict(float)
+    of_operator: defaultdict[int, float] = defaultdict(float)
+    units, own, lent, rented, down = (defaultdict[int, float](float) for _ in range(5))  # by tenant
 
     for holding in holdings:
         for place, amount in holding.units.items():
+            server_id, name = place
+            if name != resource:
+                continue
             if holding.is_own:
-                used[place, holding.tenant_id] += amount
+                used[server_id, holding.tenant_id] += amount
             else:
-                of_operator[place] += holding.on_operator.get(place, 0.0)
-                in_cells[place] += amount - holding.on_operator.get(place, 0.0)
-                add(place[1], OwnerShare(holding.tenant_id, rented=amount))
+                on_operator = holding.on_operator.get(place, 0.0)
+                of_operator[server_id] += on_operator
+                in_cells[server_id] += amount - on_operator
+                rented[holding.tenant_id] += amount
+
     shares_operator = overview.pool.instant_policy is None
     for server in overview.servers:
         is_down = server.state == ServerState.LOST
         for capacity in server.capacities:
-            place = (server.id, capacity.resource)
-            cells = {cell.tenant_id: float(cell.units) for cell in capacity.cells}
-            own = {tenant_id: min(used.get((place, tenant_id), 0.0), units) for tenant_id, units in cells.items()}
-            idle = {tenant_id: units - own[tenant_id] for tenant_id, units in cells.items()}
-            if shares_operator:
-                idle[OPERATOR] = float(capacity.operator_units)
-            part = in_cells.get(place, 0.0) / max(sum(idle.values()), 1e-12)
-            for tenant_id, units in cells.items():
-                lent = min(part * idle[tenant_id], idle[tenant_id])
-                down = units - own[tenant_id] - lent if is_down else 0.0
-                add(capacity.resource, OwnerShare(tenant_id, units, own[tenant_id], lent, down=down))
+            if capacity.resource != resource:
+                continue
+            busy = {
+                cell.tenant_id: min(used.get((server.id, cell.tenant_id), 0.0), cell.units) for cell in capacity.cells
+            }
+            idle = {cell.tenant_id: cell.units - busy[cell.tenant_id] for cell in capacity.cells}
             left = float(capacity.operator_units)
-            lent = min(of_operator.get(place, 0.0) + part * idle.get(OPERATOR, 0.0), left)
+            idle_all = sum(idle.values()) + (left if shares_operator else 0.0)
+            part = in_cells.get(server.id, 0.0) / max(idle_all, 1e-12)
+            for cell in capacity.cells:
+                owner = cell.tenant_id
+                taken = min(part, 1.0) * idle[owner]
+                units[owner] += cell.units
+                own[owner] += busy[owner]
+                lent[owner] += taken
+                down[owner] += idle[owner] - taken if is_down else 0.0
             if left:
-                add(capacity.resource, OwnerShare(OPERATOR, left, 0.0, lent, down=left - lent if is_down else 0.0))
-    names = [total.resource for total in overview.totals]
-    return {name: tuple(share for (resource, _), share in sums.items() if resource == name) for name in names}
+                taken = min(of_operator.get(server.id, 0.0) + (part * left if shares_operator else 0.0), left)
+                units[OPERATOR] += left
+                lent[OPERATOR] += taken
+                down[OPERATOR] += left - taken if is_down else 0.0
+    return tuple(
+        OwnerShare(tenant, units[tenant], own[tenant], lent[tenant], rented[tenant], down[tenant])
+        for tenant in {**units, **rented}
+    )
