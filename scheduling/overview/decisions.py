@@ -18,6 +18,7 @@ from tenants.selectors import invitations_of_owners
 from tenants.templatetags.look import lasting
 
 MOST = 12  # that are shown; of more, their number
+ALIKE, NAMED = 4, 3  # servers of which one sentence speaks, and those that it names
 LATELY = timedelta(days=1)
 MOST_NOTICES, MOST_INVITED = 200, 50
 
@@ -50,7 +51,7 @@ def decisions(
         *_of_book(difference),
         *(decision for use in pools for decision in _of_clock(use)),
         *(decision for engine in engines for decision in _of_engine(engine)),
-        *(decision for server in servers for decision in _of_server(server)),
+        *_of_servers(servers),
         *_of_balances(at, tenants),
         *_of_fairness(),
         *(_of_invitation(row) for row in invitations_of_owners(MOST_INVITED) if row.expires_at <= at),
@@ -86,17 +87,39 @@ def _of_engine(engine: EngineState) -> list[Decision]:
     return [Decision(f"The engine {engine.name} asks for help", alert, "Look", health) for alert in engine.alerts]
 
 
-def _of_server(server: ServerTrouble) -> list[Decision]:
-    place = ("operator_server", (server.id,))
+def _of_servers(servers: Sequence[ServerTrouble]) -> list[Decision]:
+    """One for each server; from `ALIKE` on those of a pool of which the same is said are one, so that they do not push
+    out what else waits."""
+    alike: dict[tuple[str, str], list[ServerTrouble]] = {}
+    for server in servers:
+        if said := "lost" if server.state == ServerState.LOST else server.word:
+            alike.setdefault((server.pool_slug, said), []).append(server)
+    wanted = []
+    for (_, said), group in alike.items():
+        wanted += [_of_group(said, group)] if len(group) >= ALIKE else [_of_server(said, server) for server in group]
+    return wanted
+
+
+def _of_server(said: str, server: ServerTrouble) -> Decision:
+    title, place = f"{server.name} in {server.pool} is {said}", ("operator_server", (server.id,))
     if server.state == ServerState.LOST:
         text = "Nothing is sold on it. Return it to service when it is up again."
-        return [Decision(f"{server.name} in {server.pool} is lost", text, "Decide", *place)]
-    if not server.word:
-        return []
+        return Decision(title, text, "Decide", *place)
     why = f" It says: {server.why}." if server.why else ""
     text = f"Declaring it lost refunds what it does not deliver, and lets its jobs run elsewhere.{why}"
-    title = f"{server.name} in {server.pool} is {server.word}"
-    return [Decision(title, text, "Decide", *place, due=server.since, is_urgent=True)]
+    return Decision(title, text, "Decide", *place, due=server.since, is_urgent=True)
+
+
+def _of_group(said: str, group: Sequence[ServerTrouble]) -> Decision:
+    first, query = group[0], f"?pool={group[0].pool_slug}"
+    title = f"{len(group)} servers in {first.pool} are {said}"
+    names = f"{', '.join(server.name for server in group[:NAMED])} and {len(group) - NAMED} more."
+    if first.state == ServerState.LOST:
+        text = f"Nothing is sold on {names} Return each to service when it is up again."
+        return Decision(title, text, "Decide", "operator_servers", query=f"{query}&state={first.state}")
+    text = f"{names} Declaring them lost refunds what they do not deliver, and lets their jobs run elsewhere."
+    since = min((server.since for server in group if server.since), default=None)
+    return Decision(title, text, "Decide", "operator_servers", query=query, due=since, is_urgent=True)
 
 
 def _of_balances(at: datetime, tenants: Mapping[int, Tenant]) -> list[Decision]:

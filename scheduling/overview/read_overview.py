@@ -109,6 +109,7 @@ class ServerTrouble:
     id: int
     name: str
     pool: str
+    pool_slug: str
     state: str
     word: str  # what the engine says; empty where it says nothing against it
     since: datetime | None
@@ -236,6 +237,7 @@ def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
                 id=server.pk,
                 name=server.name,
                 pool=server.pool.name,
+                pool_slug=server.pool.slug,
                 state=server.state,
                 word=word.state if word else "",
                 since=word.since if word else None,

@@ -15,6 +15,7 @@ from scheduling.feed import EventKind
 from scheduling.market.reads import holdings_in, owners_now, units_now
 from scheduling.models import Event, LaneClock, Server, ServerState
 from scheduling.overview import read_overview
+from scheduling.overview.decisions import decisions
 from scheduling.overview.pages.overview import PARTS
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, OPERATOR, OWNER
@@ -102,6 +103,24 @@ def test_a_late_clock_a_hold_a_lost_server_and_ending_credits_want_a_decision(to
     words = text_of(operator.get("/overview/?part=now").content.decode())
     assert "1 thing does not work as it should" in words
     assert "decisions wait" in words
+
+
+@pytest.mark.parametrize("state", [ServerState.LOST, ServerState.IN_SERVICE])
+def test_servers_of_which_the_same_is_said_are_one_thing_from_four_on(state: ServerState) -> None:
+    def wanted(count: int) -> list[tuple[str, str]]:
+        names = [f"n{number}" for number in range(count)]
+        servers = [
+            read_overview.ServerTrouble(5, name, "Big", "big", state, "down", None, "no reply") for name in names
+        ]
+        at = timezone.now()
+        wanted = decisions(at=at, pools=[], servers=servers, engines=[], tenants={}, difference=0)
+        return [(decision.title, decision.page + decision.query) for decision in wanted]
+
+    said = "lost" if state == ServerState.LOST else "down"
+    assert wanted(3) == [(f"n{number} in Big is {said}", "operator_server") for number in range(3)]
+    ((title, address),) = wanted(20)
+    assert title == f"20 servers in Big are {said}"
+    assert address == "operator_servers?pool=big" + ("&state=lost" if state == ServerState.LOST else "")
 
 
 def test_where_there_are_more_than_fit_the_rest_is_one_line_and_sums_stay(told, operator, monkeypatch) -> None:
