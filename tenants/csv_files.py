@@ -92,9 +92,9 @@ def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingH
     return answer
 
 
-def _part_of(asked: str, size: int) -> tuple[int, int] | None:
+def _part_of(header: str, size: int) -> tuple[int, int] | None:
     """From where to where. None: all of it, as also where what is asked for cannot be understood or is not there."""
-    match = _RANGE.fullmatch(asked.strip())
+    match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
         return None
     first, last = match.groups()

@@ -326,8 +326,8 @@ class Client:
     def job_logs(self, job_id: int, *, after: int = 0, search: str = "", level: str = "", who: str = "") -> Log:
         """A page of the newest run's log; `after` is the last page's. Another `run` than before begins at 0 again.
         `search`, `level` (this or graver) and `who` (as "worker 1") leave lines out."""
-        asked = {"after": after, "search": search, "level": level, "who": who}
-        query = {name: value or None for name, value in asked.items()}
+        filters = {"after": after, "search": search, "level": level, "who": who}
+        query = {name: value or None for name, value in filters.items()}
         return cast(Log, self.get(self.of_tenant(f"jobs/{job_id}/logs/"), query))
 
     def job_log_file(self, job_id: int) -> bytes:

@@ -41,7 +41,7 @@ NEWEST = 20  # intervals of a pool that always stay: pages and figures read the 
 DAY = timedelta(days=1)
 ARCHIVE_LOCK = 0x626F757273650008  # of the database: "bourse", 8
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -128,20 +128,20 @@ def archive_day(
     folder: Path,
     by: Access,
     at: datetime,
-    told: Told = lambda step: None,
+    progress: Progress = lambda step: None,
 ) -> IntervalArchive:
-    """Write the file, read it back, put it in its place, and only then drop what it has. `told` is called after each
-    step."""
+    """Write the file, read it back, put it in its place, and only then drop what it has. `progress` is called after
+    each step."""
     name = archive_name(pool, day.day)
     path, partial = folder / name, folder / f"{name}.part"
     try:
         key = _written(pool, day, partial, at)
-        told("write")
+        progress("write")
         _checked(pool, day, partial, key)
-        told("check")
+        progress("check")
         partial.replace(path)
         _synced(folder)
-        told("place")
+        progress("place")
     finally:
         partial.unlink(missing_ok=True)
     row = IntervalArchive(
@@ -160,7 +160,7 @@ def archive_day(
         rows = Interval.objects.filter(pool=pool, number__gte=day.first, number__lte=day.last)
         if rows.update(view=b"", plan=b"") != day.intervals:
             raise ArchiveFailed("Other intervals are there than a moment ago. Begin again.")
-        told("drop")
+        progress("drop")
     return row
 
 

@@ -474,7 +474,7 @@ class HeedsReports(Protocol):
         """Whether that holds with its settings."""
         ...
 
-    def heeded(self, job: Job, left: float, told: float) -> float:
+    def heeded(self, job: Job, left: float, reported: float) -> float:
         """Mini-batches to go that it is to decide by, where the job has `left` as declared and `told` by its reports;
         so many that it is given no more than with those declared."""
         ...

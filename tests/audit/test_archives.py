@@ -467,7 +467,7 @@ def test_kill_at_any_step_loses_nothing(days: Days, tmp_path: Path, step: str) -
             raise Killed(name)
 
     with pytest.raises(Killed), transaction.atomic():
-        archive_day(pool=pool, day=day, folder=tmp_path, by=BY, at=timezone.now(), told=told)
+        archive_day(pool=pool, day=day, folder=tmp_path, by=BY, at=timezone.now(), progress=told)
     run(f"SET ROLE {ROLE}")
     assert stored(pool) == before
     assert not IntervalArchive.objects.exists()

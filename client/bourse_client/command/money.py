@@ -46,10 +46,10 @@ def _row(line: Total) -> tuple[str, ...]:
     return (line["title"], *(credits(figure) for figure in figures))
 
 
-def _sums(found: Statement) -> list[tuple[str, str]]:
+def _sums(statement: Statement) -> list[tuple[str, str]]:
     return [
-        ("earned from renters", f"{credits(found['earned'])} in {several(found['earned_lines'], 'line')}"),
-        ("paid for jobs", f"{credits(found['spent'])} in {several(found['spent_lines'], 'line')}"),
-        ("came back", f"{credits(found['given_back'])} in {several(found['given_back_lines'], 'line')}"),
-        ("jobs", count(found["jobs"])),
+        ("earned from renters", f"{credits(statement['earned'])} in {several(statement['earned_lines'], 'line')}"),
+        ("paid for jobs", f"{credits(statement['spent'])} in {several(statement['spent_lines'], 'line')}"),
+        ("came back", f"{credits(statement['given_back'])} in {several(statement['given_back_lines'], 'line')}"),
+        ("jobs", count(statement["jobs"])),
     ]

@@ -57,9 +57,9 @@ def packed(named: Sequence[str], here: Path) -> Packed:
     files: dict[str, _File] = {}
     left_out = 0
     for each in named:
-        for found in _below(each, here):
-            if isinstance(found, _File):
-                files[found.name] = found
+        for file in _below(each, here):
+            if isinstance(file, _File):
+                files[file.name] = file
             else:
                 left_out += 1
         _check(list(files.values()))

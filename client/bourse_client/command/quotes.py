@@ -36,14 +36,14 @@ def quote(session: Session) -> int:
     return exits.DONE if terms["admitted"] else exits.REFUSED
 
 
-def _pairs(found: Quote) -> list[tuple[str, str]]:
-    terms, estimate, at = found["terms"], found["estimate"], f"({zone()})"
+def _pairs(answer: Quote) -> list[tuple[str, str]]:
+    terms, estimate, at = answer["terms"], answer["estimate"], f"({zone()})"
     placed = terms["starts_at"] is not None
     payees = ", ".join(f"{part['payee']} {credits(part['amount'])}" for part in terms["payees"])
     pairs = [
-        ("lane", found["lane"]),
-        ("pool", found["pool"]),
-        ("payer", found["payer"]),
+        ("lane", answer["lane"]),
+        ("pool", answer["pool"]),
+        ("payer", answer["payer"]),
         ("price", credits(terms["price"]) if placed else ""),
         ("of it comes back", credits(terms["own_part"]) if placed and float(terms["own_part"]) else ""),
         ("worth at that end", credits(terms["worth"]) if placed else ""),
@@ -58,7 +58,7 @@ def _pairs(found: Quote) -> list[tuple[str, str]]:
         price = f"{credits(estimate['price_low'])} to {credits(estimate['price_high'])}"
         start = f"{moment(estimate['starts_at_earliest'])} to {moment(estimate['starts_at_latest'])} {at}"
         pairs += [("price, as others come", price), ("start, as others come", start)]
-    return [*pairs, ("would win with", _change(found["change"]))]
+    return [*pairs, ("would win with", _change(answer["change"]))]
 
 
 def _change(change: Change | None) -> str:

@@ -61,9 +61,9 @@ def script_of(words: Namespace) -> str:
     return f"#!/bin/bash -eu\n#SBATCH {name}--gpus={words.gpus} --time={time}\n{shlex.join(words.words)}\n"
 
 
-def waited_in_words(told: Job | Parsed) -> str:
+def waited_in_words(job: Job | Parsed) -> str:
     """As 88, 90, A-12. Servers of before know of no arrays here."""
-    return ", ".join([*map(str, told["after"]), *(f"A-{number}" for number in told.get("after_arrays", ()))])
+    return ", ".join([*map(str, job["after"]), *(f"A-{number}" for number in job.get("after_arrays", ()))])
 
 
 def lines_told(screen: Screen, parsed: Parsed, *, whole: bool) -> None:

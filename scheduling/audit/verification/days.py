@@ -41,9 +41,9 @@ def days_on(pool_id: int, *, after: date = date.min, enough: Callable[[], bool] 
             is_last = looked.go_on(enough)
     except UNREADABLE as error:
         what = f"its figures after {looked.last} cannot be added up ({type(error).__name__}: {error})"
-        looked.found.append(Finding(f"fairness of pool {pool_id}", what))
+        looked.findings.append(Finding(f"fairness of pool {pool_id}", what))
         is_last = True
-    return DaysDone(looked.days, None if looked.last == date.min else looked.last, is_last, tuple(looked.found))
+    return DaysDone(looked.days, None if looked.last == date.min else looked.last, is_last, tuple(looked.findings))
 
 
 @dataclass
@@ -51,13 +51,13 @@ class _Looked:
     pool_id: int
     last: date
     days: int = 0
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def go_on(self, enough: Callable[[], bool]) -> bool:
         """Whether there are no more."""
         stored = {day.day: day for day in PoolDay.objects.filter(pool=self.pool_id, day__gt=self.last)}
         for right in days_added_up(self.pool_id, after=self.last):
-            self.found += _day_verify(right, stored.pop(right.whole.day, None))
+            self.findings += _day_verify(right, stored.pop(right.whole.day, None))
             self.days, self.last = self.days + 1, right.whole.day
             if enough():
                 self._without_intervals(day for day in stored if day < self.last)
@@ -67,7 +67,7 @@ class _Looked:
 
     def _without_intervals(self, days: Iterable[date]) -> None:
         where = f"fairness of pool {self.pool_id} on"
-        self.found += [Finding(f"{where} {day}", "no interval was decided then") for day in days]
+        self.findings += [Finding(f"{where} {day}", "no interval was decided then") for day in days]
 
 
 def _day_verify(right: Day, pool_day: PoolDay | None) -> Iterator[Finding]:

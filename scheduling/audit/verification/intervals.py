@@ -61,7 +61,7 @@ def intervals_verify(
     total, looked_at, findings = sum(run.total for run in runs), itertools.count(1), list[Finding]()
     for run in runs:
         while run.state in OPEN_WORK:
-            piece = piece_next(run, ReadingLimits(told=lambda: on_progress(next(looked_at), total)), archives)
+            piece = piece_next(run, ReadingLimits(progress=lambda: on_progress(next(looked_at), total)), archives)
             findings += piece.findings
             for name, value in columns_after(run, piece).items():
                 setattr(run, name, value)

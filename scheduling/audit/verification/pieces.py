@@ -66,11 +66,11 @@ class VerifiedPiece:
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """`enough`: read nothing more; `too_long`: leave even what was read. `told` is called after each interval."""
+    """`enough`: read nothing more; `too_long`: leave even what was read. `progress` is called after each interval."""
 
     enough: Callable[[], bool] = lambda: False
     too_long: Callable[[], bool] = lambda: False
-    told: Callable[[], None] = lambda: None
+    progress: Callable[[], None] = lambda: None
 
 
 def piece_next(run: VerificationRun, limits: ReadingLimits, archives: Archives | None = None) -> VerifiedPiece:
@@ -139,7 +139,7 @@ def _intervals(run: VerificationRun, limits: ReadingLimits, archives: Archives |
     more = True
     while more:
         with one_moment():
-            more = walk_on(walk, bounds, archives=archives, too_long=limits.too_long, told=limits.told)
+            more = walk_on(walk, bounds, archives=archives, too_long=limits.too_long, progress=limits.progress)
         if limits.enough():
             break
     columns = {"number": walk.number, "digest": walk.digest, "memory": walk.memory}

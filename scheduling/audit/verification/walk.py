@@ -71,10 +71,10 @@ def walk_on(
     archives: Archives | None = None,
     most: int = CHUNK,
     too_long: Callable[[], bool] = lambda: False,
-    told: Callable[[], None] = lambda: None,
+    progress: Callable[[], None] = lambda: None,
 ) -> bool:
-    """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `told` is
-    called after each. `archives`: where those are read whose bytes lie in one."""
+    """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `progress`
+    is called after each. `archives`: where those are read whose bytes lie in one."""
     archives = archives or Archives()
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     with collector_resting():
@@ -83,7 +83,7 @@ def walk_on(
         while done < len(intervals):
             _step(walk, intervals[done], rows, archives)
             done += 1
-            told()
+            progress()
             if too_long():
                 break
         awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]

@@ -264,5 +264,5 @@ def informed(view: View, running: Mapping[int, Running]) -> View:
     return believed(replace(view, waiting=waiting, remaining=view.remaining[places]), beliefs, _as_told)
 
 
-def _as_told(job: Job, left: float, told: float) -> float:
-    return told
+def _as_told(job: Job, left: float, reported: float) -> float:
+    return reported

@@ -163,14 +163,14 @@ def _labels(pool: Pool) -> dict[str, str]:
     return dict(pool.resources.values_list("name", "label"))
 
 
-def _lowest(found: Any) -> int | None:
-    return found.with_ratio[-1].tenant_id if len(found.with_ratio) > 1 else None
+def _lowest(account: Any) -> int | None:
+    return account.with_ratio[-1].tenant_id if len(account.with_ratio) > 1 else None
 
 
-def _own_table(request: AccessRequest, rows: Any, name: str, asked: str) -> Any:
+def _own_table(request: AccessRequest, rows: Any, name: str, table: str) -> Any:
     """Two tables on one page: the address sorts and turns the pages of the one that it names."""
     query = request.GET.copy()
-    if asked != name:
+    if table != name:
         for key in ("sort", "after"):
             query.pop(key, None)
     query["table"] = name

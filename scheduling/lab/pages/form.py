@@ -135,39 +135,41 @@ class StudyForm(forms.Form):
             self._chosen(answers)
         return answers
 
-    def _written(self, found: dict[str, Any]) -> None:
+    def _written(self, answers: dict[str, Any]) -> None:
         """The study is what the text says; uploads have their own names."""
         try:
-            document = plain_document(found["written"].replace("\r\n", "\n"), longest=LONGEST)
+            document = plain_document(answers["written"].replace("\r\n", "\n"), longest=LONGEST)
         except BadText as error:
             self.add_error("written", str(error))
             return
         if not isinstance(document, dict):
             self.add_error("written", "Write the fields of a study, for example `rules: [alone, market]`.")
             return
-        self.study = {**document, "title": found["title"]}
-        uploads = [found[name] for name in ("log", "machines") if found.get(name)]
+        self.study = {**document, "title": answers["title"]}
+        uploads = [answers[name] for name in ("log", "machines") if answers.get(name)]
         self.sent = {upload.name: upload.read() for upload in uploads}
 
-    def _chosen(self, found: dict[str, Any]) -> None:
-        rules: list[Any] = [kind for kind in KINDS if kind in found["rules"]]
-        questions = [(found[f"what_{number}"], found[f"who_{number}"].strip()) for number in range(1, QUESTIONS + 1)]
+    def _chosen(self, answers: dict[str, Any]) -> None:
+        rules: list[Any] = [kind for kind in KINDS if kind in answers["rules"]]
+        questions = [
+            (answers[f"what_{number}"], answers[f"who_{number}"].strip()) for number in range(1, QUESTIONS + 1)
+        ]
         rules += [_rule(what, who) for what, who in questions if what]
-        self.study = {"title": found["title"], "rules": rules, "worth": found["worth"] or list(WORTHS)}
+        self.study = {"title": answers["title"], "rules": rules, "worth": answers["worth"] or list(WORTHS)}
         if MARKET in rules:
             self.study["answer"] = MARKET
         if self.chosen_pool is not None:
             return
-        log = found["log"].read()
+        log = answers["log"].read()
         name = "log.txt.gz" if log[:2] == b"\x1f\x8b" else "log.txt"
         self.sent = {name: log}
-        form = found["format"] or "sacct"
+        form = answers["format"] or "sacct"
         history = {"format": form, "file": name}
-        history |= {field: found[field] for field in ("zone", "unit") if found[field]}
-        if form != "jobs" and found["owner"]:
-            history["owner"] = found["owner"]
-        if found.get("machines"):
-            self.sent["nodes.txt"] = found["machines"].read()
+        history |= {field: answers[field] for field in ("zone", "unit") if answers[field]}
+        if form != "jobs" and answers["owner"]:
+            history["owner"] = answers["owner"]
+        if answers.get("machines"):
+            self.sent["nodes.txt"] = answers["machines"].read()
             history["machines"] = "nodes.txt"
         self.study["history"] = history
 

@@ -153,11 +153,11 @@ def _owners(owners: Sequence[ExampleOwner]) -> list[OwnerRow]:
     ]
 
 
-def _alone(found: Example) -> Timeline:
+def _alone(example: Example) -> Timeline:
     """Each tenant's cells as they would be if it were alone."""
     rows = [
-        (EARLIER if found.numbers.busy else "", NOON + BUSY_HOURS, found.mine),
-        (TARNS, NOON + 2 * BUSY_HOURS, found.storms),
+        (EARLIER if example.numbers.busy else "", NOON + BUSY_HOURS, example.mine),
+        (TARNS, NOON + 2 * BUSY_HOURS, example.storms),
     ]
     last = max([NOON + LEAST_SPAN, *(job.alone.end for _, _, job in rows if job.alone)])
     span = last - NOON
@@ -182,29 +182,29 @@ def _y(part: float) -> float:
     return round(CURVE_TOP + CURVE_HEIGHT * (1 - part), 1)
 
 
-def _curve_path(found: Example) -> str:
-    highest = found.curve[-1][1]
-    points = ((100 * sold, _y(price / highest)) for sold, price in found.curve)
+def _curve_path(example: Example) -> str:
+    highest = example.curve[-1][1]
+    points = ((100 * sold, _y(price / highest)) for sold, price in example.curve)
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
-def _dots(found: Example) -> list[CurveDot]:
+def _dots(example: Example) -> list[CurveDot]:
     """With none, a quarter, half, three quarters and all of it sold."""
-    highest = found.curve[-1][1]
-    step = (len(found.curve) - 1) // 4
+    highest = example.curve[-1][1]
+    step = (len(example.curve) - 1) // 4
     dots = []
     for number in range(5):
-        part, price = found.curve[number * step]
+        part, price = example.curve[number * step]
         anchor = "start" if number == 0 else "end"
-        dots.append(CurveDot(100 * part, _y(price / highest), price, f"{part * found.for_sale:g}", anchor))
+        dots.append(CurveDot(100 * part, _y(price / highest), price, f"{part * example.for_sale:g}", anchor))
     return dots
 
 
-def _hour_bars(found: Example) -> list[HourBar]:
-    width = 100 / len(found.hours)
+def _hour_bars(example: Example) -> list[HourBar]:
+    width = 100 / len(example.hours)
     bars = []
-    for number, hour in enumerate(found.hours):
-        height = round(BAR_HEIGHT * hour.sold / found.for_sale, 1) if found.for_sale else 0.0
+    for number, hour in enumerate(example.hours):
+        height = round(BAR_HEIGHT * hour.sold / example.for_sale, 1) if example.for_sale else 0.0
         x = number * width
         y = BAR_TOP + BAR_HEIGHT - height
         bars.append(HourBar(hour.starts, x + 1, x + width / 2, y, height, hour.sold, hour.price))

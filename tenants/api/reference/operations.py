@@ -141,42 +141,42 @@ def problem() -> Body:
     return Body("application/problem+json", "", rows_of(schemas["ProblemDocument"], schemas), _written(example))
 
 
-def _operation(path: str, method: str, told: Schema, schemas: Mapping[str, Schema]) -> OperationShown:
-    words = told.get("description", "")
+def _operation(path: str, method: str, operation: Schema, schemas: Mapping[str, Schema]) -> OperationShown:
+    words = operation.get("description", "")
     scope = NEEDS.search(words)
-    request = told.get("requestBody", {}).get("content", {}).get(JSON)
-    status, done = next((int(code), each) for code, each in told["responses"].items() if code < "3")
+    request = operation.get("requestBody", {}).get("content", {}).get(JSON)
+    status, done = next((int(code), each) for code, each in operation["responses"].items() if code < "3")
     answers = tuple(_body(media, each, schemas, done) for media, each in done.get("content", {}).items())
     sent = _first_example(request) if request else None
     return OperationShown(
-        name=told["operationId"],
-        tag=told["tags"][0],
+        name=operation["operationId"],
+        tag=operation["tags"][0],
         method=method.upper(),
         path=path,
-        summary=told["summary"],
+        summary=operation["summary"],
         words=NEEDS.sub("", words),
         scope=scope[1] if scope else "",
-        open={} in told.get("security", [{}]),
-        parameters=tuple(sorted((_parameter(each, schemas) for each in told.get("parameters", [])), key=_place)),
+        open={} in operation.get("security", [{}]),
+        parameters=tuple(sorted((_parameter(each, schemas) for each in operation.get("parameters", [])), key=_place)),
         request=_body(JSON, request, schemas, {}) if request else None,
         sent=sent,
         status=status,
         answers=answers,
-        faults=tuple(_fault(int(code), each) for code, each in told["responses"].items() if code >= "4"),
-        is_list=any(each["name"] == "cursor" for each in told.get("parameters", [])),
+        faults=tuple(_fault(int(code), each) for code, each in operation["responses"].items() if code >= "4"),
+        is_list=any(each["name"] == "cursor" for each in operation.get("parameters", [])),
     )
 
 
-def _parameter(told: Schema, schemas: Mapping[str, Schema]) -> OperationParameter:
-    form = told["schema"]
+def _parameter(parameter: Schema, schemas: Mapping[str, Schema]) -> OperationParameter:
+    form = parameter["schema"]
     inner = form.get("items", form)
     return OperationParameter(
-        name=told["name"],
-        place=told["in"],
+        name=parameter["name"],
+        place=parameter["in"],
         kind=kind_of(form, schemas),
-        words=words_of(told),
+        words=words_of(parameter),
         limits=limits_of(form),
-        required=told.get("required", False),
+        required=parameter.get("required", False),
         choices=tuple(str(each) for each in inner.get("enum", ())),
         several=form.get("type") == "array",
     )
@@ -186,19 +186,19 @@ def _place(operation_parameter: OperationParameter) -> int:
     return ("path", "query", "header").index(operation_parameter.place)
 
 
-def _body(media: str, told: Schema, schemas: Mapping[str, Schema], answer: Schema) -> Body:
-    example = _first_example(told)
+def _body(media: str, content: Schema, schemas: Mapping[str, Schema], answer: Schema) -> Body:
+    example = _first_example(content)
     written = example if isinstance(example, str) else "" if example is None else _written(example)
-    fields = rows_of(told["schema"], schemas) if media == JSON else ()
+    fields = rows_of(content["schema"], schemas) if media == JSON else ()
     return Body(media, answer.get("description", ""), fields, written)
 
 
-def _first_example(told: Schema) -> Any:
-    return next((each["value"] for each in told.get("examples", {}).values()), None)
+def _first_example(content: Schema) -> Any:
+    return next((each["value"] for each in content.get("examples", {}).values()), None)
 
 
-def _fault(status: int, told: Schema) -> OperationFault:
-    description = told["description"]
+def _fault(status: int, answer: Schema) -> OperationFault:
+    description = answer["description"]
     codes = CODES.search(description)
     return OperationFault(
         status, CODES.sub("", description), tuple(re.findall(r"`([^`]+)`", codes[1])) if codes else ()

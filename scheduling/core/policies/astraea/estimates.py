@@ -20,7 +20,7 @@ def values_per_unit_slot(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) 
         for resource, figure in _of_one_job(job, cluster, exact):
             if figure > 0:
                 figures[resource].append(figure)
-    return [np.array(found) for found in figures]
+    return [np.array(values) for values in figures]
 
 
 def _of_one_job(job: Job, cluster: Cluster, exact: bool) -> Iterator[tuple[int, float]]:

@@ -119,8 +119,8 @@ class Astraea(Settings):
         rests = pieces.rests(view) if self.floor else {}
         jobs, refused = screen(self, view, collected, now.cap, rests)
         memory = self.memory_after(view, now, jobs)
-        given = self._new_floors(view, jobs, now)
-        floors = {**view.floors, **{floor.job: floor for floor in given}} if given else view.floors
+        new_floors = self._new_floors(view, jobs, now)
+        floors = {**view.floors, **{floor.job: floor for floor in new_floors}} if new_floors else view.floors
         rests = self._stored(view, rests, floors, now.windows[0][0])
         over = {refusal.job for refusal in refused}
         if self.parts == NOTHING:
@@ -141,7 +141,7 @@ class Astraea(Settings):
         refused += [refusals.waiting(dealt.last, job, floors.get(job.number)) for job in dealt.left]
         refused += [Refusal(job.number, kept_back[job.number]) for job in jobs if job.number in kept_back]
         refused += refusals.until_the_interval_closes(now, late)
-        made = (tuple(dealt.bookings), tuple(refused), tuple(given), tuple(dealt.windows))
+        made = (tuple(dealt.bookings), tuple(refused), tuple(new_floors), tuple(dealt.windows))
         rests = dealt.last.rests
         worths = pieces.changed(view, rests)
         return Plan(*made, memory, now.frontier, settlements=tuple(settled), worths=worths)

@@ -149,8 +149,8 @@ def _check_together(settings: Mapping[str, Any], cluster: Cluster) -> None:
 def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
     """L7: 1 + 0.8 times the 0.9 quantile of the value of a unit-slot, at least 2, where nothing is given."""
 
-    def default(found: FloatArray) -> float:
-        return max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(found, THETA_QUANTILE)))
+    def default(figures: FloatArray) -> float:
+        return max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(figures, THETA_QUANTILE)))
 
     amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
     return _completed(amounts, cluster, figures, default, THETA_LEAST)
@@ -159,8 +159,8 @@ def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, fl
 def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
     """One number for all, or by resource; what is not given is 1 % of the median value of a unit-slot."""
 
-    def default(found: FloatArray) -> float:
-        return PRICE_FLOOR_SHARE * float(np.median(found))
+    def default(figures: FloatArray) -> float:
+        return PRICE_FLOOR_SHARE * float(np.median(figures))
 
     if not section.given("price_floor"):
         return _completed({}, cluster, figures, default, 0.0)
@@ -175,8 +175,8 @@ def _unit_value(section: Section, cluster: Cluster, figures: Figures) -> dict[st
     if section.raw("price") != SEARCHED:
         return {}
 
-    def default(found: FloatArray) -> float:
-        return float(np.median(found))
+    def default(figures: FloatArray) -> float:
+        return float(np.median(figures))
 
     amounts = section.amounts("unit_value", cluster.resources, least=0.0) if section.given("unit_value") else {}
     return _completed(amounts, cluster, figures, default, 0.0)

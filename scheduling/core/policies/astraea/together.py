@@ -51,11 +51,11 @@ class Sorted(Generic[Answer]):
 def groups_of(jobs: Iterable[Job], floors: Mapping[int, Floor]) -> Groups:
     """Those of the jobs that go together and have no plan at home that is kept: who has one is served in any case. One
     that is left of its group is a job as any other."""
-    found: defaultdict[int, set[int]] = defaultdict(set)
+    members_by_group: defaultdict[int, set[int]] = defaultdict(set)
     for job in jobs:
         if job.together is not None and not (job.number in floors and floors[job.number].value > 0):
-            found[job.together].add(job.number)
-    return {group: frozenset(members) for group, members in found.items() if len(members) > 1}
+            members_by_group[job.together].add(job.number)
+    return {group: frozenset(members) for group, members in members_by_group.items() if len(members) > 1}
 
 
 def tries_among(jobs: int) -> int:
@@ -129,9 +129,9 @@ def _floors_of_one(
         due = frozenset(floor.job for floor in planned if floor.start < window[1])
         return Served(due, frozenset(floor.job for floor in planned))
 
-    given = sort_out(groups, view.slot, decide, served, tries=tries_among(len(jobs))).answer
-    numbers = {floor.job for floor in given}
-    return given + [Floor(job.number) for job in jobs if job.number not in numbers]
+    floors_kept = sort_out(groups, view.slot, decide, served, tries=tries_among(len(jobs))).answer
+    numbers = {floor.job for floor in floors_kept}
+    return floors_kept + [Floor(job.number) for job in jobs if job.number not in numbers]
 
 
 def _tried(groups: Groups, slot: int, tries: int) -> list[int]:

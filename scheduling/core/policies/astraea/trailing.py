@@ -74,19 +74,19 @@ def remembered(
     return {**memory, KEY: {"slot": view.slot, "batches": batches[-trailing["batches"] :]}}
 
 
-def _base(given: float, trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]]) -> float:
+def _base(start: float, trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]]) -> float:
     figure = _quantile(trailing, resource, batches, trailing["quantile"])
-    return given if figure is None else max(THETA_LEAST, 1.0 + trailing["factor"] * figure)
+    return start if figure is None else max(THETA_LEAST, 1.0 + trailing["factor"] * figure)
 
 
 def _quantile(trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]], part: float) -> float | None:
     """The least figure that so large a part of the jobs does not exceed; None where too few are known. Figures of a
     batch count equally much."""
-    found = [batch[resource] for batch in batches if resource in batch]
-    if sum(batch["jobs"] for batch in found) < trailing["least_jobs"]:
+    counted = [batch[resource] for batch in batches if resource in batch]
+    if sum(batch["jobs"] for batch in counted) < trailing["least_jobs"]:
         return None
-    figures = np.concatenate([batch["figures"] for batch in found])
-    weights = np.concatenate([np.full(len(b["figures"]), b["jobs"] / len(b["figures"])) for b in found])
+    figures = np.concatenate([batch["figures"] for batch in counted])
+    weights = np.concatenate([np.full(len(b["figures"]), b["jobs"] / len(b["figures"])) for b in counted])
     order = np.argsort(figures, kind="stable")
     reached = np.cumsum(weights[order])
     place = int(np.searchsorted(reached, part * reached[-1] * (1.0 - 1e-12)))
@@ -95,10 +95,10 @@ def _quantile(trailing: Trailing, resource: str, batches: Sequence[Mapping[str, 
 
 def _figures(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> dict[str, Any]:
     """Resource -> number of jobs, and their figures in order; resources that nobody names are left out."""
-    found = {}
+    figures_by_resource = {}
     for resource, figures in zip(cluster.resources, values_per_unit_slot(cluster, jobs, exact=exact), strict=True):
         if count := len(figures):
             length = min(count, MOST_KEPT)
             ranks = (2 * np.arange(length) + 1) * count // (2 * length)
-            found[resource] = {"jobs": count, "figures": np.sort(figures)[ranks].tolist()}
-    return found
+            figures_by_resource[resource] = {"jobs": count, "figures": np.sort(figures)[ranks].tolist()}
+    return figures_by_resource

@@ -69,9 +69,9 @@ class Optimus(_Carried):
         """In its own allocation a unit is worth less to a job that has less to go; in another policy's perhaps not."""
         return self.allocation == OWN
 
-    def heeded(self, job: Job, left: float, told: float) -> float:
+    def heeded(self, job: Job, left: float, reported: float) -> float:
         """As told, but a job that is young as declared gains nothing by seeming old."""
-        return min(told, left * self.young) if _is_young(job, left) and not _is_young(job, told) else told
+        return min(reported, left * self.young) if _is_young(job, left) and not _is_young(job, reported) else reported
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
