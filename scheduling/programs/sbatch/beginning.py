@@ -15,6 +15,7 @@ SCONTROL = re.compile(r"\bscontrol\s+(\S+(?:\s+\S+)?)")
 HOST_NAMES = re.compile(r"show\s+hostnames?")
 MODULE = re.compile(rf"(?:^|[;&|({{]|\b(?:do|then|else|if|while|time|srun)\s){SETTINGS}(?:module|ml)\s")
 MEETING = re.compile(r"(?:^|[\s;])(MASTER_ADDR|MASTER_PORT)=")
+FOR_A_TIME = re.compile(r"(?<![\w/.}])/tmp\b")
 HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")
 
 
@@ -42,6 +43,9 @@ def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bo
 
 def _other_notes(script: Script, workers: int, *, is_started: bool) -> Iterator[tuple[int, bool, str]]:
     """`is_started`: by a command that tells the processes where they meet."""
+    if for_a_time := next((number for number, text in script.commands() if FOR_A_TIME.search(text)), 0):
+        sentence = "What lies in /tmp is not kept, and some servers refuse it: name $TMPDIR in its place."
+        yield for_a_time, False, sentence
     for number, text in script.commands():
         for words in SCONTROL.findall(text):
             if not HOST_NAMES.match(words):
