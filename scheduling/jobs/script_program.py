@@ -145,9 +145,9 @@ def script_register(
 def files_brought(archive: str, by: Access) -> Brought | None:
     """What is in an archive that the tenant has sent before. None: there is none, or none of the tenant's."""
     own = ProgramVersion.objects.filter(program__tenant=by.tenant, archive=archive)
-    if by.tenant is None or not own.exists():
+    if by.tenant is None or not own.exists() or (names := archive_names(archive)) is None:
         return None
-    return Brought(frozenset(b"/".join(path).decode("utf-8", "replace") for path in archive_names(archive)))
+    return Brought(frozenset(b"/".join(path).decode("utf-8", "replace") for path in names))
 
 
 def _way_along(file: str) -> str:
