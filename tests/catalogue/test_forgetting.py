@@ -213,7 +213,7 @@ def test_what_is_kept_no_more_makes_room(lumen: Tenant, monkeypatch: pytest.Monk
 def test_who_looks_for_the_files_is_told(lumen: Tenant) -> None:
     register(member(lumen), FILES, **SCRIPT)
     client = client_as(OWNER, lumen)
-    page, place = f"/t/lumen/programs/lumen/{NAME}/", f"/api/v1/tenants/lumen/programs/of/lumen/{NAME}/"
+    page, place = f"/t/lumen/programs/of/lumen/{NAME}/", f"/api/v1/tenants/lumen/programs/of/lumen/{NAME}/"
     assert client.get(place).json()["versions"][0]["archive_bytes"] == len(FILES)
     assert client.get(f"{place}versions/1/archive/").status_code == 200
     archives_close(before=LATER - DAYS * DAY, at=LATER)
