@@ -292,6 +292,7 @@ RETENTION_DELIVERIES_DAYS = env.integer("RETENTION_DELIVERIES_DAYS", 90, least=0
 RETENTION_NOTICES_READ_DAYS = env.integer("RETENTION_NOTICES_READ_DAYS", 90, least=0, most=36_500)
 RETENTION_NOTICES_UNREAD_DAYS = env.integer("RETENTION_NOTICES_UNREAD_DAYS", 365, least=0, most=36_500)
 RETENTION_REPORTS_DAYS = env.integer("RETENTION_REPORTS_DAYS", 365, least=0, most=36_500)
+RETENTION_ARCHIVES_DAYS = env.integer("RETENTION_ARCHIVES_DAYS", 365, least=0, most=36_500)
 RETENTION_RUN_FILES_DAYS = env.integer("RETENTION_RUN_FILES_DAYS", 0, least=0, most=36_500)
 
 # --- Programs -----------------------------------------------------------------------------------------------------

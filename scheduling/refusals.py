@@ -47,6 +47,10 @@ class MarketRefusal(RefusalCode):
         "unknown_file", FINAL, "the job has no such file, or none that can be sent",
         "List its files. The sentence says where they are gone.",
     )  # fmt: skip
+    UNKNOWN_ARCHIVE = (
+        "unknown_archive", FINAL, "the files of this version are kept no more, as no job used them for long",
+        "Submit the script again, with its files.",
+    )  # fmt: skip
     UNKNOWN_VIEW = "unknown_view", FINAL, "there is no such saved view", ""
     TOO_MANY_VIEWS = "too_many_views", FINAL, "too many views are saved", "Remove one first."
     BAD_NAME = "bad_name", FINAL, "a saved view cannot have this name", "Use 1 to 60 characters."

@@ -349,6 +349,12 @@ class ProgramArchiveAdmin(ReadOnlyAdmin):
     search_fields = ["digest"]
 
 
+@admin.register(models.ArchiveKeeping)
+class ArchiveKeepingAdmin(ReadOnlyAdmin):
+    list_display = ["archive", "used_at", "closed_at", "removed_at"]
+    search_fields = ["archive__digest"]
+
+
 @admin.register(models.ProgramArchivePiece)
 class ProgramArchivePieceAdmin(ReadOnlyAdmin):
     list_display = ["archive", "number"]

@@ -1,5 +1,6 @@
 """What an installation keeps for a time and no longer: the log of webhooks, notices, files and reports of programs,
-sessions that are over; and what is saved of jobs that were never done and had everything back.
+sessions that are over, files that came along with batch scripts; and what is saved of jobs that were never done and had
+everything back.
 
 Only rows that the serving role may change anyway are deleted. What it can only add to (the book, the history,
 intervals, answers, events and their seals, fairness) and what these prove (jobs, awards, estimates) stays.
@@ -17,8 +18,9 @@ from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 from django.db.models import Max, Sum
 
+from scheduling.catalogue.forgetting import archive_remove, archives_close, archives_unused
 from scheduling.common import alone
-from scheduling.models import Interval, IntervalArchive, Pool, WebhookTry
+from scheduling.models import Interval, IntervalArchive, Pool, ProgramArchive, WebhookTry
 from scheduling.notices.forgetting import notices_forget, notices_over
 from scheduling.runs.engines import run_folders
 from scheduling.runs.old_files import (
@@ -53,6 +55,7 @@ class RetentionLimits:
     notices_unread: datetime | None
     reports: datetime | None
     run_files: datetime | None
+    archives: datetime | None
 
 
 def limits_at(at: datetime) -> RetentionLimits:
@@ -69,6 +72,7 @@ def limits_at(at: datetime) -> RetentionLimits:
         notices_unread=limit(settings.RETENTION_NOTICES_UNREAD_DAYS),
         reports=limit(settings.RETENTION_REPORTS_DAYS),
         run_files=limit(settings.RETENTION_RUN_FILES_DAYS),
+        archives=limit(settings.RETENTION_ARCHIVES_DAYS),
     )
 
 
@@ -92,6 +96,11 @@ def retention_preview(*, at: datetime) -> Counts:
         places = _old_places(limits.run_files)
         size = sum(folder_bytes(root / f"job-{job}") for root, job in places)
         counts |= {"run_files_of_jobs": len({job for _, job in places}), "run_files_bytes": size}
+    if limits.archives:
+        sizes = ProgramArchive.objects.filter(pk__in=archives_unused(limits.archives, at)).values_list(
+            "size", flat=True
+        )
+        counts |= {"archives": len(sizes), "archives_bytes": sum(sizes)}
     return counts
 
 
@@ -151,10 +160,23 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
             counts["run_files_bytes"] += removed.bytes
             counts["run_files_refused"] += len(removed.refused)
             places = places[len(of_root) :]
+    if limits.archives:
+        counts |= _archives_leave(limits.archives, clock, ends)
     if any(count for name, count in counts.items() if name != "run_files_refused"):
         with transaction.atomic():
             by = access_of_system("retention")
             history.append(at=began, by=by, action=ACTION, subject="installation", after=counts)
+    return counts
+
+
+def _archives_leave(before: datetime, clock: Callable[[], datetime], ends: datetime) -> Counts:
+    """Those that no job has used since are closed; those that a call of before has closed lose their content."""
+    counts = Counts(archives_closed=0, archives=0, archives_bytes=0)
+    while (at := clock()) < ends and (removed := archive_remove(before=before, at=at)):
+        counts["archives"] += removed.bytes is not None
+        counts["archives_bytes"] += removed.bytes or 0
+    while (at := clock()) < ends and (piece := archives_close(before=before, at=at)).looked:
+        counts["archives_closed"] += piece.closed
     return counts
 
 

@@ -12,9 +12,18 @@ from scheduling.programs.stored import archive_pieces
 MOST_REMEMBERED = 32  # archives; what was registered never changes
 
 
+def archive_names(digest: str) -> frozenset[tuple[bytes, ...]] | None:
+    """The path of each file of a registered archive, in parts; None: its content is kept no more, so nobody knows."""
+    try:
+        return _names(digest)
+    except LookupError:
+        return None
+
+
 @lru_cache(maxsize=MOST_REMEMBERED)
-def archive_names(digest: str) -> frozenset[tuple[bytes, ...]]:
-    """The path of each file of a registered archive, in parts."""
-    file = io.BytesIO(b"".join(archive_pieces(digest)))
-    names = (parts_of(entry.name) for entry in entries(file) if entry.kind != FOLDER)
+def _names(digest: str) -> frozenset[tuple[bytes, ...]]:
+    """What is raised is not remembered: the content may come again."""
+    if not (content := b"".join(archive_pieces(digest))):
+        raise LookupError(digest)
+    names = (parts_of(entry.name) for entry in entries(io.BytesIO(content)) if entry.kind != FOLDER)
     return frozenset(tuple(part.encode("utf-8", "surrogateescape") for part in parts) for parts in names)

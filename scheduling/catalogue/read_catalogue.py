@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
@@ -15,14 +15,23 @@ from django.db.models.fields.json import KT, KeyTextTransform, KeyTransform
 
 from scheduling.engines.programs import PROGRAMS
 from scheduling.engines.programs import TrainerParameter as BuiltIn
-from scheduling.models import CatalogueProgram, ProgramArchive, ProgramSwitch, ProgramVersion, Run, RunState
+from scheduling.models import (
+    ArchiveKeeping,
+    CatalogueProgram,
+    ProgramArchive,
+    ProgramSwitch,
+    ProgramVersion,
+    Run,
+    RunState,
+)
 from scheduling.programs.catalogue import FROM_SCRIPT, PARAMETER_SERVER, Program
 from scheduling.programs.parameters import Parameter
-from scheduling.programs.stored import OPERATOR, archive_pieces, program_of_row
+from scheduling.programs.stored import OPERATOR, archive_pieces, archives_closed, program_of_row
 from tenants.access import Access
 from tenants.models import Tenant
 from tenants.roles import OPERATOR as OPERATOR_ROLE
 from tenants.roles import TENANT_ROLES, Permission
+from tenants.zones import day_of
 
 DAYS = 30  # of what a program did
 MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # on a program's page
@@ -64,7 +73,8 @@ class ProgramLine:
 
 @dataclass(frozen=True)
 class VersionLine:
-    """One version. `by`: who registered it. `archive_bytes`: None where it has no archive."""
+    """One version. `by`: who registered it. `archive_bytes`: None where it has no archive, or its content is kept no
+    more."""
 
     version: int
     digest: str
@@ -147,13 +157,24 @@ def read_program(
     return ProgramPage(line, program, _versions(rows), runs, program.parameters)
 
 
-def archive_of(*, owner: str, name: str, version: int) -> Iterator[bytes] | None:
-    """The archive of a version in pieces, for whoever `may_read` it."""
+def archive_of(*, owner: str, name: str, version: int) -> Iterator[bytes] | str | None:
+    """The archive of a version in pieces, for whoever `may_read` it; or why it is kept no more."""
     whose = Q(program__tenant=None) if owner == OPERATOR else Q(program__tenant__slug=owner)
     row = ProgramVersion.objects.filter(whose, program__name=name, version=version).only("archive_id").first()
     if row is None or row.archive_id is None:
         return None
-    return archive_pieces(row.archive_id)
+    return archive_closed(row.archive_id) or archive_pieces(row.archive_id)
+
+
+def archive_closed(digest: str) -> str:
+    """The sentence for whoever looks for files that are kept no more; empty where they are kept."""
+    keeping = ArchiveKeeping.objects.filter(pk=digest, closed_at__isnull=False).first()
+    if keeping is None or keeping.closed_at is None:
+        return ""
+    return (
+        "The files of this version are kept no more, as no job used them for long before"
+        f" {day_of(keeping.closed_at, UTC)}. Whoever submits the script again sends them along again."
+    )
 
 
 def may_read(by: Access, owner: str) -> bool:
@@ -278,7 +299,8 @@ def _in_order(lines: Sequence[ProgramLine]) -> list[ProgramLine]:
 def _versions(rows: QuerySet[ProgramVersion]) -> tuple[VersionLine, ...]:
     newest = list(rows.order_by("-version").defer("document")[:MOST_VERSIONS_SHOWN])
     archives = {row.archive_id for row in newest if row.archive_id}
-    sizes = dict(ProgramArchive.objects.filter(pk__in=archives).values_list("pk", "size"))
+    closed = archives_closed(sorted(archives))
+    sizes = dict(ProgramArchive.objects.filter(pk__in=archives - closed).values_list("pk", "size"))
     return tuple(
         VersionLine(
             version=row.version,

@@ -18,10 +18,17 @@ from django.db.models import Q, QuerySet, Sum
 from scheduling.catalogue.read_entries import PIECE, archive_refusals, digest_of
 from scheduling.catalogue.secrets import secret_refusals
 from scheduling.engines.programs import PROGRAMS
-from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramSwitch, ProgramVersion
+from scheduling.models import (
+    ArchiveKeeping,
+    CatalogueProgram,
+    ProgramArchive,
+    ProgramArchivePiece,
+    ProgramSwitch,
+    ProgramVersion,
+)
 from scheduling.programs.catalogue import FROM_SCRIPT, Program, ProgramOwner, document_of, edit, read
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.stored import OPERATOR, program_of_row
+from scheduling.programs.stored import OPERATOR, archives_closed, program_of_row
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Tenant
@@ -111,14 +118,14 @@ def program_register(
     if after.version > MOST_VERSIONS:
         return TOO_MANY
     # 4. Written, with an entry of the history.
+    if archive is not None:
+        _keep_archive(archive, digest, at)
     if row.retired_at is not None or (offered is not None and row.tenants != offered):
         row.retired_at, row.tenants = None, row.tenants if offered is None else offered
         row.save(update_fields=["retired_at", "tenants"])
     elif repeated and newest is not None:
         return Registered(newest, repeated=True)
     if not repeated:
-        if archive is not None:
-            _keep_archive(archive, digest, at)
         newest = ProgramVersion.objects.create(
             program=row,
             version=after.version,
@@ -200,18 +207,27 @@ def _are_too_many(programs: QuerySet[CatalogueProgram], name: str) -> bool:
 def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant | None) -> Refused | None:
     """An archive that the owner does not have yet is to come along, and needs room among those that it has."""
     versions = ProgramVersion.objects.filter(program__tenant=tenant).exclude(archive=None)
-    if not program.archive or versions.filter(archive=program.archive).exists():
+    is_known = bool(program.archive) and versions.filter(archive=program.archive).exists()
+    if not program.archive or (is_known and not archives_closed([program.archive])):
         return None
     if archive is None:  # somebody else's would be read by naming its digest
-        return invalid_program([FieldRefusal("archive", "is none of yours: send it along")])
-    size = ProgramArchive.objects.filter(pk__in=versions.values("archive")).aggregate(total=Sum("size"))["total"]
+        sentence = "is kept no more, as no job used it for long" if is_known else "is none of yours"
+        return invalid_program([FieldRefusal("archive", f"{sentence}: send it along")])
+    removed = ArchiveKeeping.objects.filter(removed_at__isnull=False).values("pk")
+    kept = ProgramArchive.objects.filter(pk__in=versions.values("archive")).exclude(pk__in=removed)
+    size = kept.aggregate(total=Sum("size"))["total"]
     return TOO_MANY if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT else None
 
 
 def _keep_archive(archive: IO[bytes], digest: str, at: datetime) -> None:
-    """Once, whoever else sends the same now: of two, the second waits for the first, and then finds it."""
+    """Once, whoever else sends the same now: of two, the second waits for the first, and then finds it. One that was
+    closed, or has lost its content, is as if it had come for the first time."""
     row = ProgramArchive(digest=digest, size=archive.seek(0, os.SEEK_END), added_at=at)
     ProgramArchive.objects.bulk_create([row], ignore_conflicts=True)
+    ArchiveKeeping.objects.bulk_create([ArchiveKeeping(archive_id=digest, used_at=at)], ignore_conflicts=True)
+    keeping = ArchiveKeeping.objects.select_for_update().get(pk=digest)
+    keeping.used_at, keeping.closed_at, keeping.removed_at = max(at, keeping.used_at), None, None
+    keeping.save(update_fields=["used_at", "closed_at", "removed_at"])
     if ProgramArchivePiece.objects.filter(archive=digest).exists():
         return
     archive.seek(0)

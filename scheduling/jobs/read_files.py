@@ -160,14 +160,16 @@ def _why_none(job: TrainingJob, place: _Place, error: OSError, at: datetime) -> 
 
 
 def _hidden(job: TrainingJob, by: Access) -> Callable[[Parts], bool]:
-    """Which paths this reader is not told of: the platform's own, and what came with words that they may not read."""
+    """Which paths this reader is not told of: the platform's own, and what came with words that they may not read. All,
+    where nobody knows any more what came."""
     ours = tuple(part.encode() for part in OURS.parts)
-    brought = _brought(job, by)
+    if (brought := _brought(job, by)) is None:
+        return lambda path: True
     return lambda path: path[: len(ours)] == ours or path in brought
 
 
-def _brought(job: TrainingJob, by: Access) -> frozenset[Parts]:
-    """The files of its program's archive, for whoever may not read them."""
+def _brought(job: TrainingJob, by: Access) -> frozenset[Parts] | None:
+    """The files of its program's archive, for whoever may not read them; None: the archive is kept no more."""
     named = job.spec[PROGRAM]
     name, version, owner = named["name"], named.get("version"), named.get("owner")
     if version is None:  # it comes with the product

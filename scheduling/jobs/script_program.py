@@ -28,6 +28,7 @@ from scheduling.programs.catalogue import (
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch.beginning import beginning, notes
 from scheduling.programs.sbatch.files_missing import Brought, files_missing
+from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.request import ScriptRequest
 from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES, variables_missing
@@ -51,7 +52,7 @@ def script_document(
 ) -> dict[str, Any] | tuple[LineRefusal, ...]:
     """The script as a document of the catalogue; or why its processes cannot be started as it says. `archive`: the
     digest of the files that come along."""
-    processes, gpus = request.processes_per_worker, request.gpus_per_worker
+    tasks, processes, gpus = request.processes_per_worker, _processes(script, request), request.gpus_per_worker
     if processes not in (1, gpus):
         field = "ntasks_per_node" if script.place("ntasks_per_node") else "ntasks"
         option = f"--{field.replace('_', '-')}"
@@ -61,8 +62,8 @@ def script_document(
     return {
         "name": _slug(name),
         "title": name,
-        "shape": INDEPENDENT if request.job.most == 1 else ALL_REDUCE,
-        "script": _text(script, name, gpus),
+        "shape": INDEPENDENT if request.job.most * processes == 1 else ALL_REDUCE,
+        "script": _text(script, name, gpus, tasks // processes),
         "environment": dict(export.variables) if export else {},
         "parameters": [_index(script.options.array)] if script.options.array else [],
         "processes_per_worker": EACH_GPU if processes > 1 else ONE,
@@ -85,18 +86,20 @@ def script_lines(
             yield replace(line, verdict=NOT_KEPT, sentence=sentence)
         else:
             yield line
-    first, most = _first_command(script), request.job.most
+    first, most, local = _first_command(script), request.job.most, _processes(script, request)
     if first is None:
         return
-    where = "on its worker" if most == 1 else f"on each of its {most} workers, told of the others as env:// reads it"
+    where = "on its worker" if most == 1 else f"on each of its {most} workers"
+    where = where if local == 1 else f"in each of {local} processes {where}"
+    where = where if most * local == 1 else f"{where}, told of the others as env:// reads it"
     yield OptionLine(first, "", UNDERSTOOD, f"The script runs as the program {_slug(name)}, {where}.")
-    for number, flaw in steps(script, _values(request)):
+    for number, flaw in steps(script, _values(request, local)):
         if flaw:
             sentence = f"srun with {flaw} ends the script: here a command runs in every process of the job."
             yield OptionLine(number, "", NOT_KEPT, sentence)
         else:
             yield OptionLine(number, "", UNDERSTOOD, "What srun starts runs where the script runs, in every process.")
-    for number, is_kept, sentence in notes(script, most):
+    for number, is_kept, sentence in notes(script, most, request.gpus_per_worker):
         yield OptionLine(number, "", UNDERSTOOD if is_kept else NOT_KEPT, sentence)
     for number, variable in variables_missing(script, request.gpus_per_worker):
         ends = "the script ends where it uses it" if "u" in script.shell_options else "it is empty"
@@ -142,9 +145,9 @@ def script_register(
 def files_brought(archive: str, by: Access) -> Brought | None:
     """What is in an archive that the tenant has sent before. None: there is none, or none of the tenant's."""
     own = ProgramVersion.objects.filter(program__tenant=by.tenant, archive=archive)
-    if by.tenant is None or not own.exists():
+    if by.tenant is None or not own.exists() or (names := archive_names(archive)) is None:
         return None
-    return Brought(frozenset(b"/".join(path).decode("utf-8", "replace") for path in archive_names(archive)))
+    return Brought(frozenset(b"/".join(path).decode("utf-8", "replace") for path in names))
 
 
 def _way_along(file: str) -> str:
@@ -167,17 +170,22 @@ def _index(indexes: Sequence[int]) -> dict[str, Any]:
     return {"name": INDEX, "kind": "whole", "default": indexes[0], "least": 0, "most": 10**9, "title": "Index"}
 
 
-def _values(request: ScriptRequest) -> dict[str, str]:
+def _processes(script: Script, request: ScriptRequest) -> int:
+    """Of a worker. A launcher starts them itself, so that the script runs once there, as Slurm would have it."""
+    return 1 if any(calls(script)) else request.processes_per_worker
+
+
+def _values(request: ScriptRequest, local: int) -> dict[str, str]:
     """What `srun` may ask for, as far as it is known before the job runs."""
-    fixed, local = request.job.least == request.job.most, request.processes_per_worker
+    fixed = request.job.least == request.job.most
     values = {LOCAL: str(local)}
     return values | ({PROCESSES: str(request.job.most * local), NODES: str(request.job.most)} if fixed else {})
 
 
-def _text(script: Script, name: str, gpus: int) -> str:
+def _text(script: Script, name: str, gpus: int, tasks: int) -> str:
     """The whole script, with what Slurm would tell it after its first line."""
     first, _, rest = script.body.partition("\n")
-    return "\n".join([first, *beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus), rest])
+    return "\n".join([first, *beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus, tasks), rest])
 
 
 def _first_command(script: Script) -> int | None:

@@ -51,6 +51,7 @@ from scheduling.models.market import (
 from scheduling.models.money import Budget, Period
 from scheduling.models.notices import ChatAddress, ChatForm, MailWay, Notice, NoticeChoice, NoticeCursor, NoticeProfile
 from scheduling.models.programs import (
+    ArchiveKeeping,
     CatalogueProgram,
     OperatorSecret,
     ProgramArchive,
@@ -79,6 +80,7 @@ __all__ = [
     "UNTIL",
     "AlonePlan",
     "AnswerFrame",
+    "ArchiveKeeping",
     "AuditKind",
     "AuditPart",
     "AuditRun",

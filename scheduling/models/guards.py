@@ -44,7 +44,12 @@ GUARDS = Guards(
         *kept("scheduling_policyweights", "weights", _REFUSE),
         *kept("scheduling_weightspromotion", "promotion", _REFUSE),
         *kept("scheduling_programarchive", "archive", _REFUSE),
-        *kept("scheduling_programarchivepiece", "archive_piece", _REFUSE),
+        # Another door: the content of an archive that no new job can name.
+        "CREATE TRIGGER archive_piece_append_only BEFORE UPDATE ON scheduling_programarchivepiece"
+        f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
+        "CREATE TRIGGER archive_piece_only_of_closed BEFORE DELETE ON scheduling_programarchivepiece"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_archive_closed()",
+        never_emptied("scheduling_programarchivepiece", "archive_piece", _REFUSE),
         *kept("scheduling_programversion", "version", _REFUSE),
         "CREATE CONSTRAINT TRIGGER cells_within_capacity AFTER INSERT OR UPDATE ON scheduling_cell"
         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION scheduling_cells_within_capacity()",
@@ -54,6 +59,7 @@ GUARDS = Guards(
     ),
     functions={
         "scheduling_append_only": "1dc709a0bef00b3fcc627316c337be16be38d1a9b5eedfa71b915a7f11f4a144",
+        "scheduling_archive_closed": "b860142364c05d6fcb1a20252bb8cbaee97de09d5530fa443522e3f9f8d183b3",
         "scheduling_award_terms_kept": "fdea8495b3911ec01dc4f75226e915414dce6c2458b5727ea528f873807dc698",
         "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
         "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",

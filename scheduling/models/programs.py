@@ -11,7 +11,7 @@ from tenants.models import Tenant
 
 
 class ProgramArchive(models.Model):
-    """A tar.gz, kept once however many versions name it, in pieces. Never changed or removed."""
+    """A tar.gz, kept once however many versions name it, in pieces. Its row is never changed or removed."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the content
     size = models.BigIntegerField()  # bytes, as it was sent
@@ -25,7 +25,7 @@ class ProgramArchive(models.Model):
 
 
 class ProgramArchivePiece(models.Model):
-    """So much of an archive as is in memory at once. Never changed or removed."""
+    """So much of an archive as is in memory at once. Never changed, and removed only from an archive that is closed."""
 
     archive = models.ForeignKey(ProgramArchive, on_delete=models.PROTECT, related_name="+", db_index=False)
     number = models.PositiveSmallIntegerField()  # from 0
@@ -37,6 +37,25 @@ class ProgramArchivePiece(models.Model):
 
     def __str__(self) -> str:
         return f"piece {self.number} of archive {str(self.archive_id)[:12]}"
+
+
+class ArchiveKeeping(models.Model):
+    """How long an archive's content is kept. Its digest and its versions stay in any case."""
+
+    archive = models.OneToOneField(ProgramArchive, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    used_at = models.DateTimeField()  # when it was sent, or a later use that was found
+    closed_at = models.DateTimeField(null=True, blank=True)  # from then on no new job can name it
+    removed_at = models.DateTimeField(null=True, blank=True)  # its content is gone
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(removed_at__isnull=True) | Q(closed_at__isnull=False), name="archive_closed_before_removed"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"keeping of archive {str(self.archive_id)[:12]}"
 
 
 class CatalogueProgram(models.Model):

@@ -102,6 +102,7 @@ def _own(member: GangMember, rank: int, start: Start, role: str) -> dict[str, st
     variables = {
         "BOURSE_ROLE": role,
         "BOURSE_RANK": str(rank),
+        "BOURSE_PORT": str(member.port),
         "BOURSE_PROGRESS": f"{start.progress}/{role}-{rank}.jsonl",
     }
     if member.gpus:

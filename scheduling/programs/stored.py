@@ -5,12 +5,12 @@ It stands beside the values, below the engines and the market, because both ask 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from scheduling.models import CatalogueProgram, ProgramArchivePiece, ProgramSwitch, ProgramVersion
+from scheduling.models import ArchiveKeeping, CatalogueProgram, ProgramArchivePiece, ProgramSwitch, ProgramVersion
 from scheduling.programs.catalogue import FROM_SCRIPT, Program, ProgramOwner, read
 from tenants.models import Tenant
 
@@ -19,11 +19,13 @@ OPERATOR = "operator"  # as a specification's `program.owner`: not the tenant's 
 
 @dataclass(frozen=True)
 class StoredProgram:
-    """One version as it was registered. `archive`: the tar.gz, where the program has one and it was asked for."""
+    """One version as it was registered. `archive`: the tar.gz, where the program has one and it was asked for.
+    `is_closed`: no new job can name it, as that is kept no more."""
 
     program: Program
     version: int
     archive: bytes | None
+    is_closed: bool = False
 
 
 def stored_program(
@@ -72,7 +74,8 @@ def usable_programs(
         rows = rows.filter(version=version)
     by_program = {row.program_id: row for row in rows}
     chosen = [by_program[program.pk] for program in programs if program.pk in by_program]
-    return [StoredProgram(program_of_row(row), row.version, None) for row in chosen]
+    closed = archives_closed([row.archive_id for row in chosen if row.archive_id])
+    return [StoredProgram(program_of_row(row), row.version, None, row.archive_id in closed) for row in chosen]
 
 
 def usable_names(*, tenant_id: int) -> list[str]:
@@ -114,8 +117,16 @@ def _with_archive(stored: StoredProgram) -> StoredProgram:
     return replace(stored, archive=b"".join(archive_pieces(stored.program.archive)))
 
 
+def archives_closed(digests: Sequence[str]) -> frozenset[str]:
+    """Of these archives, those that no new job can name."""
+    if not digests:
+        return frozenset()
+    closed = ArchiveKeeping.objects.filter(pk__in=digests, closed_at__isnull=False)
+    return frozenset(closed.values_list("pk", flat=True))
+
+
 def archive_pieces(digest: str) -> Iterator[bytes]:
-    """An archive piece by piece, each read when it is asked for."""
+    """An archive piece by piece, each read when it is asked for. None where its content is kept no more."""
     numbers = ProgramArchivePiece.objects.filter(archive=digest).order_by("number").values_list("pk", flat=True)
     for pk in list(numbers):
         yield bytes(ProgramArchivePiece.objects.values_list("content", flat=True).get(pk=pk))

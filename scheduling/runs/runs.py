@@ -213,6 +213,8 @@ def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
     spec, own, values = award.job.spec, None, {}
     if (program := program_kept(spec, tenant_id=award.tenant_id)) is not None:
         stored, chosen = program
+        if stored.program.archive and not stored.archive:
+            return Fault("The files of its program are kept no more. Submit its script again, with them.")
         seconds = float(award.pool.slot_seconds)
         opened = secrets_opened(stored.program, award.tenant.slug)
         if isinstance(opened, str):

@@ -8,13 +8,14 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from bourse_client.command import packing
 from bourse_client.command.exits import UsageError
 from bourse_client.command.packing import packed
 from scheduling.catalogue.read_entries import archive_refusals
-from scheduling.models import ProgramVersion
+from scheduling.models import ArchiveKeeping, ProgramArchivePiece, ProgramVersion
 from scheduling.programs.stored import archive_pieces
 from tenants.models import Tenant
 from tenants.roles import OWNER
@@ -161,6 +162,21 @@ def test_script_is_submitted_with_its_files(bourse: Bourse, lumen: dict[str, str
     (here / "train.py").write_text("print(2)")
     assert bourse("jobs", "submit", "fit.sbatch", *WORDS, *brings, **lumen).status == 0
     assert [version for _, version, _ in versions()] == [1, 2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_files_that_are_kept_no_more_are_sent_again(bourse: Bourse, lumen: dict[str, str], here: Path) -> None:
+    words = ("jobs", "submit", "fit.sbatch", *WORDS, "--with", "train.py")
+    digest = packed(["train.py"], here).digest
+    assert bourse(*words, **lumen).status == 0
+    kept = b"".join(archive_pieces(digest))
+    ArchiveKeeping.objects.update(closed_at=timezone.now(), removed_at=timezone.now())
+    ProgramArchivePiece.objects.all()._raw_delete(using=connection.alias)
+    ended = bourse(*words, **lumen)
+    assert ended.status == 0, ended.err
+    assert versions() == [("fit-sbatch", 1, digest)]
+    assert b"".join(archive_pieces(digest)) == kept
+    assert not ArchiveKeeping.objects.filter(closed_at__isnull=False).exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +22,12 @@ import pytest
 
 from marketplace.embedded import write_private
 from marketplace.web import shared_socket
-from scheduling.engines.base import FAILED, LOST
+from scheduling.engines.base import FAILED, FINISHED, LOST
 from scheduling.engines.launcher import confine
 from scheduling.engines.launcher.confine import PORTS_SINCE, can_never_kill, landlock_version
 from scheduling.engines.launcher.launch import words
+from scheduling.engines.launcher.limits import ProcessLimits
+from scheduling.engines.launcher.unpack import TEMPORARY
 from scheduling.engines.local import accounts
 from scheduling.engines.local.accounts import FIRST_ACCOUNT, rights
 from scheduling.engines.local.surroundings import ours
@@ -53,10 +58,16 @@ only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a g
 
 
 def launched(
-    folder: Path, code: str, *, cpu_seconds: int = 60, bare: bool = False, readable: tuple[str, ...] = ()
+    folder: Path,
+    code: str,
+    *,
+    cpu_seconds: int = 60,
+    bare: bool = False,
+    readable: tuple[str, ...] = (),
+    temporary: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """A process that has given everything up, as one of a gang has before it becomes the program."""
-    place = words(str(folder), None, cpu_seconds, asdict(SMALL), bare=bare, readable=readable)
+    place = words(str(folder), None, cpu_seconds, asdict(SMALL), bare=bare, readable=readable, temporary=temporary)
     command = [sys.executable, *place, sys.executable, "-S", "-c", code]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
 
@@ -107,7 +118,7 @@ os._exit(0)  # the block stays, as after a program that was killed
 @pytest.fixture
 def _own_shared_memory() -> None:
     """Tried in a process that ends with it."""
-    code = "import sys; from scheduling.engines.launcher import confine; sys.exit(not confine.own_shared_memory(1))"
+    code = "import sys; from scheduling.engines.launcher import confine; sys.exit(not confine.own_places(1))"
     if subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode:
         pytest.skip("this machine gives no shared memory of one's own")
 
@@ -123,6 +134,101 @@ def test_several_processes_of_a_program_have_locks_queues_and_shared_memory_that
     doubled, name, others = done.stdout.split("\n")[0:3]
     assert (doubled, others) == ("[2, 4]", "[]")
     assert not (Path(confine.SHARED_MEMORY) / name).exists()
+
+
+@pytest.fixture
+def apart(_own_shared_memory: None) -> Iterator[Path]:
+    """A folder that does not lie in the machine's /tmp, with one in it that a gang finds there."""
+    folder = Path(tempfile.mkdtemp(prefix="bourse-test-", dir="/var/tmp"))
+    (folder / TEMPORARY).mkdir(parents=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+WRITES = "open('/tmp/bourse-x', 'a').write('x'); import os; print(os.listdir('/tmp'), open('/tmp/bourse-x').read())"
+
+
+def test_tmp_is_the_gangs_own(apart: Path) -> None:
+    """Its processes share it, and see nothing of the machine's."""
+    walled = ours(ROOT, ALL.values()).readable
+    if any(path.startswith(confine.FOR_A_TIME) for path in walled):
+        pytest.skip("what programs run with lies in /tmp here")
+    for text in ("x", "xx"):
+        done = launched(apart, WRITES, readable=walled, temporary=str(TEMPORARY))
+        assert done.stdout == f"['bourse-x'] {text}\n", done.stderr
+    assert (apart / TEMPORARY / "bourse-x").read_text() == "xx"
+    assert not Path(confine.FOR_A_TIME, "bourse-x").exists()
+    outside = launched(apart, "open('/var/tmp/bourse-x', 'w')", readable=walled, temporary=str(TEMPORARY))
+    assert "PermissionError" in outside.stderr
+
+
+@no_landlock
+@pytest.mark.parametrize("at", [TEMPORARY, TEMPORARY.parent])
+def test_a_link_in_its_place_opens_nothing(apart: Path, tmp_path: Path, at: Path) -> None:
+    """A program may have put one there; then there is no /tmp for it, as on a machine that gives none."""
+    (tmp_path / "tmp").mkdir()
+    shutil.rmtree(apart / TEMPORARY.parent)
+    (apart / at).parent.mkdir(exist_ok=True)
+    (apart / at).symlink_to(tmp_path / "tmp" if at == TEMPORARY else tmp_path)
+    done = launched(apart, WRITES, temporary=str(TEMPORARY))
+    assert "PermissionError" in done.stderr
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@no_landlock
+def test_where_what_a_gang_needs_lies_in_tmp_the_machines_stays(tmp_path: Path) -> None:
+    """A private one would hide it. Nothing is written there either."""
+    assert tmp_path.is_relative_to(confine.FOR_A_TIME)
+    (tmp_path / TEMPORARY).mkdir(parents=True)
+    done = launched(tmp_path, WRITES, temporary=str(TEMPORARY))
+    assert "PermissionError" in done.stderr
+    assert launched(tmp_path, "open('here', 'w')", temporary=str(TEMPORARY)).returncode == 0
+
+
+AS_NOBODY = """
+import os, sys
+from scheduling.engines.launcher.confine import own_places
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+import ctypes; ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # its own files of /proc are its own again
+print(own_places(1, sys.argv[1], ".bourse/tmp"))
+open("/tmp/bourse-x", "w").write("x")
+"""
+
+
+@only_root
+def test_who_is_not_root_has_one_by_a_space_of_names(apart: Path) -> None:
+    for path in (apart, apart / TEMPORARY.parent, apart / TEMPORARY):
+        os.chown(path, 65_534, 65_534)
+    command = [sys.executable, "-c", AS_NOBODY, str(apart)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    if done.stdout == "[]\n":
+        pytest.skip("this machine gives such spaces to root alone")
+    assert done.stdout == "['/dev/shm', '/tmp']\n", done.stderr
+    assert (apart / TEMPORARY / "bourse-x").read_text() == "x"
+    assert not Path(confine.FOR_A_TIME, "bourse-x").exists()
+
+
+def test_a_machine_that_gives_no_space_of_names_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refuses:
+        def unshare(self, _: int) -> int:
+            return -1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Refuses())
+    assert confine.own_places(1, str(tmp_path), str(TEMPORARY)) == []
+
+
+def test_each_start_has_an_empty_one_and_what_stays_is_not_in_it(apart: Path) -> None:
+    text = "ls -A /tmp\necho state > /tmp/state\nmkdir -p /tmp/closed/in && chmod 0 /tmp/closed\ncat /tmp/state\n"
+    limits = ProcessLimits()
+    rights_there = rights(apart / "gangs", ROOT, ALL.values(), limits)
+    if any(path.startswith(confine.FOR_A_TIME) for path in rights_there.readable):
+        pytest.skip("what programs run with lies in /tmp here")
+    with engine_in(apart, limits=limits, rights=rights_there) as engine:
+        for _ in range(2):
+            handle = start(engine, own(script(text), home="job-1"))
+            assert ended(engine, handle).end == FINISHED, story(engine, handle)
+            assert re.findall("closed|state", text_of(engine, handle)) == ["state"]
+        assert {path.name for path in (engine.root / "job-1" / "work").iterdir()} == {".bourse", "checkpoint"}
 
 
 @pytest.mark.usefixtures("_own_shared_memory")

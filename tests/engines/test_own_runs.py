@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from scheduling.engines.base import Fault
 from scheduling.engines.launcher.files import Folder
-from scheduling.models import Award, Event, JobState, Pool, ProgramVersion, Run, RunState
+from scheduling.models import (
+    ArchiveKeeping,
+    Award,
+    Event,
+    JobState,
+    Pool,
+    ProgramArchivePiece,
+    ProgramVersion,
+    Run,
+    RunState,
+)
 from scheduling.runs.runs import gang_of
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
@@ -132,6 +143,18 @@ def test_a_program_with_one_size_is_not_started_by_an_award_of_several() -> None
         answer = gang_of(run, award, award.pool.epoch_at)
     assert isinstance(answer, Fault)
     assert "its award has several sizes" in answer.sentence
+
+
+def test_a_job_whose_files_are_kept_no_more_is_not_started_and_refunded() -> None:
+    """Nothing else keeps a program from beginning without its files."""
+    _, _, award = world(archive=archive_with("train.py"))
+    ArchiveKeeping.objects.update(closed_at=timezone.now(), removed_at=timezone.now())
+    ProgramArchivePiece.objects.all()._raw_delete(using=connection.alias)
+    run = Run(award=award, job=award.job, key="0" * 32, program="script", ends_at=timezone.now())
+    with scope_disabled("the engine asks for a gang of any tenant"):
+        answer = gang_of(run, award, award.pool.epoch_at)
+    assert isinstance(answer, Fault)
+    assert "files of its program are kept no more" in answer.sentence
 
 
 def test_what_a_stranger_says_is_shown_as_text(settings: Any, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from scheduling.engines.base import FINISHED, Handle
 from scheduling.engines.launcher.confine import landlock_version
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.accounts import Rights
+from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.local.surroundings import code_for, ours
 from scheduling.jobs.script_program import script_document
 from scheduling.programs.sbatch import Script, read
@@ -82,15 +83,42 @@ print("together", dist.get_world_size(), numbers.item(), flush=True)
 """
 
 
-def test_torchrun_of_a_script_for_slurm_meets_on_one_machine() -> None:
-    text = read(TUTORIAL)
-    assert isinstance(text, Script), text
-    request = ask(text, ["worker", "ps"])
+# The same by other launchers, with ports and machines of another cluster. DeepSpeed without GPUs reads its own size
+# from /proc, which a gang may not.
+HEAD = TUTORIAL[: TUTORIAL.index("nodes=(")] + "export MASTER_ADDR=$(hostname) MASTER_PORT=29500\n"
+LAUNCHERS = {
+    "torch.distributed.run": 'LAUNCHER="python3 -u -m torch.distributed.run --nnodes 9 --nproc_per_node 2"\n'
+    'srun bash -c "$LAUNCHER --master_addr $MASTER_ADDR --master_port $MASTER_PORT meet.py"\n',
+    "torch.distributed.launch": "python3 -m torch.distributed.launch --use_env --nnodes=9 --nproc_per_node=2 meet.py\n",
+    "accelerate": "srun accelerate launch --cpu --num_machines 9 --main_process_port 29500 meet.py\n",
+}
+
+
+def torchs(text: str, engine: LocalEngine) -> str:
+    """What a script prints that is read as one for Slurm, on two workers."""
+    script = read(text)
+    assert isinstance(script, Script), script
+    request = ask(script, ["worker", "ps"])
     assert isinstance(request, ScriptRequest), request
-    document = script_document(text, request, "multinode")
+    document = script_document(script, request, "multinode")
     assert isinstance(document, dict), document
+    two = (time.time(), workers(2))
+    handle = start(engine, own(document, two, packed=archive(meet__py=MEET), seconds=3 * PATIENCE))
+    assert ended(engine, handle, patience=2 * PATIENCE).end == FINISHED, story(engine, handle)
+    return text_of(engine, handle)
+
+
+def test_torchrun_of_a_script_for_slurm_meets_on_one_machine() -> None:
     with engine_in(limits=ProcessLimits(), rights=here()) as engine:
-        two = (time.time(), workers(2))
-        handle = start(engine, own(document, two, packed=archive(meet__py=MEET), seconds=3 * PATIENCE))
-        assert ended(engine, handle, patience=2 * PATIENCE).end == FINISHED, story(engine, handle)
-        assert text_of(engine, handle).count("together 4 6.0") == 4
+        assert torchs(TUTORIAL, engine).count("together 4 6.0") == 4
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_other_launchers_meet_there_as_well(launcher: str) -> None:
+    package = launcher.partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed here")
+    processes = 2 if launcher == "accelerate" else 4  # without GPUs it begins one process on each worker
+    with engine_in(limits=ProcessLimits(), rights=here()) as engine:
+        sums = sum(range(processes))
+        assert torchs(HEAD + LAUNCHERS[launcher], engine).count(f"together {processes} {sums}.0") == processes

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from django.db import connection
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.catalogue import program_register, programs_allow
+from scheduling.catalogue import program_register, programs_allow, read_archives
 from scheduling.jobs.read_files import JobFiles, job_file, job_files
 from scheduling.jobs.read_stranger_files import (
     LONGEST_PATH,
@@ -28,7 +29,7 @@ from scheduling.jobs.read_stranger_files import (
     path_said,
     path_shown,
 )
-from scheduling.models import Award, JobState, RentState, Run, TrainingJob
+from scheduling.models import ArchiveKeeping, Award, JobState, ProgramArchivePiece, RentState, Run, TrainingJob
 from tenants.access import Access, Refused, access_of_system
 from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope
@@ -490,6 +491,20 @@ def test_files_of_the_operators_archive_are_not_the_tenants(award: Award) -> Non
     assert [file.path for file in files_of(award, OWNER).files] == [ODD, MODEL]
     assert isinstance(opened_of(award, "train.py", OWNER), Refused)
     assert sent(award, "train.py", OPERATOR) == b"words"
+
+
+@pytest.mark.django_db
+def test_where_nobody_knows_any_more_what_came_along_others_are_shown_nothing(award: Award) -> None:
+    """The content of the archive is kept no more: any of these files may be one of its."""
+    operator = access_of_system("test")
+    programs_allow(tenant=award.tenant, may_bring=True, by=operator, at=timezone.now(), reason="test")
+    with_program(award, by(award, OWNER))
+    ArchiveKeeping.objects.update(closed_at=timezone.now(), removed_at=timezone.now())
+    ProgramArchivePiece.objects.all()._raw_delete(using=connection.alias)
+    read_archives._names.cache_clear()  # another test's archive may be the same
+    assert [file.path for file in files_of(award, OWNER).files] == [ODD, MODEL, "train.py"]
+    assert files_of(award, AUDITOR).files == ()
+    assert isinstance(opened_of(award, MODEL, AUDITOR), Refused)
 
 
 # On a cluster.

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.programs.sbatch import Script, read
-from scheduling.programs.sbatch.files_missing import ANYTHING, MOST_CHARACTERS, Brought, files_missing
+from scheduling.programs.sbatch.commands import MOST_CHARACTERS
+from scheduling.programs.sbatch.files_missing import ANYTHING, Brought, files_missing
 
 
 def missing(text: str, *names: str, head: str = "#!/bin/bash -eu\n") -> list[tuple[int, str]]:
@@ -30,6 +31,8 @@ def missing(text: str, *names: str, head: str = "#!/bin/bash -eu\n") -> list[tup
         ("conda run -n env python train.py", "train.py"),
         ("torchrun --nproc_per_node 4 --standalone train.py --lr 1", "train.py"),
         ("accelerate launch --config_file a.yaml scripts/train.py", "scripts/train.py"),
+        ("python -u -m torch.distributed.launch --nproc_per_node=2 train.py", "train.py"),
+        ("srun deepspeed --num_gpus 2 train.py --deepspeed ds.json", "train.py"),
         ("bash run.sh", "run.sh"),
         ("bash -euo pipefail -x scripts/run.sh a", "scripts/run.sh"),
         ("source env.sh", "env.sh"),

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE
 
 EVERYBODY = {
     "BOURSE_JOB", "BOURSE_TENANT", "BOURSE_SLOT_SECONDS", "BOURSE_ENDS_AT", "BOURSE_CHECKPOINT", "BOURSE_PROGRESS",
-    "BOURSE_ROLE", "BOURSE_RANK", "BOURSE_RESTART", "BOURSE_HOSTS",
+    "BOURSE_ROLE", "BOURSE_RANK", "BOURSE_RESTART", "BOURSE_HOSTS", "BOURSE_PORT",
 }  # fmt: skip
 RING = {
     "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK",
@@ -80,7 +80,8 @@ def test_everybody_is_told_the_job_and_its_end() -> None:
     assert dict(found.environment) == {
         "BOURSE_JOB": "17", "BOURSE_TENANT": "physics", "BOURSE_SLOT_SECONDS": "300", "BOURSE_ENDS_AT": "1800000000",
         "BOURSE_CHECKPOINT": "/job/kept", "BOURSE_PROGRESS": "/job/progress/worker-0.jsonl", "BOURSE_ROLE": "worker",
-        "BOURSE_RANK": "0", "BOURSE_RESTART": "2", "BOURSE_HOSTS": "n1", "SEED": "3",
+        "BOURSE_RANK": "0", "BOURSE_RESTART": "2", "BOURSE_HOSTS": "n1", "BOURSE_PORT": "29500",
+            "SEED": "3",
     }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ LATER = NOW + timedelta(days=100)
 def _limits(settings: Settings, tmp_path: Path) -> None:
     settings.RETENTION_DELIVERIES_DAYS, settings.RETENTION_RUN_FILES_DAYS = 90, 30
     settings.RETENTION_NOTICES_READ_DAYS, settings.RETENTION_NOTICES_UNREAD_DAYS = 90, 365
-    settings.RETENTION_REPORTS_DAYS = 90
+    settings.RETENTION_REPORTS_DAYS, settings.RETENTION_ARCHIVES_DAYS = 90, 365
     settings.RUNS_DIR = tmp_path / "runs"
 
 
@@ -60,7 +60,7 @@ class TestDeliveries:
         events = Event.objects.count()
         assert retention_preview(at=LATER) == {
             "sessions": 0, "deliveries": 5, "tries": 5, "notices": 0, "reports": 0,
-            "run_files_of_jobs": 0, "run_files_bytes": 0,
+            "run_files_of_jobs": 0, "run_files_bytes": 0, "archives": 0, "archives_bytes": 0,
         }  # fmt: skip
         assert len(rows(WebhookDelivery)) == 6
         assert (apply()["deliveries"], apply()["deliveries"]) == (5, 0)
@@ -104,7 +104,7 @@ class TestDeliveries:
     def test_nothing_goes_where_it_is_kept_for_good(self, settings: Settings) -> None:
         settings.RETENTION_DELIVERIES_DAYS = settings.RETENTION_RUN_FILES_DAYS = 0
         settings.RETENTION_NOTICES_READ_DAYS = settings.RETENTION_NOTICES_UNREAD_DAYS = 0
-        settings.RETENTION_REPORTS_DAYS = 0
+        settings.RETENTION_REPORTS_DAYS = settings.RETENTION_ARCHIVES_DAYS = 0
         by = owner()
         make(by)
         tell(by.tenant, "job_started")
@@ -204,6 +204,7 @@ def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> N
         "RETENTION_NOTICES_UNREAD_DAYS: 365 days",
         "RETENTION_REPORTS_DAYS: 90 days",
         "RETENTION_RUN_FILES_DAYS: 30 days",
+        "RETENTION_ARCHIVES_DAYS: 365 days",
         "sessions: 1 would go",
         "deliveries: 0 would go",
         "tries: 0 would go",
@@ -211,6 +212,8 @@ def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> N
         "reports: 0 would go",
         "run files of jobs: 0 would go",
         "run files bytes: 0 would go",
+        "archives: 0 would go",
+        "archives bytes: 0 would go",
     ]
     assert Session.objects.count() == 2
     assert "sessions: 1 removed" in said(apply=True)

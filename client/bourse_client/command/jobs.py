@@ -106,7 +106,8 @@ def _send(session: Session, parsed: Parsed, brought: Packed) -> None:
         versions = session.client.program(str(document["name"]), owner=session.client.tenant)["versions"]
     except (NotFound, NotAllowed):  # there is none yet, or the token may not look
         versions = []
-    if all(version["archive"] != brought.digest for version in versions):
+    kept = {version["archive"] for version in versions if version["archive_bytes"]}
+    if brought.digest not in kept:
         session.client.program_upload(document, brought.archive)
 
 

@@ -98,7 +98,9 @@ class VersionShown(Answer):
     digest = serializers.CharField()
     registered_at = Moment()
     archive = serializers.CharField(help_text="Its digest; empty where the version has none.")
-    archive_bytes = serializers.IntegerField(allow_null=True)
+    archive_bytes = serializers.IntegerField(
+        allow_null=True, help_text="Null where it has none, or where its files are kept no more."
+    )
 
 
 class ProgramWithVersions(Answer):

@@ -249,9 +249,11 @@ class ProgramArchiveFile(_Programs):
     @operation(
         "program_archive_read",
         summary="The archive of a version",
-        description="As it was uploaded, for the operator and members of the owner.",
+        description="As it was uploaded, for the operator and members of the owner. The files of a batch script are "
+        "kept as long as jobs use them.",
         permission=Permission.PROGRAMS_VIEW,
         file=GZIP,
+        refusals=("unknown_archive",),
         tag="programs",
     )
     def get(self, request: Request, tenant_slug: str, owner_slug: str, name: str, version: int) -> HttpResponseBase:
@@ -261,4 +263,6 @@ class ProgramArchiveFile(_Programs):
         content = archive_of(owner=owner_slug, name=name, version=version)
         if content is None:
             raise Http404
+        if isinstance(content, str):
+            return self.refused(Refused("unknown_archive", content))
         return file_download(request._request, f"{name}-{version}.tar.gz", GZIP, content)

@@ -24,6 +24,7 @@ from scheduling.catalogue.read_catalogue import (
     MOST_SCRIPTS_SHOWN,
     ProgramLine,
     ProgramPage,
+    archive_closed,
     archive_of,
     may_bring,
     may_read,
@@ -128,10 +129,12 @@ def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = ""
     page = _page(request, owner, name)
     reads = may_read(request.access, owner)
     is_mine = owner == (request.access.tenant.slug if request.access.tenant else OPERATOR)
+    no_archive = archive_closed(page.program.archive) if page.program and page.program.archive else ""
     context = {
         "page": page,
         "line": page.line,
         "reads": reads,
+        "no_archive": no_archive,
         "runs": page.runs if request.access.allows(Permission.JOBS_VIEW) else (),
         "pieces": [pieces(word) for word in page.program.command] if page.program and reads else (),
         "edit": _url(request, "program_new") + f"?edit={name}" if is_mine and page.program else "",
@@ -140,7 +143,7 @@ def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = ""
         "older_versions": page.line.versions - len(page.versions),
         "archive": (
             _url(request, "program_archive", owner=owner, name=name, version=page.program.version)
-            if reads and page.program and page.program.archive
+            if reads and page.program and page.program.archive and not no_archive
             else ""
         ),
         "registers": _registers(request),
@@ -205,7 +208,7 @@ def program_archive(
 ) -> HttpResponseBase:
     page = _page(request, owner, name)
     content = archive_of(owner=page.line.owner, name=name, version=version) if may_read(request.access, owner) else None
-    if content is None:
+    if content is None or isinstance(content, str):  # the program's page says why, and has no link
         raise Http404
     return file_download(request, f"{name}-{version}.tar.gz", "application/gzip", content)
 

@@ -31,8 +31,10 @@ PORTS_SINCE = 4
 # of them it may open is said by the files themselves, and by whoever dealt them.
 DEVICES_FOLDER, DEVICES_BEGIN = "/dev", ("nvidia", "kfd", "dri", "infiniband")
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  where locks, queues and arrays of several processes lie
+FOR_A_TIME = "/tmp"  # noqa: S108  where programs of people write by its name
 _NEW_MOUNTS, _NEW_USERS = 0x0002_0000, 0x1000_0000
 _NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8  # of mounts; others' still come to us
+_BIND = 4096  # a folder under another name
 
 # By machine: its number in filters, and the calls that send a signal, with the place of the signal among their words:
 # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal.
@@ -57,16 +59,19 @@ def give_up(
     ports: Sequence[int] | None,
     beside: Sequence[str] = (),
     devices: bool = False,
+    temporary: str = "",
 ) -> None:
     """Of the calling process and all that come of it, for good. `bare`: root keeps its name and no rights.
 
     `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen;
     None: wherever its account may. `beside`: folders in which it may write as well, where its account may.
-    `cpu_seconds`: 0 is no limit. `devices`: it may use GPUs.
+    `cpu_seconds`: 0 is no limit. `devices`: it may use GPUs. `temporary`: a folder in its own that it is to find as
+    /tmp, where it is there, nothing that it needs lies in the machine's, and the machine can.
     """
     names = os.listdir(DEVICES_FOLDER) if devices else []
     opened = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
-    folders = [folder, *beside, *([SHARED_MEMORY] if own_shared_memory(limits["memory_mb"]) else [])]
+    hides = any(f"{path}/".startswith(f"{FOR_A_TIME}/") for path in (folder, *beside, *readable))
+    folders = [folder, *beside, *own_places(limits["memory_mb"], folder, "" if hides else temporary)]
     for what, most, hardest in (
         (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE or NO_LIMIT, 0),
         (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
@@ -116,39 +121,57 @@ def landlock_version() -> int:
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, 1)))
 
 
-def own_shared_memory(most_mb: int) -> bool:
-    """From now on have a folder for shared memory of one's own, of so many megabytes. False: this machine gives none.
+def own_places(most_mb: int, folder: str = "", temporary: str = "") -> list[str]:
+    """Folders of the machine in whose place one has others from now on: that for shared memory, of so many megabytes,
+    and /tmp, where `temporary` in `folder` is to be it. None: this machine gives none.
 
-    In the machine's own lies what its services and other gangs share, so it stays closed. This one is seen by nobody
-    but the process and those that come of it, and is gone with the last of them. Who is not root needs the right to
+    In the machine's own lies what its services and other gangs share, so it stays closed. These are seen by nobody but
+    the process and those that come of it; the first is gone with the last of them. Who is not root needs the right to
     make a space of names for that. Some systems let it be made and give no rights in it, from which there is no way
     back: so a child tries first.
     """
     if os.geteuid() == 0:
-        return _mount_shared_memory(most_mb)
+        return _mount_places(most_mb, folder, temporary)
     child = os.fork()
     if child == 0:
-        os._exit(0 if _mount_shared_memory(most_mb) else 1)
-    return os.waitpid(child, 0)[1] == 0 and _mount_shared_memory(most_mb)
+        os._exit(0 if _mount_places(most_mb, folder, temporary) else 1)
+    return _mount_places(most_mb, folder, temporary) if os.waitpid(child, 0)[1] == 0 else []
 
 
-def _mount_shared_memory(most_mb: int) -> bool:
+def _mount_places(most_mb: int, folder: str, temporary: str) -> list[str]:
     system = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.geteuid(), os.getegid()
     if system.unshare(_NEW_MOUNTS if uid == 0 else _NEW_MOUNTS | _NEW_USERS):
-        return False
+        return []
     try:
         if uid != 0:  # in the new space, too, we are who we are; and the rights that we have in it end with `exec`
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w") as file:
                     file.write(text)
     except OSError:
-        return False
+        return []
     if system.mount(b"none", b"/", None, _NOT_PASSED_ON, None):
-        return False
+        return []
     words = f"mode=1777,size={most_mb}m".encode()
     flags = _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
-    return not system.mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", flags, words)
+    if system.mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", flags, words):
+        return []
+    return [SHARED_MEMORY, *([FOR_A_TIME] if temporary and _bind_temporary(system, folder, temporary) else [])]
+
+
+def _bind_temporary(system: ctypes.CDLL, folder: str, temporary: str) -> bool:
+    """The folder was a stranger's the last time: a link in its place would have us open what it names."""
+    at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in temporary.split("/"):
+            inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = inner
+        return not system.mount(f"/proc/self/fd/{at}".encode(), FOR_A_TIME.encode(), None, _BIND, None)
+    except OSError:
+        return False
+    finally:
+        os.close(at)
 
 
 def stay_within(

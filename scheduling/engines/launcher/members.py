@@ -18,6 +18,7 @@ from scheduling.engines.launcher.files import LONGEST_LINE, Folder
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.launcher.limits import GangLimits
 from scheduling.engines.launcher.logbook import Logbook
+from scheduling.engines.launcher.unpack import TEMPORARY
 
 MOST_PROGRESS = 4 * MEGABYTE
 BAR_SECONDS = 10.0  # between two states of a line that is written over and over, as progress bars are
@@ -76,6 +77,9 @@ class Members:
         # On a cluster nothing of ours listens, and programs name ports of their own. 0: whichever is free.
         ports = None if "hosts" in plan else [0, *(port for listed in plan["ports"].values() for port in listed)]
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
+        own |= {
+            "temporary": "" if "hosts" in plan else str(TEMPORARY)
+        }  # servers of a cluster have their ways with /tmp
         own |= {"beside": plan["beside"], "devices": any(plan.get("gpus", {}).values())}
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)

@@ -20,6 +20,7 @@ from scheduling.programs.archives import FILE, FOLDER, HARD_LINK, LINK, OTHER, A
 
 OURS = Path(".bourse")
 SCRIPT, PROGRESS, UNPACKED = OURS / "script.sh", OURS / "progress", OURS / "unpacked"
+TEMPORARY = OURS / "tmp"  # what it finds as /tmp, where the machine can
 CHECKPOINT = Path("checkpoint")
 REFUSED, NO_ROOM = 3, 4  # exit codes: it is the program's fault, or the machine's
 MACHINES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
@@ -41,8 +42,10 @@ def unpack(data: bytes) -> str:
     script, archive = rest[: int(length)], rest[int(length) :]
     for folder in (OURS, CHECKPOINT):
         _make_folder(folder)
-    _clear(PROGRESS)
-    PROGRESS.mkdir()
+    for folder in (PROGRESS, TEMPORARY):
+        _clear(folder)
+        folder.mkdir()
+    TEMPORARY.chmod(0o1777)  # as some programs want it; nobody else gets here
     digest = hashlib.sha256(archive).hexdigest()
     if archive and _unpacked() != digest:
         _clear(UNPACKED)
@@ -99,6 +102,11 @@ def _make_folder(place: Path) -> None:
 
 def _clear(place: Path) -> None:
     if place.is_dir() and not place.is_symlink():
+        place.chmod(0o700)
+        for where, names, _ in os.walk(place):  # folders that a program closed open before the walk comes to them
+            for path in (os.path.join(where, name) for name in names):
+                if not os.path.islink(path):
+                    os.chmod(path, 0o700)
         shutil.rmtree(place)
     elif os.path.lexists(place):
         place.unlink()

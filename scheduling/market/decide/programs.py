@@ -69,6 +69,9 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: 
     if unknown := sorted(set(map(str, wanted)) - set(known)):
         raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(known)}")
     stored = _usable(wanted, tenant_id, among)
+    if stored.is_closed:
+        what = f"names version {stored.version}, whose files are kept no more, as no job used them for long"
+        raise BadScenario(f"{PROGRAM}.version", f"{what}: submit the script again, with its files")
     parameters = wanted.get("parameters", {})
     if not isinstance(parameters, Mapping):
         raise BadScenario(f"{PROGRAM}.parameters", "must be an object")

@@ -4,98 +4,62 @@ runs here as it runs there."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from scheduling.programs.sbatch.launchers import call_notes, calls, launcher_functions
 from scheduling.programs.sbatch.reading import Script
-from scheduling.programs.sbatch.steps import step_function
+from scheduling.programs.sbatch.steps import SETTINGS, step_function
 from scheduling.programs.sbatch.variables import NODES, quoted, variables_told
 
-_BEFORE = r"(?:^|[;&|({]|\b(?:do|then|else|if|while|time|srun)\s)\s*(?:[A-Za-z_]\w*=\S*\s+)*"
-# What srun and torchrun are called with stands between the two.
-TORCHRUN = re.compile(r"(?:^|[;&|({\s])torchrun\s")
-HIDDEN_TORCHRUN = re.compile(
-    r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b[^;&|]*\storchrun\s|-m\s+torch\.distributed\.(?:run|launch)\b"
-)
 SCONTROL = re.compile(r"\bscontrol\s+(\S+(?:\s+\S+)?)")
 HOST_NAMES = re.compile(r"show\s+hostnames?")
-MODULE = re.compile(rf"{_BEFORE}(?:module|ml)\s")
+MODULE = re.compile(rf"(?:^|[;&|({{]|\b(?:do|then|else|if|while|time|srun)\s){SETTINGS}(?:module|ml)\s")
 MEETING = re.compile(r"(?:^|[\s;])(MASTER_ADDR|MASTER_PORT)=")
+FOR_A_TIME = re.compile(r"(?<![\w/.}])/tmp\b")
 HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")
-# Options of torchrun that say where its processes meet, each with a value; and others that have one.
-RENDEZVOUS = (
-    "nnodes", "node[-_]rank", "rdzv[-_]backend", "rdzv[-_]endpoint", "rdzv[-_]id", "rdzv[-_]conf", "master[-_]addr",
-    "master[-_]port", "local[-_]addr",
-)  # fmt: skip
-OTHER_VALUES = (
-    "nproc[-_]per[-_]node", "max[-_]restarts", "monitor[-_]interval", "start[-_]method", "role", "log[-_]dir",
-    "redirects", "tee", "local[-_]ranks[-_]filter", "logs[-_]specs", "event[-_]log[-_]handler", "numa[-_]binding",
-)  # fmt: skip
 
 
-def beginning(script: Script, name: str, index: str, gpus: int) -> list[str]:
-    """The lines. `index`: the variable that holds the index of a member of an array; `gpus`: of a worker."""
+def beginning(script: Script, name: str, index: str, gpus: int, tasks: int = 1) -> list[str]:
+    """The lines. `index`: the variable that holds the index of a member of an array; `gpus`: of a worker; `tasks`: so
+    many processes has a worker under Slurm for each that it has here."""
     folder = script.options.chdir
     lines = [f"cd -- {quoted(folder)}"] if folder is not None else []
-    lines += [f"export {variable}={value}" for variable, value in variables_told(script, name, index, gpus)]
-    functions = [*step_function(script), *_torchrun_function(script), *_scontrol_function(script)]
+    lines += [f"export {variable}={value}" for variable, value in variables_told(script, name, index, gpus, tasks)]
+    functions = [*step_function(script), *launcher_functions(script, gpus), *_scontrol_function(script)]
     if functions:
-        lines.append('BOURSE_MEETING="${MASTER_ADDR:+$MASTER_ADDR:${MASTER_PORT-}}"')
+        # Kept under names of ours: scripts set the others, to what holds on the cluster that they were written for.
+        lines.append('export BOURSE_MEETING="${MASTER_ADDR:+$MASTER_ADDR:${MASTER_PORT-}}"')
+        lines.append(f'export BOURSE_NODES="{NODES}" BOURSE_NODE="${{NODE_RANK:-0}}"')
     return [*lines, *functions, *_modules(script), *_shell_options(script)]
 
 
-def notes(script: Script, workers: int) -> Iterator[tuple[int, bool, str]]:
-    """Of commands: the line, whether what it asks for is kept, and a sentence. `workers`: at most."""
-    started = any(TORCHRUN.search(text) or "srun" in text for _, text in script.commands())
+def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bool, str]]:
+    """Of commands: the line, whether what it asks for is kept, and a sentence. `workers`: at most; `gpus`: of each."""
+    launched = list(calls(script))
+    of_calls = ((call.line, *note) for call in launched for note in call_notes(call, workers, gpus))
+    is_started = bool(launched) or any("srun" in text for _, text in script.commands())
+    yield from sorted([*of_calls, *_other_notes(script, workers, is_started=is_started)], key=lambda note: note[0])
+
+
+def _other_notes(script: Script, workers: int, *, is_started: bool) -> Iterator[tuple[int, bool, str]]:
+    """`is_started`: by a command that tells the processes where they meet."""
+    if for_a_time := next((number for number, text in script.commands() if FOR_A_TIME.search(text)), 0):
+        sentence = "What lies in /tmp is not kept, and some servers refuse it: name $TMPDIR in its place."
+        yield for_a_time, False, sentence
     for number, text in script.commands():
-        if HIDDEN_TORCHRUN.search(text):
-            yield number, False, "It looks for the others by what this line says: call torchrun, which is told here."
-        elif TORCHRUN.search(text):
-            yield number, True, "torchrun runs once on each worker, and is told where the workers meet."
         for words in SCONTROL.findall(text):
             if not HOST_NAMES.match(words):
                 yield number, False, f"scontrol {words} cannot be kept: only scontrol show hostnames is answered here."
         if MODULE.search(text):
             yield number, True, "Modules are loaded where the servers have them."
         for variable in MEETING.findall(text) if workers > 1 else ():
-            if started:
-                yield number, True, f"srun and torchrun are told {variable} by the platform, whatever is set here."
+            if is_started:
+                yield number, True, f"srun and launchers are told {variable} by the platform, whatever is set here."
             else:
                 sentence = f"{variable} is told to every process: set here, those on other servers may not find it."
                 yield number, False, f"{sentence} Leave the line out."
         if HOME.search(text):
             yield number, False, "Home is the job's folder here: name your own files by their whole path."
-
-
-def _torchrun_function(script: Script) -> list[str]:
-    """`torchrun` as a function of bash: once on each worker, where the workers are told to meet."""
-    if not any(TORCHRUN.search(text) for _, text in script.commands()):
-        return []
-    return [
-        "torchrun() {",
-        "  local options=()",
-        "  while [ $# -gt 0 ]; do",
-        '    case "$1" in',
-        f"      {_patterns(RENDEZVOUS, '=*')}|--standalone) shift ;;",
-        f"      {_patterns(RENDEZVOUS)}) shift; [ $# -eq 0 ] || shift ;;",
-        f'      {_patterns(OTHER_VALUES)}|-r|-t) options+=("$1" "${{2-}}"); shift; [ $# -eq 0 ] || shift ;;',
-        '      -*) options+=("$1"); shift ;;',
-        "      *) break ;;",
-        "    esac",
-        "  done",
-        '  if [ -z "$BOURSE_MEETING" ]; then',
-        '    python3 -m torch.distributed.run --standalone ${options[@]+"${options[@]}"} "$@"',
-        "  else",
-        f'    python3 -m torch.distributed.run --nnodes={NODES} --node_rank="${{NODE_RANK:-0}}" \\',
-        '      --master_addr="${BOURSE_MEETING%:*}" --master_port="${BOURSE_MEETING##*:}" \\',
-        '      ${options[@]+"${options[@]}"} "$@"',
-        "  fi",
-        "}",
-    ]
-
-
-def _patterns(names: Sequence[str], end: str = "") -> str:
-    """As alternatives of a `case`."""
-    return "|".join(f"--{name}{end}" for name in names)
 
 
 def _scontrol_function(script: Script) -> list[str]:

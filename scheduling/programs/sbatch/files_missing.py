@@ -10,41 +10,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 
+from scheduling.programs.sbatch.commands import (
+    INTERPRETERS,
+    LAUNCHERS,
+    MOST_CHARACTERS,
+    OPTIONS_OF_PYTHON,
+    PYTHON,
+    SHELLS,
+    UNSURE,
+    WRITING,
+    Word,
+    commands,
+    simple,
+    unwrapped,
+    without_redirections,
+)
+from scheduling.programs.sbatch.launchers import begins_launcher
 from scheduling.programs.sbatch.reading import Script
 
-MOST_JOINED = 100  # lines of one command whose quote goes on
-MOST_CHARACTERS = 128 * 1024  # of a script that is looked at
-SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
-INTERPRETERS = (*SHELLS, "Rscript", "julia", "perl", "ruby", "node")
 SOURCES = ("source", ".")
-LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
-# Commands that begin another one, which stands behind their options.
-WRAPPERS = (
-    "srun", "exec", "time", "nohup", "nice", "timeout", "env", "stdbuf", "command", "setsid", "numactl", "taskset",
-    "mpirun", "mpiexec", "conda", "mamba", "micromamba", "poetry", "pipenv", "uv",
-)  # fmt: skip
-KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{")
-# After one of these any file may be there, or the script may be elsewhere.
-UNSURE = frozenset({
-    "cd", "pushd", "popd", "git", "hg", "svn", "wget", "curl", "aria2c", "tar", "unzip", "gunzip", "7z", "cp", "mv",
-    "ln", "rsync", "scp", "sftp", "aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "hf", "huggingface-cli",
-    "kaggle", "dvc", "wandb", "make", "cmake", "ninja", "patch", "install", "chroot", "singularity", "apptainer",
-    "docker", "podman", "ssh", "sbatch", "base64", "dd", "split", "xargs", "find", "parallel",
-})  # fmt: skip
 HARMLESS = re.compile(r"(^|/)(activate|profile|conda\.sh|\.?bashrc|\.bash_profile|\.env|modules\.sh|bash)$|^/etc/")
 ANYTHING = "./"  # the whole folder, of which nobody says what is in it
-OPTIONS_OF_PYTHON = {"-W", "-X"}  # that have a value behind them
 OPTIONS_OF_SHELLS = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}
-SEPARATORS = frozenset({";", "&", "|", "&&", "||", "(", ")", ";;", "|&"})
-REDIRECTIONS = frozenset({">", ">>", ">|", "&>", "&>>", "<", "<>", "<<<", ">&", "<&"})
-WRITING = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
-HEREDOCS = frozenset({"<<", "<<-"})
-_OPERATOR = re.compile(r"&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|\|\||\|&|&&|;;|[;&|()<>]")
-_PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
 _NAME = re.compile(r"[A-Za-z0-9_./+@%,:=-]+")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 
 @dataclass(frozen=True)
@@ -74,21 +63,13 @@ class _Seen:
     is_unsure: bool = False
 
 
-@dataclass(frozen=True)
-class _Word:
-    """A word, or an operator of the shell."""
-
-    text: str
-    is_operator: bool = False
-
-
 def files_missing(script: Script, brought: Brought) -> Iterator[tuple[int, str]]:
     """Each file once that a command runs and that is not there, with the line of the command."""
     if script.options.chdir is not None or len(script.body) > MOST_CHARACTERS:
         return
     seen, told = _Seen(), set[str]()
-    for number, words in _commands(script.body):
-        for command in _simple(words):
+    for number, words in commands(script.body):
+        for command in simple(words):
             name = _plain(_run_by(command))
             if _can_be_told(name) and name not in seen.made | told and not brought.has(name):
                 told.add(name)
@@ -102,19 +83,19 @@ def _can_be_told(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and not name.startswith(("/", "-")) and name != "."
 
 
-def _run_by(command: list[_Word]) -> str:
+def _run_by(command: list[Word]) -> str:
     """The file that a simple command runs; empty where it names none that is sure."""
-    words = _unwrapped(_without_redirections(command))
+    words = unwrapped(without_redirections(command))
     if not words:
         return ""
     name, rest = words[0], words[1:]
     program = name.rpartition("/")[2]
-    if _PYTHON.fullmatch(program):
+    if program in LAUNCHERS or begins_launcher(words):
+        return next((word for word in rest if word.endswith(".py") and not word.startswith("-")), "")
+    if PYTHON.fullmatch(program):
         return _first_of(rest, OPTIONS_OF_PYTHON, none=("-c", "-m", "-"))
     if program in INTERPRETERS:
         return _first_of(rest, OPTIONS_OF_SHELLS if program in SHELLS else set(), none=("-c", "-e", "-s", "-"))
-    if program in LAUNCHERS:
-        return next((word for word in rest if word.endswith(".py") and not word.startswith("-")), "")
     if name in SOURCES:
         return rest[0] if rest and re.search(r"[./]", rest[0]) else ""
     return name if "/" in name else ""
@@ -135,37 +116,13 @@ def _first_of(words: list[str], valued: set[str], *, none: tuple[str, ...]) -> s
     return ""
 
 
-def _unwrapped(words: list[str]) -> list[str]:
-    """Without what stands before the command itself. Where that cannot be told from the command, nothing."""
-    at, wrapped = 0, False
-    while at < len(words):
-        word = words[at]
-        if word in KEYWORDS or _VARIABLE.match(word):
-            at += 1
-        elif word in WRAPPERS:
-            at, wrapped = at + 1, True
-        elif wrapped and _begins_command(word):
-            return words[at:]
-        elif wrapped:
-            at += 1  # an option of the wrapper, or its value
-        else:
-            return words[at:]
-    return []
-
-
-def _begins_command(word: str) -> bool:
-    program = word.rpartition("/")[2]
-    known = program in INTERPRETERS or program in LAUNCHERS or program in UNSURE or _PYTHON.fullmatch(program)
-    return bool(known) or word.startswith("./")
-
-
-def _notice(command: list[_Word], seen: _Seen) -> None:
+def _notice(command: list[Word], seen: _Seen) -> None:
     """What the command makes, and whether anything may be there after it."""
     texts = [word.text for word in command]
     for place, word in enumerate(command[:-1]):
         if word.is_operator and word.text in WRITING:
             seen.made.add(_plain(texts[place + 1]))
-    words = _unwrapped(_without_redirections(command))
+    words = unwrapped(without_redirections(command))
     if not words:
         return
     program = words[0].rpartition("/")[2]
@@ -178,129 +135,6 @@ def _notice(command: list[_Word], seen: _Seen) -> None:
         seen.is_unsure = True
     hidden = program == "eval" and "hook" not in " ".join(words)  # as environments are made ready by `conda`
     seen.is_unsure = seen.is_unsure or program in UNSURE or to_unknown or hidden
-
-
-def _without_redirections(command: list[_Word]) -> list[str]:
-    words, skip = list[str](), False
-    for word in command:
-        if word.is_operator:
-            skip = True
-        elif skip:
-            skip = False
-        else:
-            words.append(word.text)
-    return words
-
-
-def _simple(words: list[_Word]) -> Iterator[list[_Word]]:
-    """The commands between the separators."""
-    command: list[_Word] = []
-    for word in words:
-        if word.is_operator and word.text in SEPARATORS:
-            if command:
-                yield command
-            command = []
-        else:
-            command.append(word)
-    if command:
-        yield command
-
-
-def _commands(body: str) -> Iterator[tuple[int, list[_Word]]]:
-    """The words of each command with its line: lines that belong together are read together, and the texts that a
-    command is given behind `<<` are left out. Ends where the script cannot be read."""
-    lines = body.split("\n")
-    at = 0
-    while at < len(lines):
-        number, text = at + 1, lines[at]
-        at += 1
-        words = _words(text)
-        while words is None and at < len(lines) and at - number < MOST_JOINED:
-            text = f"{text}\n{lines[at]}"
-            at += 1
-            words = _words(text)
-        if words is None:
-            return
-        for end in _ends(words):
-            while at < len(lines) and lines[at].lstrip("\t") != end:
-                at += 1
-            at += 1
-        yield number, words
-
-
-def _ends(words: list[_Word]) -> list[str]:
-    """The words that end the texts which follow."""
-    return [after.text for word, after in pairwise(words) if word.is_operator and word.text in HEREDOCS]
-
-
-def _words(text: str) -> list[_Word] | None:
-    """As a shell takes lines apart; None where a quote or a line goes on."""
-    words: list[_Word] = []
-    word, is_word, at = "", False, 0
-
-    def end() -> None:
-        nonlocal word, is_word
-        if is_word:
-            words.append(_Word(word))
-        word, is_word = "", False
-
-    while at < len(text):
-        sign = text[at]
-        if sign == "\\":
-            if at + 1 == len(text):
-                return None
-            if text[at + 1] != "\n":
-                word, is_word = word + text[at + 1], True
-            at += 2
-        elif sign in "'\"`":
-            close = _close(text, at)
-            if close < 0:
-                return None
-            kept = text[at + 1 : close] if sign != "`" else "$"  # what a command says is not known
-            word, is_word, at = word + kept, True, close + 1
-        elif sign == "#" and not is_word:
-            at = text.find("\n", at) if "\n" in text[at:] else len(text)
-        elif sign == "\n":
-            end()
-            words.append(_Word(";", is_operator=True))
-            at += 1
-        elif sign.isspace():
-            end()
-            at += 1
-        elif inner := _inner(text, at, word):
-            close = text.find(inner, at)
-            if close < 0:
-                return None
-            word, is_word, at = f"{word}$", True, close + len(inner)
-        elif match := _OPERATOR.match(text, at):
-            if match[0][:1] in "<>" and word.isdigit():  # 2>errors
-                word, is_word = "", False
-            end()
-            words.append(_Word(match[0], is_operator=True))
-            at = match.end()
-        else:
-            word, is_word, at = word + sign, True, at + 1
-    end()
-    return words
-
-
-def _inner(text: str, at: int, word: str) -> str:
-    """What ends something that begins here and holds no commands: a variable, a sum, the words of an array."""
-    if text.startswith("${", at):
-        return "}"
-    if text.startswith(("((", "$(("), at):
-        return "))"
-    return ")" if text[at] == "(" and word.endswith("=") else ""
-
-
-def _close(text: str, begin: int) -> int:
-    """The place of the quote that ends the one at `begin`; below 0 where none does."""
-    quote, at = text[begin], begin + 1
-    while at < len(text):
-        if text[at] == quote:
-            return at
-        at += 2 if text[at] == "\\" and quote != "'" else 1
-    return -1
 
 
 def _plain(name: str) -> str:

@@ -36,10 +36,10 @@ TOLD = {
 }
 
 
-def variables_told(script: Script, name: str, index: str, gpus: int) -> Iterator[tuple[str, str]]:
+def variables_told(script: Script, name: str, index: str, gpus: int, tasks: int = 1) -> Iterator[tuple[str, str]]:
     """Of those that the script names, each that can be told, as a shell sets it. `index`: the variable that holds the
-    index of a member of an array; `gpus`: of a worker."""
-    told = TOLD | _by_options(script.options, name, gpus)
+    index of a member of an array; `gpus`: of a worker; `tasks`: processes of Slurm for each of a worker's here."""
+    told = TOLD | (_of_tasks(tasks) if tasks > 1 else {}) | _by_options(script.options, name, gpus)
     if script.options.array:
         yield ARRAY_INDEX, f'"${index}"'
     named = {variable for _, line in script.commands() for variable in NAMED.findall(line)}
@@ -55,6 +55,13 @@ def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
             if (variable := braced or plain) not in known:
                 known.add(variable)
                 yield number, variable
+
+
+def _of_tasks(tasks: int) -> dict[str, str]:
+    """Where a launcher starts what Slurm would have room for."""
+    in_all, local = f"$(({PROCESSES} * {tasks}))", str(tasks)
+    counts = {"SLURM_NTASKS": in_all, "SLURM_NPROCS": in_all}
+    return counts | {"SLURM_NTASKS_PER_NODE": local, "SLURM_TASKS_PER_NODE": local}
 
 
 def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
