@@ -15,6 +15,7 @@ from pathlib import Path
 from scheduling.engines.launcher.confine import PORTS_SINCE, landlock_version
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.launcher.limits import ProcessLimits
+from scheduling.engines.launcher.strangers import looked_through
 from scheduling.engines.local.surroundings import Surroundings, code_for, copied, ours
 from scheduling.engines.programs import RegisteredProgram
 
@@ -144,6 +145,7 @@ def give(folder: Path, uid: int | None) -> None:
         return
     owner = os.geteuid() if uid is None else uid
     os.chown(folder, owner, owner, follow_symlinks=False)
-    for where, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            os.chown(os.path.join(where, name), owner, owner, follow_symlinks=False)
+    for entry in looked_through(folder):
+        # Another name of a file of ours: where nothing forbids it, a program makes one of any file that it sees.
+        if entry.is_folder or entry.about.st_nlink == 1 or entry.about.st_uid != os.geteuid():
+            os.chown(entry.name, owner, owner, dir_fd=entry.folder, follow_symlinks=False)
