@@ -6,19 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from scheduling.programs.sbatch.commands import before_command, is_begun_by_another
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.steps import step_function
 from scheduling.programs.sbatch.variables import NODES, quoted, variables_told
 
-_BEFORE = r"(?:^|[;&|({]|\b(?:do|then|else|if|while|time|srun)\s)\s*(?:[A-Za-z_]\w*=\S*\s+)*"
 # What srun and torchrun are called with stands between the two.
 TORCHRUN = re.compile(r"(?:^|[;&|({\s])torchrun\s")
-HIDDEN_TORCHRUN = re.compile(
-    r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b[^;&|]*\storchrun\s|-m\s+torch\.distributed\.(?:run|launch)\b"
-)
+TORCHRUN_MODULE = re.compile(r"-m\s+torch\.distributed\.(?:run|launch)\b")
 SCONTROL = re.compile(r"\bscontrol\s+(\S+(?:\s+\S+)?)")
 HOST_NAMES = re.compile(r"show\s+hostnames?")
-MODULE = re.compile(rf"{_BEFORE}(?:module|ml)\s")
+MODULE = re.compile(before_command("do", "then", "else", "if", "while", "time", "srun") + r"(?:module|ml)\s")
 MEETING = re.compile(r"(?:^|[\s;])(MASTER_ADDR|MASTER_PORT)=")
 HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")
 # Options of torchrun that say where its processes meet, each with a value; and others that have one.
@@ -47,7 +45,7 @@ def notes(script: Script, workers: int) -> Iterator[tuple[int, bool, str]]:
     """Of commands: the line, whether what it asks for is kept, and a sentence. `workers`: at most."""
     started = any(TORCHRUN.search(text) or "srun" in text for _, text in script.commands())
     for number, text in script.commands():
-        if HIDDEN_TORCHRUN.search(text):
+        if is_begun_by_another(text, "torchrun") or TORCHRUN_MODULE.search(text):
             yield number, False, "It looks for the others by what this line says: call torchrun, which is told here."
         elif TORCHRUN.search(text):
             yield number, True, "torchrun runs once on each worker, and is told where the workers meet."

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from scheduling.programs.sbatch.commands import before_command, is_begun_by_another
 from scheduling.programs.sbatch.lines import words_of
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
@@ -30,9 +31,7 @@ OF_ALL = {
     ("--export",): "ALL",
 }
 
-_BEFORE = r"(?:^|[;&|({]|\b(?:do|then|else|if|while|time)\s)\s*(?:[A-Za-z_]\w*=\S*\s+)*"
-STEP = re.compile(_BEFORE + r"srun\s+([^;&|]*)")
-HIDDEN = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b[^;&|]*\ssrun\s")  # programs find no functions
+STEP = re.compile(before_command("do", "then", "else", "if", "while", "time") + r"srun\s+([^;&|]*)")
 
 
 def step_function(script: Script) -> list[str]:
@@ -84,7 +83,7 @@ def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]
     for number, text in script.commands():
         calls = [match.group(1) for match in STEP.finditer(text)]
         yield from ((number, _flaw(words_of(words) or words.split(), values)) for words in calls)
-        if not calls and HIDDEN.search(text):
+        if not calls and is_begun_by_another(text, "srun"):
             yield number, "a command that is begun by another"
 
 
