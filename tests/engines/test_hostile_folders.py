@@ -125,6 +125,6 @@ def test_link_that_takes_the_place_of_a_file_is_not_kept(tmp_path: Path) -> None
         entry = next(entries)
         (work / "saved").unlink()
         place()
-        with pytest.raises(OSError, match="symbolic links|no file"):
+        with pytest.raises(OSError, match=r"symbolic links|no file"):
             entry.opened()
         entries.close()

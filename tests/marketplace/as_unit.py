@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scheduling.engines.launcher.confine import landlock_version, never_kill, own_shared_memory, prctl
+from scheduling.engines.launcher.confine import landlock_version, never_kill, own_names, prctl
 from scheduling.learner.idle import lowest_priority
 
 NOBODY = 65_534
@@ -120,7 +120,7 @@ def main(*unit: str) -> None:
         each.load()
     abilities = {
         "walls": tried(landlock_version),
-        "shared_memory": tried(lambda: own_shared_memory(16)),
+        "shared_memory": tried(lambda: own_names(16)),
         "signals": tried(never_kill),
         "networks": tried(networks_listed),
         "priority": tried(lowest_priority),

@@ -1,8 +1,9 @@
-"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES COMMAND...`, by Python with `-m`.
+"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES ALONE COMMAND...`, by Python with `-m`.
 
 Gives up all but what these allow and becomes COMMAND. UID is `-` where the account stays; BARE is 1 where root keeps
 no rights; LIMITS is `name=number,...`; READABLE are paths, each a line, PORTS numbers with commas, or `any`;
-BESIDE are folders, each a line, in which it may write as well; DEVICES is 1 where it may use GPUs.
+BESIDE are folders, each a line, in which it may write as well; DEVICES is 1 where it may use GPUs; ALONE where
+nothing else than these has a name for it.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from one, and why it could not be started goes
 into the other. A stranger's variables are thus never those of a process that still has our rights.
@@ -20,7 +21,7 @@ TOLD = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
-PLACE = 9  # words before the command
+PLACE = 10  # words before the command
 ANY = "any"
 NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
@@ -36,6 +37,7 @@ def words(
     ports: Iterable[int] | None = (),
     beside: Iterable[str] = (),
     devices: bool = False,
+    alone: bool = False,
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
     """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
@@ -43,7 +45,7 @@ def words(
     account = "-" if uid is None else str(uid)
     listening = ANY if ports is None else ",".join(map(str, ports))
     place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), listening]
-    return [*launch, *place, "\n".join(beside), str(int(devices))]
+    return [*launch, *place, "\n".join(beside), str(int(devices)), str(int(alone))]
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
@@ -80,6 +82,7 @@ def _give_up(
     ports: str,
     beside: str,
     devices: str,
+    alone: str,
 ) -> None:
     numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
     os.chdir(folder)
@@ -93,6 +96,7 @@ def _give_up(
         ports=None if ports == ANY else [int(port) for port in ports.split(",") if port],
         beside=beside.splitlines(),
         devices=devices == "1",
+        alone=alone == "1",
     )
     # Last: a change of account would forget it. Whoever watches over us is gone: so are we.
     prctl(PR_SET_PDEATHSIG, SIGKILL)

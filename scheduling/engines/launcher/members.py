@@ -77,6 +77,7 @@ class Members:
         ports = None if "hosts" in plan else [0, *(port for listed in plan["ports"].values() for port in listed)]
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
         own |= {"beside": plan["beside"], "devices": any(plan.get("gpus", {}).values())}
+        own |= {"alone": plan.get("alone", False)}  # plans of before say nothing of it
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)
         group = self._group(server)

@@ -223,6 +223,7 @@ class LocalEngine:
             "launch": IN_PACKAGE,
             "environment": dict(rights.environment),
             "readable": list(rights.readable),
+            "alone": rights.alone,
             "beside": [],
             "arguments": [] if gang.own else list(self.programs[gang.program].arguments(gang.parameters)),
             "secret": secrets.token_hex(24),
