@@ -68,6 +68,32 @@ def test_files_of_nothing_count_as_they_are_long() -> None:
         assert (status.end, status.detail) == (FAILED, "its files are 1024 MB long together, more than 20")
 
 
+NAMELESS = """
+import os, time
+held = []
+for number in range(6):
+    file = os.memfd_create("x") if %r == "memory" else os.open(str(number), os.O_WRONLY | os.O_CREAT)
+    if %r == "disk":
+        os.unlink(str(number))
+    for _ in range(10 if %r == "disk" else 40):
+        os.write(file, bytes(1_000_000))
+    held.append(file)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "why"), [("disk", "MB into its folder, more than 20"), ("memory", "MB of memory, more than 100")]
+)
+def test_files_without_a_name_count(where: str, why: str) -> None:
+    text = f"python3 - <<'end'\n{NAMELESS % (where, where, where)}end\n"
+    with engine_in() as engine:
+        handle = start(engine, own(script(text), seconds=40))
+        status = ended(engine, handle)
+        assert status.end == FAILED
+        assert why in status.detail, story(engine, handle)
+
+
 @pytest.mark.parametrize(("name", "depth"), [("d", DEEP), ("d" * 255, 60)])
 def test_folder_of_any_depth_is_measured_kept_and_removed(tmp_path: Path, name: str, depth: int) -> None:
     runs = tmp_path / "runs"

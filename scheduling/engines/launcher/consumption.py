@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ class Consumption:
         self.work = work
         self._ended_seconds = 0.0  # processor time of those that have ended
         self._in_memory: dict[int, int] = {}  # bytes by process id, when they were last counted
-        self._shared = 0  # bytes in their folders for shared memory
+        self._shared = 0  # bytes in their folders for shared memory, and in files without a name that are in memory
+        self._memory = processes.memory_device()
 
     def add(self, ended: Ended) -> None:
         """One of them is no more."""
@@ -37,13 +39,15 @@ class Consumption:
         if len(family) > most.processes:
             return f"it had {len(family)} processes, more than {most.processes}"
         self._in_memory = {pid: processes.memory(pid) for pid in family}
-        self._shared = processes.shared_memory(family)
+        held = list(processes.nameless(family))
+        self._shared = processes.shared_memory(family) + _bytes_on(held, self._memory)
         if excess := self._memory_excess(plan):
             return excess
         used = self._ended_seconds + sum(map(processes.processor_seconds, family))
         if 0 < most.cpu_seconds < used:
             return f"it used {used:.1f} s of processor time, more than {most.cpu_seconds}"
         size = _size(self.work)
+        size.written += _bytes_on(held, processes.device(self.work))
         if size.entries > MOST_FILES:
             return f"it has more than {MOST_FILES:,} files in its folder"
         if size.depth > MOST_DEEP:
@@ -65,6 +69,10 @@ class Consumption:
         megabytes = (sum(self._in_memory.values()) + self._shared) // MEGABYTE
         most = GangLimits.of(plan).memory_mb
         return f"it took {megabytes} MB of memory, more than {most}" if megabytes > most else ""
+
+
+def _bytes_on(files: Iterable[os.stat_result], device: int | None) -> int:
+    return sum(about.st_blocks * 512 for about in files if about.st_dev == device)
 
 
 @dataclass

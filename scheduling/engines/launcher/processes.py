@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -65,12 +66,12 @@ def memory(pid: int) -> int:
 
 def shared_memory(pids: Iterable[int]) -> int:
     """Bytes in the folders for shared memory that these have of their own; in the machine's lies what others share."""
-    machines = _device(SHARED_MEMORY)
+    machines = device(SHARED_MEMORY)
     folders = {}
     for pid in pids:
         path = f"{PROC}/{pid}/root{SHARED_MEMORY}"
-        if (device := _device(path)) not in (None, machines):
-            folders[device] = path
+        if (here := device(path)) not in (None, machines):
+            folders[here] = path
     total = 0
     for path in folders.values():
         with contextlib.suppress(OSError):
@@ -79,7 +80,31 @@ def shared_memory(pids: Iterable[int]) -> int:
     return total
 
 
-def _device(path: str) -> int | None:
+def nameless(pids: Iterable[int]) -> Iterator[os.stat_result]:
+    """Files without a name that these have open, each once: they take room until the last of them is closed, and nobody
+    finds them in a folder."""
+    known = set[tuple[int, int]]()
+    for pid in pids:
+        folder = f"{PROC}/{pid}/fd"
+        with contextlib.suppress(OSError):
+            for number in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    about = os.stat(f"{folder}/{number}")
+                    if stat.S_ISREG(about.st_mode) and not about.st_nlink and (about.st_dev, about.st_ino) not in known:
+                        known.add((about.st_dev, about.st_ino))
+                        yield about
+
+
+def memory_device() -> int:
+    """Of files that are in memory alone and never had a name."""
+    file = os.memfd_create("none")
+    try:
+        return os.fstat(file).st_dev
+    finally:
+        os.close(file)
+
+
+def device(path: str | Path) -> int | None:
     try:
         return os.stat(path).st_dev
     except OSError:
