@@ -10,11 +10,11 @@ has both has everything; its fingerprint is, so that a wrong one is noticed befo
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -28,12 +28,14 @@ from django.db import connection, transaction
 from marketplace.embedded import programs
 from marketplace.version import VERSION
 from scheduling.engines.launcher.files import SECRETS
+from scheduling.engines.launcher.strangers import MOST_HELD, looked_through
 from tenants import history
 from tenants.access import access_of_system
 from tenants.ownership import as_owner, has_owner
 
 FORMAT = "bourse-backup/1"
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
+LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel takes 4,096
 PURPOSE = b"whose key a backup belongs to"
 MADE = "backup_make"  # in the history
 # By the numbers of these rows others know them: folders of clusters, programs of tenants, followers of the feed.
@@ -141,18 +143,29 @@ def _pack(root: Path, target: Path) -> None:
     """Each file as it is when it is read: logs grow meanwhile, and what is gone by then is left out. What cannot be
     written ends it all."""
     with tarfile.open(target, "w:gz", compresslevel=1) as packed:
-        for place in sorted(root.rglob("*")):
-            if place.name == SECRETS and (place.parent / "plan.json").exists():
+        for entry in looked_through(root, deepest=MOST_HELD) if root.is_dir() else ():
+            path = "/".join((*entry.above, entry.name))
+            if entry.name == SECRETS and "plan.json" in os.listdir(entry.folder):
                 continue  # what processes were told, in plain words: the database has it, sealed
-            try:
-                about = packed.gettarinfo(place, arcname=str(place.relative_to(root)))
-                content = place.open("rb") if about is not None and about.isreg() else io.BytesIO()
-            except OSError:
+            if len(os.fsencode(path)) > LONGEST_PATH:
+                continue  # nobody could put it back
+            if entry.is_folder:
+                packed.addfile(_folder_info(path, entry.about))
                 continue
-            with content:
-                if about is None or not (about.isreg() or about.isdir()):  # sockets of gangs that run
-                    continue
+            try:
+                descriptor = entry.opened()
+            except OSError:  # links and sockets of gangs that run, and what is gone by now
+                continue
+            with open(descriptor, "rb") as content:
+                about = packed.gettarinfo(arcname=path, fileobj=content)
                 packed.addfile(about, AsLongAs(content, about.size) if about.isreg() else None)
+
+
+def _folder_info(path: str, about: os.stat_result) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(path)
+    info.type, info.mode, info.mtime = tarfile.DIRTYPE, stat.S_IMODE(about.st_mode), about.st_mtime
+    info.uid, info.gid = about.st_uid, about.st_gid
+    return info
 
 
 def _unpack(packed: Path, root: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import DateField, Model
 
 from marketplace.rights import TABLES
+from scheduling.engines.launcher.strangers import MOST_HELD, looked_through
 
 LOOKED_AT = timedelta(days=7)
 DAY, YEAR = timedelta(days=1), 365
@@ -95,11 +96,9 @@ def _time(model: type[Model]) -> str | None:
 
 def _files(root: Path, since: datetime, days: float) -> Growth:
     files = size = fresh = 0
-    for folder, _, names in os.walk(root):
-        for name in names:
-            try:
-                about = os.lstat(Path(folder, name))
-            except OSError:  # gone meanwhile
-                continue
-            files, size, fresh = files + 1, size + about.st_size, fresh + (about.st_mtime > since.timestamp())
+    with contextlib.suppress(OSError):  # no folder yet
+        for entry in looked_through(root, deepest=MOST_HELD):
+            if not entry.is_folder:
+                about = entry.about
+                files, size, fresh = files + 1, size + about.st_size, fresh + (about.st_mtime > since.timestamp())
     return Growth(FILES, files, size, fresh, days)

@@ -100,6 +100,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "tenants.middleware.private_answers",
     "tenants.middleware.known_device",
     "tenants.middleware.reader_zone",
     "tenants.middleware.tenant_scope",

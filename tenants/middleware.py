@@ -63,6 +63,28 @@ def request_deadline(get_response: Handler) -> Handler:
 
 
 @sync_and_async_middleware
+def private_answers(get_response: Handler) -> Handler:
+    """What somebody with a session reads is kept by nobody on the way, and asked for again by their browser."""
+    if iscoroutinefunction(get_response):
+
+        async def handle_later(request: HttpRequest) -> HttpResponseBase:
+            return _kept_private(request, await get_response(request))
+
+        return handle_later
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        return _kept_private(request, get_response(request))
+
+    return handle
+
+
+def _kept_private(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if settings.SESSION_COOKIE_NAME in request.COOKIES:
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+    return response
+
+
+@sync_and_async_middleware
 def known_device(get_response: Handler) -> Handler:
     """Who has just proved who it is gets the device's cookie with the answer."""
     if iscoroutinefunction(get_response):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scheduling.programs.fields import FieldRefusal, shown
 
 MOST_BYTES = 20 * 1024**2  # as it is sent
 MOST_UNPACKED = 200 * 1024**2
 MOST_ENTRIES = 10_000
+LONGEST_NAME = 1_000
+IS_ONE = ""  # no part of a name
 FILE, FOLDER, LINK, HARD_LINK, OTHER = "file", "folder", "link", "hard_link", "other"
 
 
@@ -26,7 +29,7 @@ class ArchiveEntry:
 def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
     """Why an archive cannot be unpacked into a job's folder, each with the entry's name; at most a hundred."""
     problems: list[FieldRefusal] = []
-    links: set[tuple[str, ...]] = set()
+    links = _Places()
     total = count = 0
     for entry in entries:
         count, total = count + 1, total + max(entry.size, 0)
@@ -35,7 +38,7 @@ def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
         if count > MOST_ENTRIES or total > MOST_UNPACKED or len(problems) >= 100:
             break
         if entry.kind == LINK:
-            links.add(tuple(parts_of(entry.name)))
+            links.add(parts_of(entry.name))
     if count > MOST_ENTRIES:
         problems.append(FieldRefusal("archive", f"holds more than {MOST_ENTRIES:,} entries"))
     if total > MOST_UNPACKED:
@@ -43,10 +46,36 @@ def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
     return problems
 
 
-def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
+class _Places:
+    """Names of an archive, as a tree: a name may have hundreds of parts, and each is looked at once."""
+
+    def __init__(self) -> None:
+        self._top: dict[str, Any] = {}
+
+    def add(self, parts: Sequence[str]) -> None:
+        at = self._top
+        for part in parts:
+            at = at.setdefault(part, {})
+        at[IS_ONE] = {}
+
+    def leads_through(self, parts: Sequence[str]) -> bool:
+        """Whether one of them is on the way to this place, or is it."""
+        at = self._top
+        for part in parts:
+            if part not in at:
+                return False
+            at = at[part]
+            if IS_ONE in at:
+                return True
+        return False
+
+
+def _wrong(entry: ArchiveEntry, links: _Places) -> str:
     """Why an entry cannot be; empty where it can. `links` came before it: nothing is written through one."""
-    if not entry.name or "\0" in entry.name or "\0" in entry.target or len(entry.name) > 1_000:
+    if not entry.name or "\0" in entry.name or "\0" in entry.target or len(entry.name) > LONGEST_NAME:
         return "is no name of a file"
+    if len(entry.target) > LONGEST_NAME:
+        return "is a link to a name that is too long"
     if entry.name.startswith("/") or entry.target.startswith("/"):
         return "is absolute" if entry.name.startswith("/") else "is a link to an absolute name"
     parts = parts_of(entry.name)
@@ -54,7 +83,7 @@ def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
         return "leaves the folder"
     if entry.kind == OTHER:
         return "is a device, a pipe or a socket"
-    if any(tuple(parts[:length]) in links for length in range(1, len(parts) + 1)):
+    if links.leads_through(parts):
         return "goes through a link that came before it"
     if entry.kind in (LINK, HARD_LINK):
         inside = [*parts[:-1], *parts_of(entry.target)] if entry.kind == LINK else parts_of(entry.target)
@@ -63,7 +92,7 @@ def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
             depth += -1 if part == ".." else 1
             if depth < 0:
                 return f"is a link that leaves the folder, to {shown(entry.target)}"
-        if entry.kind == HARD_LINK and any(tuple(inside[:n]) in links for n in range(1, len(inside) + 1)):
+        if entry.kind == HARD_LINK and links.leads_through(inside):
             return "is a link through a link that came before it"
     return ""
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from stat import S_ISREG
 
 from django.db.models import Exists, OuterRef
 
+from scheduling.engines.launcher.strangers import looked_through
+from scheduling.engines.launcher.strangers import removed as removed_folder
 from scheduling.market.view import jobs_undone
 from scheduling.models import Run, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -67,9 +69,8 @@ def files_remove(root: Path, jobs: Sequence[int]) -> Removed:
 def _remove(folders: Mapping[int, Path]) -> Removed:
     removed, refused, size = list[int](), list[int](), 0
     for job, folder in folders.items():
-        held = folder_bytes(folder)
         try:
-            shutil.rmtree(folder)
+            held = removed_folder(folder)
         except OSError as error:
             log.warning("the files of job %s could not be removed: %s", job, error)
             refused.append(job)
@@ -80,4 +81,4 @@ def _remove(folders: Mapping[int, Path]) -> Removed:
 
 
 def folder_bytes(folder: Path) -> int:
-    return sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    return sum(entry.about.st_size for entry in looked_through(folder) if S_ISREG(entry.about.st_mode))

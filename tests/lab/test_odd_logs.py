@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from contextlib import closing
 from datetime import UTC
 from pathlib import Path
@@ -200,3 +201,12 @@ def test_an_owner_whom_nobody_knows_is_answered_with_those_who_are_known(tmp_pat
     path = study(tmp_path, "rules: [alone, {rule: market, keep: [vison]}]")
     with pytest.raises(BadScenario, match='"vison" is none of the owners, who are vision'):
         history_read(study_read(path), tmp_path)
+
+
+def test_list_of_very_many_nodes_is_read_in_time() -> None:
+    began = time.process_time()
+    with pytest.raises(BadScenario, match="names more than 20,000 nodes"):
+        node_names("n[1-3]," * 150_000, "history.nodes")
+    with pytest.raises(BadScenario, match="names no nodes"):
+        node_names("a," * 300_000 + "[", "history.nodes")
+    assert time.process_time() - began < 10.0

@@ -13,10 +13,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scheduling.engines.launcher.confine import landlock_version, never_kill, own_places, prctl
+from scheduling.engines.launcher.confine import landlock_version, never_kill, own_names, prctl
 from scheduling.learner.idle import lowest_priority
 
 NOBODY = 65_534
@@ -120,10 +121,11 @@ def main(*unit: str) -> None:
         each.load()
     abilities = {
         "walls": tried(landlock_version),
-        "shared_memory": tried(lambda: bool(own_places(16))),
+        "shared_memory": tried(lambda: bool(own_names(16))),
         "signals": tried(never_kill),
         "networks": tried(networks_listed),
         "priority": tried(lowest_priority),
+        "alone": tried(lambda: bool(own_names(16, ([tempfile.gettempdir()], ["/usr"])))),  # last: there is little left
     }
     sys.stdout.write(json.dumps(abilities))
 

@@ -56,6 +56,13 @@ def test_stranger_reads_public_page_under_the_policy(path: str) -> None:
     assert_keeps_the_policy(response)
 
 
+def test_what_somebody_with_a_session_reads_is_kept_by_nobody_on_the_way() -> None:
+    lumen = make_tenant("lumen-lab")
+    client = client_of(make_member(lumen, OWNER).user)
+    for path in (f"/t/{lumen.slug}/members/", *ACCOUNT_PAGES):
+        assert "private" in client.get(path)["Cache-Control"], path
+
+
 @pytest.mark.parametrize("path", ACCOUNT_PAGES)
 def test_person_reads_account_page_under_the_policy(path: str) -> None:
     response = client_of(make_person()).get(path, follow=True)

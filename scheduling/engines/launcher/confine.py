@@ -32,15 +32,30 @@ PORTS_SINCE = 4
 DEVICES_FOLDER, DEVICES_BEGIN = "/dev", ("nvidia", "kfd", "dri", "infiniband")
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  where locks, queues and arrays of several processes lie
 FOR_A_TIME = "/tmp"  # noqa: S108  where programs of people write by its name
-_NEW_MOUNTS, _NEW_USERS = 0x0002_0000, 0x1000_0000
+_NEW_MOUNTS, _NEW_SHARED, _NEW_USERS = 0x0002_0000, 0x0800_0000, 0x1000_0000
 _NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8  # of mounts; others' still come to us
-_BIND = 4096  # a folder under another name
+_SAME, _READ_ONLY, _LATER, _WITH_ALL_BELOW = 0x5000, 1, 2, 0x8000  # of mounts, too
+_MOUNT_SETATTR, _PIVOT_ROOT = 442, {"x86_64": 155, "aarch64": 41}
+_BEFORE = "/.before"  # where the machine's own root is while another one is made
+_MOST_PARTS = 200  # of a path, with those of its links
 
-# By machine: its number in filters, and the calls that send a signal, with the place of the signal among their words:
-# kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal.
-_SENDERS = {
-    "x86_64": (0xC000003E, ((62, 1), (200, 1), (234, 2), (129, 1), (297, 2), (424, 1))),
-    "aarch64": (0xC00000B7, ((129, 1), (130, 1), (131, 2), (138, 1), (240, 2), (424, 1))),
+# By machine: its number in filters; the calls that send a signal, with the place of the signal among their words: kill,
+# tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal; those that change another process of the same
+# account, with the place of its number, which is 0 for oneself: prlimit64, setpriority, ioprio_set, sched_setscheduler,
+# sched_setparam, sched_setattr; and setpriority and ioprio_set with the word that means the whole account.
+_CALLS = {
+    "x86_64": (
+        0xC000003E,
+        ((62, 1), (200, 1), (234, 2), (129, 1), (297, 2), (424, 1)),
+        ((302, 0), (141, 1), (251, 1), (144, 0), (142, 0), (314, 0)),
+        ((141, 2), (251, 3)),
+    ),
+    "aarch64": (
+        0xC00000B7,
+        ((129, 1), (130, 1), (131, 2), (138, 1), (240, 2), (424, 1)),
+        ((261, 0), (140, 1), (30, 1), (119, 0), (118, 0), (274, 0)),
+        ((140, 2), (30, 3)),
+    ),
 }
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF_0000, 0x0005_0001, 0x8000_0000  # refused as EPERM
@@ -59,19 +74,27 @@ def give_up(
     ports: Sequence[int] | None,
     beside: Sequence[str] = (),
     devices: bool = False,
+    alone: bool = False,
     temporary: str = "",
 ) -> None:
     """Of the calling process and all that come of it, for good. `bare`: root keeps its name and no rights.
 
     `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen;
     None: wherever its account may. `beside`: folders in which it may write as well, where its account may.
-    `cpu_seconds`: 0 is no limit. `devices`: it may use GPUs. `temporary`: a folder in its own that it is to find as
-    /tmp, where it is there, nothing that it needs lies in the machine's, and the machine can.
+    `cpu_seconds`: 0 is no limit. `devices`: it may use GPUs. `alone`: nothing but these folders and what is `readable`
+    has a name for it; raises `OSError` where this machine cannot. `temporary`: a folder in its own that it is to find
+    as /tmp, where it is there, nothing that it needs lies in the machine's, and the machine can.
     """
     names = os.listdir(DEVICES_FOLDER) if devices else []
     opened = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
     hides = any(f"{path}/".startswith(f"{FOR_A_TIME}/") for path in (folder, *beside, *readable))
-    folders = [folder, *beside, *own_places(limits["memory_mb"], folder, "" if hides else temporary)]
+    folders, most_mb = [folder, *beside], limits["memory_mb"]
+    seen = (folders, [*readable, *opened]) if alone else None
+    if own := own_names(most_mb, seen, None if hides or not temporary else (folder, temporary)):
+        folders += own
+        os.chdir(folder)  # by its name, as the one that we were in may have none any more
+    elif alone:
+        raise OSError("no names of its own")
     for what, most, hardest in (
         (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE or NO_LIMIT, 0),
         (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
@@ -121,57 +144,132 @@ def landlock_version() -> int:
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, 1)))
 
 
-def own_places(most_mb: int, folder: str = "", temporary: str = "") -> list[str]:
-    """Folders of the machine in whose place one has others from now on: that for shared memory, of so many megabytes,
-    and /tmp, where `temporary` in `folder` is to be it. None: this machine gives none.
+def own_names(
+    most_mb: int, alone: tuple[Sequence[str], Sequence[str]] | None = None, temporary: tuple[str, str] | None = None
+) -> list[str]:
+    """From now on have spaces of names of one's own: for queues and blocks of memory that processes share by a number,
+    which go with the last of them, and for mounts, with a folder for shared memory of so many megabytes. `alone`:
+    folders to write in, and what is read; nothing else has a name any more. `temporary`: a folder, and one in it that
+    is to be /tmp. The machine's folders in whose place there are others now; none: this machine gives none, and nothing
+    was changed.
 
-    In the machine's own lies what its services and other gangs share, so it stays closed. These are seen by nobody but
-    the process and those that come of it; the first is gone with the last of them. Who is not root needs the right to
-    make a space of names for that. Some systems let it be made and give no rights in it, from which there is no way
-    back: so a child tries first.
+    In the machine's own folders lies what its services and other gangs share, so they stay closed. What has no name
+    cannot be called by its socket, closed to its owner or given another time, which no rule of files forbids to who has
+    the same account. Who is not root needs the right to make spaces of names for that. Some systems let them be made
+    and give no rights in them, from which there is no way back: so a child tries first.
     """
-    if os.geteuid() == 0:
-        return _mount_places(most_mb, folder, temporary)
     child = os.fork()
     if child == 0:
-        os._exit(0 if _mount_places(most_mb, folder, temporary) else 1)
-    return _mount_places(most_mb, folder, temporary) if os.waitpid(child, 0)[1] == 0 else []
+        os._exit(0 if _names_made(most_mb, alone, temporary) else 1)
+    return _names_made(most_mb, alone, temporary) if os.waitpid(child, 0)[1] == 0 else []
 
 
-def _mount_places(most_mb: int, folder: str, temporary: str) -> list[str]:
+def _names_made(
+    most_mb: int, alone: tuple[Sequence[str], Sequence[str]] | None, temporary: tuple[str, str] | None
+) -> list[str]:
     system = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.geteuid(), os.getegid()
-    if system.unshare(_NEW_MOUNTS if uid == 0 else _NEW_MOUNTS | _NEW_USERS):
+    if system.unshare(_NEW_MOUNTS | _NEW_SHARED if uid == 0 else _NEW_MOUNTS | _NEW_SHARED | _NEW_USERS):
         return []
     try:
         if uid != 0:  # in the new space, too, we are who we are; and the rights that we have in it end with `exec`
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w") as file:
                     file.write(text)
+        _mount(b"none", "/", None, _NOT_PASSED_ON)
+        if alone:
+            usual = os.umask(0o022)  # the account that we become passes through what is made
+            _see_alone(*alone)
+            os.umask(usual)
+        words = f"mode=1777,size={most_mb}m".encode()
+        _mount(b"tmpfs", SHARED_MEMORY, b"tmpfs", _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS, words)
     except OSError:
         return []
-    if system.mount(b"none", b"/", None, _NOT_PASSED_ON, None):
-        return []
-    words = f"mode=1777,size={most_mb}m".encode()
-    flags = _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
-    if system.mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", flags, words):
-        return []
-    return [SHARED_MEMORY, *([FOR_A_TIME] if temporary and _bind_temporary(system, folder, temporary) else [])]
+    return [SHARED_MEMORY, *([FOR_A_TIME] if temporary and _bind_temporary(*temporary) else [])]
 
 
-def _bind_temporary(system: ctypes.CDLL, folder: str, temporary: str) -> bool:
+def _bind_temporary(folder: str, name: str) -> bool:
     """The folder was a stranger's the last time: a link in its place would have us open what it names."""
     at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for name in temporary.split("/"):
-            inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        for part in name.split("/"):
+            inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
             os.close(at)
             at = inner
-        return not system.mount(f"/proc/self/fd/{at}".encode(), FOR_A_TIME.encode(), None, _BIND, None)
+        os.makedirs(FOR_A_TIME, exist_ok=True)
+        _mount(f"/proc/self/fd/{at}".encode(), FOR_A_TIME, None, _SAME)
     except OSError:
         return False
     finally:
         os.close(at)
+    return True
+
+
+def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
+    """A root of the files in which only these have a name, at the places that they have now."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    _mount(b"tmpfs", SHARED_MEMORY, b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=755,size=16m")
+    before = f"{SHARED_MEMORY}{_BEFORE}"
+    os.mkdir(before)
+    if call(_PIVOT_ROOT[os.uname().machine], SHARED_MEMORY.encode(), before.encode()):
+        raise OSError(ctypes.get_errno(), "no other root")
+    os.chdir("/")
+    for name in ("fd", "stdin", "stdout", "stderr"):
+        os.makedirs(DEVICES_FOLDER, exist_ok=True)
+        if os.path.islink(f"{_BEFORE}{DEVICES_FOLDER}/{name}"):
+            os.symlink(os.readlink(f"{_BEFORE}{DEVICES_FOLDER}/{name}"), f"{DEVICES_FOLDER}/{name}")
+    places = {place: False for path in ("/proc", "/dev/null", *readable) if (place := _place_of(path))}
+    places |= {place: True for path in folders if (place := _place_of(path))}
+    for place in sorted(places, key=lambda place: place.count("/")):
+        old = _BEFORE + place
+        if not places[place] and os.path.exists(place) and os.path.samefile(place, old):
+            continue  # it lies in one that has its name already
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if os.path.isdir(old):
+            os.makedirs(place, exist_ok=True)
+        elif not os.path.exists(place):
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
+        _mount(old.encode(), place, None, _SAME)
+        flags = struct.pack("<QQQQ", _NO_SETUID if places[place] else _NO_SETUID | _READ_ONLY, 0, 0, 0)
+        if call(_MOUNT_SETATTR, -100, place.encode(), _WITH_ALL_BELOW, flags, len(flags)):
+            raise OSError(ctypes.get_errno(), f"{place} cannot be closed")
+    os.makedirs(SHARED_MEMORY, exist_ok=True)
+    if ctypes.CDLL(None, use_errno=True).umount2(_BEFORE.encode(), _LATER):
+        raise OSError(ctypes.get_errno(), "what was there before stays")
+    os.rmdir(_BEFORE)
+
+
+def _place_of(path: str) -> str:
+    """Where a path leads; empty where it leads nowhere. Links on the way are made here, too."""
+    parts, at = path.split("/"), list[str]()
+    for _ in range(_MOST_PARTS):
+        if not parts:
+            return "/" + "/".join(at)
+        part = parts.pop(0)
+        if part in ("", ".", ".."):
+            del at[len(at) - (part == "..") :]
+            continue
+        here = "/" + "/".join((*at, part))
+        try:
+            target = os.readlink(_BEFORE + here) if os.path.islink(_BEFORE + here) else ""
+        except OSError:
+            return ""
+        if not os.path.lexists(_BEFORE + here):
+            return ""
+        if not target:
+            at.append(part)
+            continue
+        if not os.path.lexists(here):
+            os.makedirs(os.path.dirname(here), exist_ok=True)
+            os.symlink(target, here)
+        at = [] if target.startswith("/") else at
+        parts = target.split("/") + parts
+    return ""
+
+
+def _mount(what: bytes, place: str, kind: bytes | None, flags: int, words: bytes | None = None) -> None:
+    if ctypes.CDLL(None, use_errno=True).mount(what, place.encode(), kind, flags, words):
+        raise OSError(ctypes.get_errno(), f"{place} cannot be mounted")
 
 
 def stay_within(
@@ -229,18 +327,25 @@ def stay_within(
 
 def can_never_kill() -> bool:
     """Whether `never_kill` works on this machine."""
-    return os.uname().machine in _SENDERS and os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
+    return os.uname().machine in _CALLS and os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
 
 
 def never_kill() -> bool:
-    """From now on SIGKILL cannot be sent, to nobody, also not to oneself. False: this machine cannot.
+    """From now on SIGKILL cannot be sent, to nobody, also not to oneself, and nobody else's limits and order of turns
+    can be changed. False: this machine cannot.
 
-    So whoever of a gang ends by SIGKILL was ended by somebody else, and whose fault that is need not be guessed.
+    So whoever of a gang ends by SIGKILL was ended by somebody else, and whose fault that is need not be guessed. And
+    who has the same account can neither end it by a limit of its processor time nor make it slow.
     """
     if not can_never_kill():
         return False
-    machine, calls = _SENDERS[os.uname().machine]
-    code = b"".join(_steps(machine, calls))
+    machine, senders, changers, of_account = _CALLS[os.uname().machine]
+    refused = [
+        *((call, place, _SIGKILL, True) for call, place in senders),
+        *((call, place, 0, False) for call, place in changers),
+        *((call, 0, word, True) for call, word in of_account),
+    ]
+    code = b"".join(_steps(machine, refused))
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -250,8 +355,9 @@ def never_kill() -> bool:
     return True
 
 
-def _steps(machine: int, calls: Iterable[tuple[int, int]]) -> Iterable[bytes]:
-    """The filter: eight bytes a step. What is asked: number of the call at 0, machine at 4, words from 16 on."""
+def _steps(machine: int, refused: Iterable[tuple[int, int, int, bool]]) -> Iterable[bytes]:
+    """The filter: eight bytes a step. What is asked: number of the call at 0, machine at 4, words from 16 on.
+    `refused`: a call, the place of a word, and a value that this word must not have, or must have."""
 
     def step(what: int, value: int, jump: int = 0, other: int = 0) -> bytes:
         return struct.pack("<HBBI", what, jump, other, value)
@@ -262,10 +368,10 @@ def _steps(machine: int, calls: Iterable[tuple[int, int]]) -> Iterable[bytes]:
     yield step(_LOAD, 0)
     yield step(_AT_LEAST, _OTHER_NUMBERS, 0, 1)
     yield step(_RETURN, _KILL)
-    for number, place in calls:
+    for number, place, value, is_refused in refused:
         yield step(_EQUAL, number, 0, 4)
         yield step(_LOAD, 16 + 8 * place)
-        yield step(_EQUAL, _SIGKILL, 0, 1)
+        yield step(_EQUAL, value, *((0, 1) if is_refused else (1, 0)))
         yield step(_RETURN, _REFUSE)
-        yield step(_RETURN, _ALLOW)
+        yield step(_LOAD, 0)
     yield step(_RETURN, _ALLOW)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,10 @@ from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.limits import GangLimits
 from scheduling.engines.launcher.processes import Ended
+from scheduling.engines.launcher.strangers import looked_through
 
-MOST_FILES = 20_000  # each is looked at twice a second
+MOST_FILES = 20_000  # with folders and links; each is looked at twice a second
+MOST_DEEP = 100  # folders in one another
 
 
 class Consumption:
@@ -21,7 +26,8 @@ class Consumption:
         self.work = work
         self._ended_seconds = 0.0  # processor time of those that have ended
         self._in_memory: dict[int, int] = {}  # bytes by process id, when they were last counted
-        self._shared = 0  # bytes in their folders for shared memory
+        self._shared = 0  # bytes in their folders for shared memory, and in files without a name that are in memory
+        self._memory = processes.memory_device()
 
     def add(self, ended: Ended) -> None:
         """One of them is no more."""
@@ -33,17 +39,23 @@ class Consumption:
         if len(family) > most.processes:
             return f"it had {len(family)} processes, more than {most.processes}"
         self._in_memory = {pid: processes.memory(pid) for pid in family}
-        self._shared = processes.shared_memory(family)
+        held = list(processes.nameless(family))
+        self._shared = processes.shared_memory(family) + _bytes_on(held, self._memory)
         if excess := self._memory_excess(plan):
             return excess
         used = self._ended_seconds + sum(map(processes.processor_seconds, family))
         if 0 < most.cpu_seconds < used:
             return f"it used {used:.1f} s of processor time, more than {most.cpu_seconds}"
-        written, files = _size(self.work)
-        if files > MOST_FILES:
+        size = _size(self.work)
+        size.written += _bytes_on(held, processes.device(self.work))
+        if size.entries > MOST_FILES:
             return f"it has more than {MOST_FILES:,} files in its folder"
-        if written // MEGABYTE > limits["disk_mb"]:
-            return f"it wrote {written // MEGABYTE} MB into its folder, more than {limits['disk_mb']}"
+        if size.depth > MOST_DEEP:
+            return f"it has more than {MOST_DEEP} folders in one another"
+        if size.written // MEGABYTE > limits["disk_mb"]:
+            return f"it wrote {size.written // MEGABYTE} MB into its folder, more than {limits['disk_mb']}"
+        if size.length // MEGABYTE > limits["disk_mb"]:  # a file of nothing costs no room, until it is copied
+            return f"its files are {size.length // MEGABYTE} MB long together, more than {limits['disk_mb']}"
         return ""
 
     def excess_of(self, pid: int, ended: Ended, plan: dict[str, Any]) -> str:
@@ -59,16 +71,29 @@ class Consumption:
         return f"it took {megabytes} MB of memory, more than {most}" if megabytes > most else ""
 
 
-def _size(folder: Path) -> tuple[int, int]:
-    """Bytes in all its files, and how many they are; of more than may be, those that were counted until then."""
-    total = count = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            count += 1
-            try:
-                total += os.lstat(os.path.join(where, name)).st_blocks * 512
-            except OSError:
-                continue
-            if count > MOST_FILES:
-                return total, count
-    return total, count
+def _bytes_on(files: Iterable[os.stat_result], device: int | None) -> int:
+    return sum(about.st_blocks * 512 for about in files if about.st_dev == device)
+
+
+@dataclass
+class _Size:
+    """Of a folder: bytes on the disk, and as its files are long; how many names are in it, and how deep they lie."""
+
+    written: int = 0
+    length: int = 0
+    entries: int = 0
+    depth: int = 0
+
+
+def _size(folder: Path) -> _Size:
+    """Where there is more than may be, what was counted until then."""
+    size = _Size()
+    with contextlib.suppress(OSError):
+        for entry in looked_through(folder, deepest=MOST_DEEP + 1):
+            size.entries += 1
+            size.written += entry.about.st_blocks * 512
+            size.length += 0 if entry.is_folder else entry.about.st_size
+            size.depth = max(size.depth, len(entry.above) + entry.is_folder)
+            if size.entries > MOST_FILES or size.depth > MOST_DEEP:
+                break
+    return size

@@ -138,7 +138,7 @@ def read(path: Path) -> dict[str, Any] | None:
     """None: not there yet, or no document. A machine that lost its power may leave an empty file of this name."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
@@ -233,7 +233,7 @@ def told(line: bytes) -> dict[str, Any]:
     """One line of progress; empty where it is none."""
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return row if isinstance(row, dict) and isinstance(row.get("event"), str) else {}
 

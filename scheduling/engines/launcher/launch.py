@@ -1,9 +1,9 @@
-"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES TEMPORARY COMMAND...`, by Python with `-m`.
+"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES ALONE TEMPORARY COMMAND...`, by Python.
 
 Gives up all but what these allow and becomes COMMAND. UID is `-` where the account stays; BARE is 1 where root keeps
 no rights; LIMITS is `name=number,...`; READABLE are paths, each a line, PORTS numbers with commas, or `any`;
-BESIDE are folders, each a line, in which it may write as well; DEVICES is 1 where it may use GPUs;
-TEMPORARY is the folder in FOLDER that it is to find as /tmp, or nothing.
+BESIDE are folders, each a line, in which it may write as well; DEVICES is 1 where it may use GPUs; ALONE where
+nothing else than these has a name for it; TEMPORARY is the folder in FOLDER that it is to find as /tmp, or nothing.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from one, and why it could not be started goes
 into the other. A stranger's variables are thus never those of a process that still has our rights.
@@ -21,7 +21,7 @@ TOLD = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
-PLACE = 10  # words before the command
+PLACE = 11  # words before the command
 ANY = "any"
 NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
@@ -37,6 +37,7 @@ def words(
     ports: Iterable[int] | None = (),
     beside: Iterable[str] = (),
     devices: bool = False,
+    alone: bool = False,
     temporary: str = "",
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
@@ -45,7 +46,7 @@ def words(
     account = "-" if uid is None else str(uid)
     listening = ANY if ports is None else ",".join(map(str, ports))
     place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), listening]
-    return [*launch, *place, "\n".join(beside), str(int(devices)), temporary]
+    return [*launch, *place, "\n".join(beside), str(int(devices)), str(int(alone)), temporary]
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
@@ -82,6 +83,7 @@ def _give_up(
     ports: str,
     beside: str,
     devices: str,
+    alone: str,
     temporary: str,
 ) -> None:
     numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
@@ -96,6 +98,7 @@ def _give_up(
         ports=None if ports == ANY else [int(port) for port in ports.split(",") if port],
         beside=beside.splitlines(),
         devices=devices == "1",
+        alone=alone == "1",
         temporary=temporary,
     )
     # Last: a change of account would forget it. Whoever watches over us is gone: so are we.

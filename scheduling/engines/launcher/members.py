@@ -77,10 +77,10 @@ class Members:
         # On a cluster nothing of ours listens, and programs name ports of their own. 0: whichever is free.
         ports = None if "hosts" in plan else [0, *(port for listed in plan["ports"].values() for port in listed)]
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
-        own |= {
-            "temporary": "" if "hosts" in plan else str(TEMPORARY)
-        }  # servers of a cluster have their ways with /tmp
+        # Servers of a cluster have their ways with /tmp.
+        own |= {"temporary": "" if "hosts" in plan else str(TEMPORARY)}
         own |= {"beside": plan["beside"], "devices": any(plan.get("gpus", {}).values())}
+        own |= {"alone": plan.get("alone", False)}  # plans of before say nothing of it
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)
         group = self._group(server)

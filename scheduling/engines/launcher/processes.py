@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from scheduling.engines.launcher.confine import SHARED_MEMORY
 
 PROC = Path("/proc")
 OWN_PAGES = re.compile(rb"^Rss(?:Anon|Shmem):\s*(\d+) kB", re.MULTILINE)
+QUICK_LOOKS, LOOKS_AT_ONE, NEWEST = 200, 5, 100  # at the newest processes, at each of them, and how many they are
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -64,12 +66,12 @@ def memory(pid: int) -> int:
 
 def shared_memory(pids: Iterable[int]) -> int:
     """Bytes in the folders for shared memory that these have of their own; in the machine's lies what others share."""
-    machines = _device(SHARED_MEMORY)
+    machines = device(SHARED_MEMORY)
     folders = {}
     for pid in pids:
         path = f"{PROC}/{pid}/root{SHARED_MEMORY}"
-        if (device := _device(path)) not in (None, machines):
-            folders[device] = path
+        if (here := device(path)) not in (None, machines):
+            folders[here] = path
     total = 0
     for path in folders.values():
         with contextlib.suppress(OSError):
@@ -78,7 +80,31 @@ def shared_memory(pids: Iterable[int]) -> int:
     return total
 
 
-def _device(path: str) -> int | None:
+def nameless(pids: Iterable[int]) -> Iterator[os.stat_result]:
+    """Files without a name that these have open, each once: they take room until the last of them is closed, and nobody
+    finds them in a folder."""
+    known = set[tuple[int, int]]()
+    for pid in pids:
+        folder = f"{PROC}/{pid}/fd"
+        with contextlib.suppress(OSError):
+            for number in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    about = os.stat(f"{folder}/{number}")
+                    if stat.S_ISREG(about.st_mode) and not about.st_nlink and (about.st_dev, about.st_ino) not in known:
+                        known.add((about.st_dev, about.st_ino))
+                        yield about
+
+
+def memory_device() -> int:
+    """Of files that are in memory alone and never had a name."""
+    file = os.memfd_create("none")
+    try:
+        return os.fstat(file).st_dev
+    finally:
+        os.close(file)
+
+
+def device(path: str | Path) -> int | None:
     try:
         return os.stat(path).st_dev
     except OSError:
@@ -133,7 +159,7 @@ def kill_account(uid: int) -> None:
 
 def kill_family(uid: int | None, patience: float = 3.0) -> bool:
     """Everybody below us, until nobody is left. False: somebody is."""
-    deadline = time.monotonic() + patience
+    deadline, were_there = time.monotonic() + patience, False
     while True:
         if uid is not None:
             kill_account(uid)
@@ -141,11 +167,39 @@ def kill_family(uid: int | None, patience: float = 3.0) -> bool:
         for pid in left:
             kill(pid)
         reap()
+        if were_there:
+            _kill_newest()
         if not left:
             return True
         if time.monotonic() > deadline:
             return False
+        were_there = True
         time.sleep(0.005)
+
+
+def _kill_newest() -> None:
+    """Our children among the newest processes of the machine, in as short a time as we can. Who makes a child and ends
+    is gone before all processes have been looked at, and the child is ours then."""
+    us, newest, looks = str(os.getpid()), 0, dict[int, int]()
+    for _ in range(QUICK_LOOKS):
+        before, newest = newest, _newest()
+        since = before if newest - NEWEST <= before <= newest else newest - NEWEST
+        looks |= dict.fromkeys(range(since + 1, newest + 1), LOOKS_AT_ONE)
+        for pid in list(looks):
+            fields = _fields(pid)
+            if fields and fields[1] == us:  # else its parent may be there still, and is ours
+                kill(pid)
+            looks[pid] -= 1
+            if not fields or not looks[pid]:
+                del looks[pid]
+        reap()
+
+
+def _newest() -> int:
+    """The last number that a process was given."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int((PROC / "loadavg").read_text().split()[4])
+    return 0
 
 
 def reap() -> dict[int, Ended]:

@@ -45,6 +45,7 @@ STOP_SECONDS = 2.0  # to save, where no slot ends
 WATCH_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 CLOCKS_DIFFER = 5.0
+LINGER_SECONDS = 60.0  # after the last word, while somebody does not die
 LAST_WORD_SECONDS = 10.0  # for a shared folder to take it
 
 
@@ -178,11 +179,14 @@ class Supervisor(ABC):
         deadline = time.monotonic() + (LAST_WORD_SECONDS if self.part else 0.0)
         while True:
             try:
-                return self.tell(how, why)
+                self.tell(how, why)
+                break
             except OSError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(TICK)
+        if not gone:  # it has been told of; whoever does not die yet is not left to himself
+            processes.kill_family(self.plan["uid"], LINGER_SECONDS)
 
     # What depends on the program.
 

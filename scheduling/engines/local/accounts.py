@@ -15,11 +15,13 @@ from pathlib import Path
 from scheduling.engines.launcher.confine import PORTS_SINCE, landlock_version
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.launcher.limits import ProcessLimits
+from scheduling.engines.launcher.strangers import looked_through
 from scheduling.engines.local.surroundings import Surroundings, code_for, copied, ours
 from scheduling.engines.programs import RegisteredProgram
 
 FIRST_ACCOUNT, ACCOUNTS = 62_000, 2_000
 TRIAL_SECONDS = 120.0
+WALLS = [(True, True), (True, False), (False, False)]  # Landlock, and spaces of names; from the most to none
 # What a program does before it does anything: all of it is loaded, and it writes into its folder.
 TRIAL = """
 import hashlib, importlib, importlib.util, sys
@@ -35,7 +37,9 @@ open("works", "w").close()
 class Rights:
     """What works on this machine. `own`: an account for each gang. `bare`: root without root's rights.
 
-    `readable`: the files and folders that a gang reads beside its own; none: whatever its account may.
+    `readable`: the files and folders that a gang reads beside its own; none: whatever its account may. `alone`: nothing
+    else has a name for it, so that what no rule of files forbids is kept from it, too: to call a service by its socket,
+    to close a file to its owner.
     """
 
     python: str
@@ -43,13 +47,19 @@ class Rights:
     own: bool
     bare: bool
     readable: tuple[str, ...]
+    alone: bool = False
 
     @property
     def warning(self) -> str:
         """What a gang is not kept from, as a sentence; empty where it is kept from all that is not its own."""
-        if self.own or (self.readable and landlock_version() >= PORTS_SINCE):
+        if self.own or (self.alone and landlock_version() >= PORTS_SINCE):
             return ""
         who = "as root" if os.geteuid() == 0 else "under the account of Bourse"
+        if self.readable and landlock_version() >= PORTS_SINCE:
+            return (
+                f"Programs of jobs run {who} and may call its services by their sockets and close its files: spaces of "
+                "names of their own do not work here."
+            )
         if self.readable:
             return f"Programs of jobs run {who} and may listen at the port of the pages: only Linux 6.7 can forbid it."
         return (
@@ -112,21 +122,21 @@ def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]
     """With our own Python before a copy, which is only made where it is needed."""
     is_root = os.geteuid() == 0
     for own in [True, False] if is_root else [False]:
-        for walled in [True, False] if landlock_version() else [False]:
+        for walled, alone in WALLS if landlock_version() else [(False, False)]:
             for find in finds if own else finds[:1]:
                 try:
                     candidates = find()
                 except OSError:
                     continue  # there is no room for a copy, or nowhere to put one
                 readable = candidates.readable if walled else ()
-                yield Rights(candidates.python, candidates.environment, own, is_root and not own, readable)
+                yield Rights(candidates.python, candidates.environment, own, is_root and not own, readable, alone)
 
 
 def _works(tried: Rights, root: Path, limits: ProcessLimits, modules: Iterable[str]) -> bool:
     uid = FIRST_ACCOUNT - 1 if tried.own else None
     folder = Path(tempfile.mkdtemp(prefix="trial-", dir=root))  # of our own: another engine may be trying beside us
     give(folder, uid)
-    place = words(str(folder), uid, 60, asdict(limits), bare=tried.bare, readable=tried.readable)
+    place = words(str(folder), uid, 60, asdict(limits), bare=tried.bare, readable=tried.readable, alone=tried.alone)
     command = [tried.python, *place, tried.python, "-c", TRIAL, *modules]
     environment = {"PATH": os.environ.get("PATH", ""), **tried.environment}
     try:
@@ -144,6 +154,7 @@ def give(folder: Path, uid: int | None) -> None:
         return
     owner = os.geteuid() if uid is None else uid
     os.chown(folder, owner, owner, follow_symlinks=False)
-    for where, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            os.chown(os.path.join(where, name), owner, owner, follow_symlinks=False)
+    for entry in looked_through(folder):
+        # Another name of a file of ours: where nothing forbids it, a program makes one of any file that it sees.
+        if entry.is_folder or entry.about.st_nlink == 1 or entry.about.st_uid != os.geteuid():
+            os.chown(entry.name, owner, owner, dir_fd=entry.folder, follow_symlinks=False)

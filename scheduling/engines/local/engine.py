@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.launch import IN_PACKAGE, UNPACK_IN_PACKAGE
 from scheduling.engines.launcher.limits import ProcessLimits
+from scheduling.engines.launcher.strangers import removed
 from scheduling.engines.local.accounts import Accounts, Rights, give
 from scheduling.engines.local.accounts import rights as tried
 from scheduling.engines.local.ports import Ports
@@ -182,7 +183,8 @@ class LocalEngine:
 
     def clean(self, home: str) -> None:
         """Nothing of this home is wanted any more."""
-        shutil.rmtree(self.root / home, ignore_errors=True)
+        with suppress(OSError):
+            removed(self.root / home)
 
     def servers(self) -> dict[str, ServerHealth]:
         """None: whatever they are called, they are this machine."""
@@ -221,6 +223,7 @@ class LocalEngine:
             "launch": IN_PACKAGE,
             "environment": dict(rights.environment),
             "readable": list(rights.readable),
+            "alone": rights.alone,
             "beside": [],
             "arguments": [] if gang.own else list(self.programs[gang.program].arguments(gang.parameters)),
             "secret": secrets.token_hex(24),

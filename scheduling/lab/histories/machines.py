@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.histories.history import Machine
@@ -96,7 +97,13 @@ def node_names(written: str, place: str) -> list[str]:
 
 def _parts(written: str) -> list[str]:
     """What stands between commas outside of brackets."""
-    return [part.strip() for part in re.split(r",(?![^\[]*\])", written)]
+    ends, is_inside = [], False
+    for place, sign in enumerate(written):
+        if sign in "[]":
+            is_inside = sign == "["
+        elif sign == "," and not is_inside:
+            ends.append(place)
+    return [written[before + 1 : end].strip() for before, end in pairwise([-1, *ends, len(written)])]
 
 
 def cells_of_nodes(

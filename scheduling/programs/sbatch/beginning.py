@@ -6,14 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from scheduling.programs.sbatch.commands import before_command
 from scheduling.programs.sbatch.launchers import call_notes, calls, launcher_functions
 from scheduling.programs.sbatch.reading import Script
-from scheduling.programs.sbatch.steps import SETTINGS, step_function
+from scheduling.programs.sbatch.steps import step_function
 from scheduling.programs.sbatch.variables import NODES, quoted, variables_told
 
 SCONTROL = re.compile(r"\bscontrol\s+(\S+(?:\s+\S+)?)")
 HOST_NAMES = re.compile(r"show\s+hostnames?")
-MODULE = re.compile(rf"(?:^|[;&|({{]|\b(?:do|then|else|if|while|time|srun)\s){SETTINGS}(?:module|ml)\s")
+MODULE = re.compile(before_command("do", "then", "else", "if", "while", "time", "srun") + r"(?:module|ml)\s")
 MEETING = re.compile(r"(?:^|[\s;])(MASTER_ADDR|MASTER_PORT)=")
 FOR_A_TIME = re.compile(r"(?<![\w/.}])/tmp\b")
 HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")

@@ -32,6 +32,12 @@ HEREDOCS = frozenset({"<<", "<<-"})
 _OPERATOR = re.compile(r"&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|\|\||\|&|&&|;;|[;&|()<>]")
 PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+# What a variable is set to before a command; without quotes it ends where the next command may begin. A script is a
+# stranger's, and a line of it may have a million characters: so each expression passes over a line a few times, and not
+# from each of its places to its end.
+_VALUE = r"""(?:"[^"\s]*+"|'[^'\s]*+'|\$\([^\s()]*+\)|\$\{[^\s{}]*+\}|[^\s;&|({])*+"""
+_BEGINS_ANOTHER = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b")
+_END = re.compile(r"[;&|]")
 
 
 @dataclass(frozen=True)
@@ -187,3 +193,18 @@ def _close(text: str, begin: int) -> int:
             return at
         at += 2 if text[at] == "\\" and quote != "'" else 1
     return -1
+
+
+def before_command(*keywords: str) -> str:
+    """An expression for what stands before a command: the line's beginning or the end of another command, or one of
+    these words; and variables that are set for it alone."""
+    return rf"(?:^|[;&|({{]|\b(?:{'|'.join(keywords)})\s)\s*+(?:[A-Za-z_]\w*+={_VALUE}\s++)*+"
+
+
+def is_begun_by_another(text: str, program: str) -> bool:
+    """Whether a command of the line is begun by another command, which finds programs and no functions of the shell."""
+    if program not in text:
+        return False
+    called = re.compile(rf"\s{program}\s")
+    begins = ((command, _BEGINS_ANOTHER.search(command)) for command in _END.split(text))
+    return any(another and called.search(command, another.end()) for command, another in begins)

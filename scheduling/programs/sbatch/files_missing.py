@@ -8,8 +8,10 @@ or asked about. What is told is meant to be right each time, and not to be all.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from scheduling.programs.sbatch.commands import (
     INTERPRETERS,
@@ -29,6 +31,7 @@ from scheduling.programs.sbatch.commands import (
 from scheduling.programs.sbatch.launchers import begins_launcher
 from scheduling.programs.sbatch.reading import Script
 
+LONGEST_NAME = 1_000  # of a file that is told
 SOURCES = ("source", ".")
 HARMLESS = re.compile(r"(^|/)(activate|profile|conda\.sh|\.?bashrc|\.bash_profile|\.env|modules\.sh|bash)$|^/etc/")
 ANYTHING = "./"  # the whole folder, of which nobody says what is in it
@@ -51,8 +54,13 @@ class Brought:
         """The file, or a folder of this name."""
         whole = _plain(name)
         within = (f"{whole[:place]}/" for place, sign in enumerate(whole) if sign == "/")
-        inside = any(each.startswith(f"{whole}/") for each in self.names)
+        place = bisect_left(self._in_order, f"{whole}/")
+        inside = any(each.startswith(f"{whole}/") for each in self._in_order[place : place + 1])
         return ANYTHING in self.names or whole in self.names or inside or any(each in self.names for each in within)
+
+    @cached_property
+    def _in_order(self) -> list[str]:
+        return sorted(self.names)
 
 
 @dataclass
@@ -71,7 +79,7 @@ def files_missing(script: Script, brought: Brought) -> Iterator[tuple[int, str]]
     for number, words in commands(script.body):
         for command in simple(words):
             name = _plain(_run_by(command))
-            if _can_be_told(name) and name not in seen.made | told and not brought.has(name):
+            if _can_be_told(name) and name not in seen.made and name not in told and not brought.has(name):
                 told.add(name)
                 yield number, name
             _notice(command, seen)
@@ -80,7 +88,8 @@ def files_missing(script: Script, brought: Brought) -> Iterator[tuple[int, str]]
 
 
 def _can_be_told(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and not name.startswith(("/", "-")) and name != "."
+    is_name = len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
+    return is_name and not name.startswith(("/", "-")) and name != "."
 
 
 def _run_by(command: list[Word]) -> str:

@@ -81,9 +81,11 @@ class Script:
         for number, line in lines:
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
-            while line.endswith("\\"):
-                line = f"{line[:-1]} {next(lines, (0, ''))[1]}"
-            yield number, line
+            joined = [line]
+            while joined[-1].endswith("\\"):
+                joined[-1] = joined[-1][:-1]
+                joined.append(next(lines, (0, ""))[1])
+            yield number, " ".join(joined)
 
     @property
     def shell_options(self) -> frozenset[str]:
@@ -128,8 +130,10 @@ def read(text: str) -> Script | tuple[LineRefusal, ...]:
             _take_ours(item, readings, lines, refusals)
         else:
             _take(item, readings, lines, refusals)
+        if len(refusals) >= MOST_REFUSALS:  # what is like a word that is unknown takes its time
+            break
     if refusals:
-        return tuple(refusals[:MOST_REFUSALS])
+        return tuple(refusals)
     options = Options(**{field: reading.value for field, reading in readings.items()})
     return Script(options, tuple(lines), text, tuple((field, reading.line) for field, reading in readings.items()))
 

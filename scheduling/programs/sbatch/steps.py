@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from scheduling.programs.sbatch.commands import before_command, is_begun_by_another
 from scheduling.programs.sbatch.lines import words_of
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
@@ -30,11 +31,7 @@ OF_ALL = {
     ("--export",): "ALL",
 }
 
-# What is set for one command. No value reaches into the next command: a line of a megabyte is read in one go.
-SETTINGS = r"\s*(?:[A-Za-z_]\w*=(?:[^\s;&|(){}]|\$\([^\s()]*\))*\s+)*"
-STEP = re.compile(rf"(?:^|[;&|({{]|\b(?:do|then|else|if|while|time)\s){SETTINGS}srun\s+([^;&|]*)")
-BEGINS_ANOTHER = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b")  # programs, which find no functions
-SRUN = re.compile(r"\ssrun\s")
+STEP = re.compile(before_command("do", "then", "else", "if", "while", "time") + r"srun\s+([^;&|]*)")
 
 
 def step_function(script: Script) -> list[str]:
@@ -86,13 +83,8 @@ def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]
     for number, text in script.commands():
         calls = [match.group(1) for match in STEP.finditer(text)]
         yield from ((number, _flaw(words_of(words) or words.split(), values)) for words in calls)
-        if not calls and any(map(_is_hidden, re.split("[;&|]", text))):
+        if not calls and is_begun_by_another(text, "srun"):
             yield number, "a command that is begun by another"
-
-
-def _is_hidden(command: str) -> bool:
-    begins = BEGINS_ANOTHER.search(command)
-    return begins is not None and SRUN.search(command, begins.end()) is not None
 
 
 def _flaw(words: Sequence[str], values: Mapping[str, str]) -> str:

@@ -1,0 +1,149 @@
+"""A folder that a stranger fills, looked through and removed, whatever the stranger has put there or does meanwhile.
+
+Nothing is followed. Folders may lie deeper in one another than Python calls itself, and their paths may be longer than
+the kernel takes: so we go down by a name from an open folder, and up to a folder that is open still. Of very deep ones
+not all are: there we go up by "..", and only to where we came from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MOST_HELD = 128  # folders in one another that are open at once; only deeper ones can be moved away under us
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PASSED = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What has a name there. `folder`: the open folder in which it is, until the next entry is asked for. `above`: the
+    names of the folders down to it."""
+
+    folder: int
+    name: str
+    about: os.stat_result
+    above: tuple[str, ...]
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.about.st_mode)
+
+    def opened(self) -> int:
+        """A descriptor of a file, to be read; raises `OSError` where it is none, or none any more."""
+        file = os.open(self.name, _FILE, dir_fd=self.folder)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(errno.EINVAL, "no file")
+        return file
+
+
+@dataclass
+class _Level:
+    """A folder on the way down. `descriptor`: -1 while it is not open."""
+
+    descriptor: int
+    identity: tuple[int, int]
+    names: Iterator[str]
+    entry: Entry | None = None  # as which it stands in the folder above
+    above: tuple[str, ...] = field(default=())
+
+
+def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -> Iterator[Entry]:
+    """All that is below a folder, by name; each folder before what is in it, or after it. `deepest`: of folders that
+    lie deeper nothing is told, 0 is no limit. Raises `OSError` where there is no such folder, or where a very deep one
+    is moved meanwhile."""
+    first = os.open(top, _FOLDER)
+    levels = [_level(first)]
+    try:
+        while levels:
+            level = levels[-1]
+            name = next(level.names, None)
+            if name is None:
+                yield from _up(levels, folders_last=folders_last)
+                continue
+            try:
+                about = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
+            except OSError:
+                continue  # it was there a moment ago
+            entry = Entry(level.descriptor, name, about, level.above)
+            goes_down = entry.is_folder and not 0 < deepest <= len(levels)
+            if not (goes_down and folders_last):
+                yield entry
+            if goes_down and not _down(levels, entry) and folders_last:
+                yield entry
+    finally:
+        for level in levels:
+            if level.descriptor >= 0:
+                os.close(level.descriptor)
+
+
+def removed(top: Path) -> int:
+    """Everything in a folder, and the folder: how many bytes its files had. Raises `OSError` where something stays."""
+    size = 0
+    for entry in looked_through(top, folders_last=True):
+        if entry.is_folder:
+            os.rmdir(entry.name, dir_fd=entry.folder)
+        else:
+            size += entry.about.st_size if stat.S_ISREG(entry.about.st_mode) else 0
+            os.unlink(entry.name, dir_fd=entry.folder)
+    os.rmdir(top)
+    return size
+
+
+def _level(descriptor: int, entry: Entry | None = None) -> _Level:
+    about = os.fstat(descriptor)
+    above = () if entry is None else (*entry.above, entry.name)
+    return _Level(descriptor, (about.st_dev, about.st_ino), iter(sorted(os.listdir(descriptor))), entry, above)
+
+
+def _down(levels: list[_Level], entry: Entry) -> bool:
+    """Into a folder. False: it cannot be read, or is none any more."""
+    try:
+        inner = _opened(entry)
+    except OSError:
+        return False
+    try:
+        levels.append(_level(inner, entry))
+    except OSError:
+        os.close(inner)
+        return False
+    if len(levels) > MOST_HELD:
+        outer = levels[-2]
+        os.close(outer.descriptor)
+        outer.descriptor = -1
+    return True
+
+
+def _up(levels: list[_Level], *, folders_last: bool) -> Iterator[Entry]:
+    """Out of the folder that is looked through."""
+    level = levels[-1]
+    if len(levels) > 1 and levels[-2].descriptor < 0:
+        outer, above = levels[-2], os.open("..", _FOLDER, dir_fd=level.descriptor)
+        about = os.fstat(above)
+        if (about.st_dev, about.st_ino) != outer.identity:
+            os.close(above)
+            raise OSError(errno.ESTALE, "a folder was moved meanwhile")
+        outer.descriptor = above
+    levels.pop()
+    os.close(level.descriptor)
+    if folders_last and level.entry is not None:
+        yield Entry(levels[-1].descriptor, level.entry.name, level.entry.about, level.entry.above)
+
+
+def _opened(entry: Entry) -> int:
+    """A folder, to be read. Its owner may have closed it, which keeps us out where we are the same account."""
+    with contextlib.suppress(PermissionError):
+        return os.open(entry.name, _FOLDER, dir_fd=entry.folder)
+    passed = os.open(entry.name, _PASSED, dir_fd=entry.folder)
+    try:
+        os.chmod(f"/proc/self/fd/{passed}", stat.S_IRWXU)  # a name could lead elsewhere by now
+    finally:
+        os.close(passed)
+    return os.open(entry.name, _FOLDER, dir_fd=entry.folder)
