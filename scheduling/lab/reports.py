@@ -132,7 +132,12 @@ def scenario_line(scenario: Scenario) -> str:
         f"{figure(total)} {name}" for name, total in zip(cluster.resources, cluster.total.tolist(), strict=True)
     )
     last = max((job.arrival for job in scenario.jobs), default=0.0)
-    return (
-        f"{len(scenario.jobs):,} jobs of {len(cluster.tenants):,} tenants, the last at slot {figure(last)} "
-        f"of {scenario.slots:,}; {len(cluster.servers):,} servers with {units}"
+    jobs, tenants, servers = (
+        f"{number:,} {word if number == 1 else word + 's'}"
+        for number, word in (
+            (len(scenario.jobs), "job"),
+            (len(cluster.tenants), "tenant"),
+            (len(cluster.servers), "server"),
+        )
     )
+    return f"{jobs} of {tenants}, the last at slot {figure(last)} of {scenario.slots:,}; {servers} with {units}"
