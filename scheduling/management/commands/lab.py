@@ -49,6 +49,8 @@ class Command(FileCommand):
             for worth in study.worths_of(rule)
         }
         missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # two names may be one replay
+        self.stdout.write(f"{len(missing)} of {len(tasks)} replays to make; whoever stops it keeps those that are done")
+        self.stdout.flush()
         with ProgressLine("replaying", "replays") as progress:
             each(replay_make, list(missing.values()), processes, progress)
         figures = figures_of(study, history, {name: replay_read(task.path) for name, task in tasks.items()})
