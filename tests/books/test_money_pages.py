@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, timedelta
 from html import unescape
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tests.books.money_world import SECRET, World, busiest, client, read, standing, text
@@ -74,6 +76,17 @@ def test_with_several_pools_each_sum_says_of_which_and_each_interval_too(world: 
     assert "idle and offered in Main, but not rented" in pages["share/"]
     assert re.search(rf"Interval {number} ?, \S+ – \S+ in Main", pages["ledger/"])
     assert re.search(r"\d+ Main renter 1", text_of(text(read(browser, world.castor, "statements/period/"))))
+
+
+def test_a_statement_leads_to_no_month_that_has_not_begun(world: World) -> None:
+    browser = client(world.castor, OWNER)
+    this = text(read(browser, world.castor, "statements/period/"))
+    last = timezone.now().astimezone(UTC).replace(day=1) - timedelta(days=1)
+    assert f"{last:%B %Y}" in this
+    coming = (last + timedelta(days=40)).strftime("%B %Y")
+    assert coming not in this
+    before = text(read(browser, world.castor, "statements/period/", month=f"{last:%Y-%m}"))
+    assert (last + timedelta(days=1)).strftime("%B %Y") in before
 
 
 def test_billing_sees_no_bids(world: World) -> None:

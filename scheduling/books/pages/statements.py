@@ -124,7 +124,7 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     printed = "print" in request.GET
     most = {"most": MOST_PRINTED} if printed else {"most": MOST_SORTED} if "sort" in request.GET else {}
     statement = statement_view(tenant=tenant, start=days.start, end=days.end, **most)
-    pools = pool_list()
+    pools, after = pool_list(), month_after(days.first)
     lists = {part: replace(table, rows=MOST_PRINTED) if printed else table for part, table in TABLES.items()}
     context = {
         "tenant": tenant,
@@ -133,7 +133,7 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
         "statement": statement,
         "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in lists.items()},
         "before": month_before(days.first),
-        "after": month_after(days.first),
+        "after": after if after.start <= now else None,
         "made_at": now,
         "print": printed,
     }
