@@ -162,8 +162,10 @@ def jobs_named(waited: Iterable[Waited]) -> str:
 
 
 def slot_clock(pool: Pool, slot: int) -> str:
-    """When the slot begins, by the reader's clock."""
-    return f"{timezone.localtime(pool.slot_start(int(slot))):%H:%M:%S}"
+    """When the slot begins, by the reader's clock; with the day where it is not today."""
+    begins = timezone.localtime(pool.slot_start(int(slot)))
+    time = f"{begins:%H:%M:%S}"
+    return time if begins.date() == timezone.localdate() else f"{begins.day} {begins:%b}, {time}"
 
 
 def _credits(number: float) -> str:

@@ -64,7 +64,11 @@
   const column = (table, key) => [...table.querySelectorAll(`tbody [data-k="${key}"]`)].map((cell) => (cell.dataset.v === undefined || cell.dataset.v === "" ? null : Number(cell.dataset.v)));
   const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
   const exact = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: zone });
-  const clock = (u, splits) => splits.map((s) => (s % 60 ? exact : hours).format(new Date(s * 1000)));
+  const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: zone });
+  const clock = (s) => (s % 60 ? exact : hours).format(new Date(s * 1000));
+  const isLong = (u) => u.scales.x.max - u.scales.x.min > 86400; // the same time of day comes twice, so days are named
+  const ticks = (u, splits) => splits.map((s) => (isLong(u) && clock(s) === "00:00" ? days.format(new Date(s * 1000)) : clock(s)));
+  const moment = (u, v) => (v == null ? "–" : isLong(u) ? `${days.format(new Date(v * 1000))}, ${clock(v)}` : clock(v));
   const axis = (extra) => ({ stroke: token("--ink-3"), font: `11px ${token("--font")}`, grid: { stroke: token("--line"), width: 1 }, ticks: { show: false }, ...extra });
   const step = () => uPlot.paths.stepped({ align: 1 });
   const vertical = (at, colour, dash) => (u) => {
@@ -85,8 +89,8 @@
         options: {
           height: 262,
           scales: { y: { range: (u, lo, hi) => [0, hi > 4 ? Math.ceil(hi * 1.1) : Math.max(hi * 1.15, 0.1)] } },
-          axes: [axis({ values: clock, space: 70, size: 30 }), axis({ size: 34, space: 38 })],
-          series: [{ value: (u, v) => (v == null ? "–" : clock(u, [v])[0]), label: "Slot" },
+          axes: [axis({ values: ticks, space: 70, size: 30 }), axis({ size: 34, space: 38 })],
+          series: [{ value: moment, label: "Slot" },
             { label: "Worker", stroke: token("--worker"), width: 2, paths: step(), points: { show: false }, value: credits },
             { label: "Parameter server", stroke: token("--ps"), width: 2, dash: [5, 3], paths: step(), points: { show: false }, value: credits }].slice(0, 1 + table.querySelectorAll("thead th[data-col]").length),
           hooks: { draw: [vertical(edge, token("--ink-3"), [3, 3]), vertical(now, token("--danger"), [])] },
@@ -101,9 +105,9 @@
         options: {
           height: 220,
           scales: { y: { range: (u, lo, hi) => [Math.floor(lo * 10) / 10, Math.max(Math.ceil(hi * 10), Math.floor(lo * 10) + 1) / 10] } },
-          axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 38, space: 36, values: (u, s) => s.map((v) => v.toFixed(Math.abs(v * 10 - Math.round(v * 10)) > 1e-7 ? 2 : 1)) })],
+          axes: [axis({ values: ticks, space: 64, size: 30 }), axis({ size: 38, space: 36, values: (u, s) => s.map((v) => v.toFixed(Math.abs(v * 10 - Math.round(v * 10)) > 1e-7 ? 2 : 1)) })],
           bands: keys.includes("high") ? [{ series: [4, 3], fill: `color-mix(in srgb, ${token("--own-fill")} 14%, transparent)` }] : [],
-          series: [{ label: "Time", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) }, ...keys.slice(1).map((k) => ({ ...line[k], points: { show: false }, value }))],
+          series: [{ label: "Time", value: moment }, ...keys.slice(1).map((k) => ({ ...line[k], points: { show: false }, value }))],
           hooks: { draw: host.dataset.now ? [vertical(Number(host.dataset.now), token("--danger"), [])] : [] }, // an ended run has no "now"
         },
       };
@@ -120,8 +124,8 @@
         options: {
           height: 230,
           scales: { y: { range: [0, 16] } },
-          axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 30, incrs: [4] })],
-          series: [{ label: "Slot", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) },
+          axes: [axis({ values: ticks, space: 64, size: 30 }), axis({ size: 30, incrs: [4] })],
+          series: [{ label: "Slot", value: moment },
             { label: "Unsold", stroke: token("--control"), width: 1, fill: token("--surface"), paths: step(), points: { show: false }, value: value(idle) },
             { label: "Lent", stroke: token("--lend-fill"), width: 1.5, fill: tint("--lend-fill", 45), paths: step(), points: { show: false }, value: value(lent) },
             { label: "Used", stroke: token("--own-fill"), width: 1.5, fill: tint("--own-fill", 72), paths: step(), points: { show: false }, value: value(used) }],

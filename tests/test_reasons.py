@@ -6,9 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from datetime import UTC, timedelta
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.management import call_command
@@ -17,7 +19,7 @@ from django.utils import timezone
 from scheduling.common.written import numbers_shown
 from scheduling.management.reasons import reasons_page
 from scheduling.models import JobState, Pool
-from scheduling.reasons import UNITS, Ends, NumberUnit, ReasonCode, reason_few, reason_help, reason_sentence
+from scheduling.reasons import UNITS, Ends, NumberUnit, ReasonCode, reason_few, reason_help, reason_sentence, slot_clock
 from scheduling.refusals import NOT_AT_ONCE, MarketRefusal
 from tenants.access import Refused, RefusedForMoney
 from tenants.api.problems import _CODES
@@ -229,6 +231,19 @@ def test_why_the_instant_lane_did_not_take_a_job_is_said_while_it_waits() -> Non
     assert reason_sentence(pool(), "waiting_for_interval", numbers | {"instant": "outbid"}).endswith(
         "The instant lane did not take it: the price is above its worth."
     )
+
+
+def test_a_time_of_another_day_has_its_day() -> None:
+    noon = timezone.now().astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    today = Pool(slot_seconds=3600, epoch_at=noon)
+    with timezone.override(UTC):
+        assert slot_clock(today, 1) == "13:00:00"
+        later = noon + timedelta(hours=36)
+        assert slot_clock(today, 36) == f"{later.day} {later:%b}, 00:00:00"
+    with timezone.override(ZoneInfo("Pacific/Kiritimati")):  # fourteen hours ahead
+        local = timezone.localtime(noon)
+        is_today = local.date() == timezone.localdate()
+        assert slot_clock(today, 0) == ("02:00:00" if is_today else f"{local.day} {local:%b}, 02:00:00")
 
 
 # --- the guide

@@ -25,19 +25,21 @@ Figures = dict[str, float | None]
 
 # The figures of a comparison, in order, and what they are called.
 MEASURES = {
-    "revenue": "realised revenue",
-    "ideal_revenue": "ideal revenue",
+    "revenue": "realised revenue, credits",
+    "ideal_revenue": "ideal revenue, credits",
     "awarded": "jobs awarded",
+    "rejected": "jobs rejected",
     "waiting": "jobs waiting",
+    "expired": "jobs expired",
     "mean_completion_slots": "mean completion, slots",
     "makespan_slots": "makespan, slots",
     "utilisation": "utilisation",
     "fairness_variance": "variance of the fairness ratio",
     "jobs_below_floor": "jobs below their floor",
     "tenants_worse_off": "tenants worse off than alone",
-    "owners_income": "owners' income",
+    "owners_income": "owners' income, credits",
     "taken_over": "taken over by the teacher",  # part of the runs; of learned policies alone
-    "seconds": "seconds",
+    "seconds": "seconds of computing",
 }
 
 

@@ -98,12 +98,30 @@ def save(path: Path, content: str | bytes) -> None:
         raise BadScenario(str(path), f"cannot be written ({reason(error)})") from None
 
 
+def place_check(path: Path) -> None:
+    """Refuse, before a long run, a file that could not be put in place after it."""
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("ab"):
+                return
+        _writable(path.parent)
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be written ({reason(error)})") from None
+
+
 def folder_make(path: Path) -> None:
-    """The folder for results, made where it is missing."""
+    """The folder for results, made where it is missing; one that takes no files is refused before what may be long."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        _writable(path)
     except OSError as error:
         raise BadScenario(str(path), f"is no folder to write to ({reason(error)})") from None
+
+
+def _writable(folder: Path) -> None:
+    """Raises what a new file in the folder would fail with."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def reason(error: BaseException) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from typing import TypeVar
 
 from scheduling.lab.progress import ProgressLine
+
+EVERY = 1.0  # seconds between two words on how far it is
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -24,8 +26,11 @@ def each(
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         try:
             futures = [pool.submit(function, task) for task in tasks]
-            for number, _ in enumerate(as_completed(futures), 1):
-                progress(number, len(tasks))
+            pending = set(futures)
+            while pending:
+                progress(len(tasks) - len(pending), len(tasks))  # also while the first ones are under way
+                _, pending = wait(pending, timeout=EVERY, return_when=FIRST_COMPLETED)
+            progress(len(tasks), len(tasks))
             return [future.result() for future in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -37,7 +37,7 @@ def report(name: str, scenario: Scenario, result: Document) -> str:
     if 0 < len(result["tenants"]) <= FEW_TENANTS:
         rows = [[row["name"], row["gain"], row["alone"], row["fairness_ratio"]] for row in result["tenants"]]
         parts.append(table(("tenant", "gain", "alone", "fairness ratio"), rows))
-    return "\n\n".join([*parts, figures(result)])
+    return "\n\n".join([*parts, figures(result), _units(scenario)])
 
 
 def line(name: str, result: Document) -> str:
@@ -55,6 +55,12 @@ def _title(name: str, scenario: Scenario, result: Document) -> str:
     cluster = scenario.cluster
     size = f"{len(cluster.servers):,} servers, {len(cluster.tenants):,} tenants, {len(scenario.jobs):,} jobs"
     return f"{name}: {policy['name']}{mode}, {size}, {scenario.slots:,} slots"
+
+
+def _units(scenario: Scenario) -> str:
+    """In what all of it is counted."""
+    seconds = figure(scenario.cluster.slot_seconds)
+    return f"Amounts in credits, times in slots of {seconds} s from 0; utilisation until the last job ends (makespan)."
 
 
 def _guard(teacher: str, guard: Mapping[str, Any]) -> str:
@@ -126,7 +132,12 @@ def scenario_line(scenario: Scenario) -> str:
         f"{figure(total)} {name}" for name, total in zip(cluster.resources, cluster.total.tolist(), strict=True)
     )
     last = max((job.arrival for job in scenario.jobs), default=0.0)
-    return (
-        f"{len(scenario.jobs):,} jobs of {len(cluster.tenants):,} tenants, the last at slot {figure(last)} "
-        f"of {scenario.slots:,}; {len(cluster.servers):,} servers with {units}"
+    jobs, tenants, servers = (
+        f"{number:,} {word if number == 1 else word + 's'}"
+        for number, word in (
+            (len(scenario.jobs), "job"),
+            (len(cluster.tenants), "tenant"),
+            (len(cluster.servers), "server"),
+        )
     )
+    return f"{jobs} of {tenants}, the last at slot {figure(last)} of {scenario.slots:,}; {servers} with {units}"

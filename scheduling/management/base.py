@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from scheduling.core.scenario import BadScenario
+from scheduling.lab.files import reason
 
 WRONG_INPUT = 2
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing a table fails with; files say their own
 INTERRUPTED = 130
 
 
@@ -24,9 +28,19 @@ class FileCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return super().execute(*args, **options)
+            answer = super().execute(*args, **options)
+            sys.stdout.flush()  # what cannot be written is told below
+            return answer
         except BadScenario as error:
             return self.refuse([str(error)])
+        except OSError as error:
+            if error.errno not in (*UNWRITTEN, errno.EPIPE) or not self._called_from_command_line:
+                raise
+            # What is left of the output is not tried again as the process ends.
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  open until the process ends
+            if error.errno == errno.EPIPE:
+                sys.exit(0)  # whoever read has read enough, such as `head`
+            return self.refuse([f"the output cannot be written ({reason(error)})"])
         except KeyboardInterrupt:
             if not self._called_from_command_line:
                 raise
@@ -44,6 +58,19 @@ class FileCommand(BaseCommand):
 def add_set_option(parser: CommandParser, help_text: str) -> None:
     """`--set KEY=VALUE`, as often as needed."""
     parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE", help=help_text)
+
+
+def add_processes_option(parser: CommandParser) -> None:
+    """`--processes N`: how many runs at a time."""
+    parser.add_argument("--processes", type=int, metavar="N", help="runs at a time (default: all processors)")
+
+
+def processes_of(options: Mapping[str, Any]) -> int:
+    """What `--processes` says, or all processors."""
+    processes = cores() if options["processes"] is None else int(options["processes"])
+    if processes < 1:
+        raise BadScenario("--processes", f"must be 1 or more, not {processes}")
+    return processes
 
 
 def moment_of(text: str) -> datetime:

@@ -72,7 +72,8 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
 
 
 def _reason(code: ReasonCode) -> tuple[str, ...]:
-    pool = Pool(slot_seconds=10, epoch_at=datetime(2026, 3, 2, 12, tzinfo=UTC))
+    noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)  # of today: sentences name other days
+    pool = Pool(slot_seconds=10, epoch_at=noon)
     examples = {name: NUMBERS[name].example for name in code.numbers} | dict(OTHERS.get(code, {}))
     with timezone.override(UTC):
         sentence = reason_sentence(pool, code, {name: each for name, each in examples.items() if each is not None})

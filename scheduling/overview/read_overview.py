@@ -204,6 +204,8 @@ def intervals_latest(pools: Sequence[Pool]) -> list[IntervalLine]:
         columns = ("number", "slot", "window_start", "window_end", "decided_at", "jobs_waiting", "jobs_awarded", "paid")
         for number, slot, start, end, decided_at, waiting, awarded, paid in rows.values_list(*columns)[:MOST_INTERVALS]:
             boundary = pool.slot_start(slot)
+            if pool.is_elastic:
+                start, end = slot, slot + 1  # nothing is sold ahead there: it decides about the slot that begins
             lines.append(
                 IntervalLine(
                     pool=pool,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, timedelta
 from html import unescape
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tests.books.money_world import SECRET, World, busiest, client, read, standing, text
-from tests.scheduling.builders import make_tenant
+from tests.scheduling.builders import make_pool, make_tenant
+from tests.scheduling.pages import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +59,34 @@ def test_own_job_names_stand_where_they_belong(world: World) -> None:
     browser = client(world.castor, OWNER)
     assert SECRET in text(read(browser, world.castor, "statements/period/"))
     assert SECRET in text(read(browser, world.castor, "intervals/main/1/"))
+
+
+def test_with_several_pools_each_sum_says_of_which_and_each_interval_too(world: World) -> None:
+    """Every pool numbers its intervals from 1, and what a tenant earned today came from all of them."""
+    browser, number = client(world.castor, OWNER), busiest(world.pool).number
+    pages = {page: text_of(text(read(browser, world.castor, page))) for page in ("market/", "share/", "ledger/")}
+    assert f"Interval {number}" in pages["ledger/"]
+    for page, words in pages.items():
+        assert "all pools" not in words, page
+    assert "in Main" not in pages["ledger/"]
+    make_pool("zeta", name="Zeta runs")
+    pages = {page: text_of(text(read(browser, world.castor, page + "?pool=main"))) for page in pages}
+    assert re.search(r"Earned today \S+ Spent today \S+ in all pools", pages["market/"])
+    assert re.search(r"\S+ this month, in all pools", pages["share/"])
+    assert "idle and offered in Main, but not rented" in pages["share/"]
+    assert re.search(rf"Interval {number} ?, \S+ – \S+ in Main", pages["ledger/"])
+    assert re.search(r"\d+ Main renter 1", text_of(text(read(browser, world.castor, "statements/period/"))))
+
+
+def test_a_statement_leads_to_no_month_that_has_not_begun(world: World) -> None:
+    browser = client(world.castor, OWNER)
+    this = text(read(browser, world.castor, "statements/period/"))
+    last = timezone.now().astimezone(UTC).replace(day=1) - timedelta(days=1)
+    assert f"{last:%B %Y}" in this
+    coming = (last + timedelta(days=40)).strftime("%B %Y")
+    assert coming not in this
+    before = text(read(browser, world.castor, "statements/period/", month=f"{last:%Y-%m}"))
+    assert (last + timedelta(days=1)).strftime("%B %Y") in before
 
 
 def test_billing_sees_no_bids(world: World) -> None:

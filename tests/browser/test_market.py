@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ WATCH_TABLE = """() => {
 # What the legend of the chart says of each resource, and the same of each slot in the table.
 LEGEND = """() => [...document.querySelectorAll('.plot[data-chart=price] .u-legend .u-series')]
   .slice(1).map((row) => row.querySelector('.u-value').textContent)"""
+SLOT_SHOWN = "document.querySelector('.plot[data-chart=price] .u-legend .u-series .u-value').textContent"
 PRICES = """() => [...document.querySelectorAll('#price-table tbody tr')]
   .map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))"""
 LONG = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 90.0}}
@@ -180,3 +182,14 @@ def test_chart_says_a_price_in_the_words_of_the_table(visit: Act, act: Act) -> N
     one.open("/t/lumen/market/")
     until(lambda: any(said != "–" for said in one.page.evaluate(LEGEND)))
     assert one.page.evaluate(LEGEND) in one.page.evaluate(PRICES)
+
+
+@pytest.mark.parametrize(
+    ("slot_seconds", "moment"), [(60, r"\d\d:\d\d(:\d\d)?"), (86_400, r"\d+ [A-Z]\w+, \d\d:\d\d(:\d\d)?")]
+)
+def test_chart_of_more_than_a_day_names_days(visit: Act, act: Act, slot_seconds: int, moment: str) -> None:
+    _, user = act(market, slot_seconds)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    until(lambda: one.page.evaluate(SLOT_SHOWN) not in ("–", "--"))
+    assert re.fullmatch(moment, one.page.evaluate(SLOT_SHOWN))

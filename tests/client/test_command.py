@@ -818,7 +818,7 @@ def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse,
     assert stub.asked[1].path == "/api/v1/lab/studies/14/"
     assert "18,412 jobs of 5 owners, 30 days" in ended.out
     assert "line 17 has 3 columns, not 15" in ended.out
-    assert "4.2" in ended.out
+    assert "about 4.2 minutes" in ended.out
     assert "bourse lab start 14" in ended.err
     assert ended.status == 0
 

@@ -276,9 +276,9 @@ FLAWS = {
         "alibaba jobs",
         "no job was submitted in the period",
     ),
-    "days none": (from_philly, {"days": 0}, "days", "must be from 1 to 10000, not 0"),
+    "days none": (from_philly, {"days": 0}, "days", "must be from 1 to 10,000, not 0"),
     "scale none": (from_philly, {"scale_quota": 0.0}, "scale_quota", "must be above 0 and at most 1e+09, not 0"),
-    "seed negative": (from_helios, {"seed": -1}, "seed", "must be from 0 to 9.22337e+18, not -1"),
+    "seed negative": (from_helios, {"seed": -1}, "seed", "must be from 0 to 9,223,372,036,854,775,808, not -1"),
 }
 
 

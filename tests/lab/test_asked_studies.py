@@ -35,7 +35,7 @@ from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
 from tests.management.files import said
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.markets import make_waiting
-from tests.scheduling.pages import client_as
+from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -239,7 +239,10 @@ def test_three_of_a_person_wait_and_only_the_staff_asks(log: Path) -> None:
 
 def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log: Path) -> None:
     client = client_as(AUDITOR, None)
-    upload = SimpleUploadedFile("log.txt", (log / "log.txt").read_bytes())
+    lines = (log / "log.txt").read_text().splitlines()
+    began = lines[1].split("|")[6]
+    never = lines[1].replace("|COMPLETED|", "|CANCELLED|").replace(f"|{began}|", "|Unknown|")
+    upload = SimpleUploadedFile("log.txt", "\n".join([*lines, f"9{never}"]).encode())
     fields = {"title": "By hand", "pool": "", "log": upload, "format": "sacct", "zone": "UTC", "unit": "gpu"}
     fields |= {"owner": "account", "rules": ["alone", "market"], "worth": ["by_hour"]}
     fields |= {"what_1": "keep", "who_1": "vision", "what_2": "theta", "who_2": ""}
@@ -253,6 +256,9 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     page = client.get(there).content.decode()
     assert "less than a minute" in page
     assert "Start it" in page
+    words = text_of(page)
+    assert f"Read: {len(lines) - 1} jobs of 3 owners, 2026-" in words
+    assert "Left out: 1 cancelled or failed before they ran." in words
     assert client.post(f"{there}start/").status_code == 302
     studies_tick()
     page = client.get(there).content.decode()

@@ -182,7 +182,8 @@ def test_killed_and_run_again_on_two_cores_gives_the_same_bytes(
     assert not (tmp_path / "killed" / "report.html").exists()
     [kept] = made
     written = kept.stat().st_mtime_ns
-    assert "3 replays, 2 of them made now" in said("lab", path, "--output", tmp_path / "killed", "--processes", 2)
+    shown = said("lab", path, "--output", tmp_path / "killed", "--processes", 2)
+    assert shown.index("2 of 3 replays to make;") < shown.index("3 replays, 2 of them made now")
     assert kept.stat().st_mtime_ns == written  # what was finished is not made again
     for name in ("report.html", "figures.csv"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -522,6 +523,35 @@ def test_what_is_not_sure_is_grey_and_says_so(finished: Path) -> None:
         grey += bool(unsure)
     assert 0 < grey < len(cells)
     assert "no difference seen" in text
+
+
+@pytest.mark.parametrize(("answer", "against"), [("alone", "backfill"), ("backfill", "alone")])
+def test_hours_that_were_lost_are_not_said_to_be_saved(tmp_path: Path, answer: str, against: str) -> None:
+    """The line and the report say who waits longer, and what the hours leave out."""
+    rules = f"rules: [alone, backfill]\nagainst: {against}\nanswer: {answer}\n"
+    path = write_study(tmp_path, simulated_log(tmp_path, made_jobs()), STUDY + rules)
+    line, counts, _ = said("lab", path, "--output", tmp_path / "out", "--processes", 1).splitlines()[-3:]
+    saved = table(tmp_path)[("owner", answer, against, "all", "", "", "saved")][0]
+    assert (saved < 0) == (answer == "alone")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert ("hours of waiting saved</small>" in page) == (saved > 0)
+    holds = line.partition(", ")[2].partition(":")[0]
+    for text in (line, page):
+        assert ("saved: jobs wait longer than the" in text.replace(f", {holds}", "")) == (saved < 0)
+    assert re.search(rf"^{answer} beside {against}: −?\S+ (of \S+ )?hours of waiting saved, ", line)
+    assert re.fullmatch(
+        rf"owners that gain: \d+; that lose: \d+; no difference seen: \d+\. Jobs that never ended: \d+ under {answer}, "
+        rf"\d+ under {against}; hours count those that ended under both",
+        counts,
+    )
+
+
+def test_no_run_at_all_is_no_number_of_runs(tmp_path: Path) -> None:
+    path = write_study(tmp_path, simulated_log(tmp_path, made_jobs()))
+    assert refused("lab", path, "--output", tmp_path / "out", "--processes", 0) == (
+        "--processes: must be 1 or more, not 0"
+    )
+    assert not (tmp_path / "out").exists()
 
 
 # ---- refusals ----

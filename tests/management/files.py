@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from django.core.management import call_command
@@ -47,8 +47,12 @@ def refused(name: str, *arguments: object) -> str:
     return str(refusal.value)
 
 
-def manage(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """`manage.py` in a process of its own, on a machine where nothing is set up."""
+def manage(
+    *arguments: object, cwd: Path = ROOT, into: TextIO | int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
+    """`manage.py` in a process of its own, on a machine where nothing is set up. `into`: where its output goes."""
     bare = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     command = [sys.executable, str(ROOT / "manage.py"), *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=bare, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=bare, stdout=into, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
+    )

@@ -40,15 +40,17 @@ def test_shows_every_figure_of_every_policy(tmp_path: Path) -> None:
     assert lines[2].split() == ["fifo", "dominant_resource_fairness"]
     for figure in (
         *(
-            "realised revenue",
-            "ideal revenue",
+            "realised revenue, credits",
+            "ideal revenue, credits",
             "jobs awarded",
+            "jobs rejected",
             "jobs waiting",
+            "jobs expired",
             "mean completion, slots",
             "makespan, slots",
         ),
         *("utilisation of worker", "variance of the fairness ratio", "jobs below their floor"),
-        *("tenants worse off than alone", "owners' income", "seconds"),
+        *("tenants worse off than alone", "owners' income, credits", "seconds of computing"),
     ):
         assert any(line.startswith(figure) for line in lines), figure
 
@@ -76,7 +78,7 @@ def test_draws_a_panel_for_every_figure_with_its_numbers(tmp_path: Path) -> None
         for node in ET.fromstring((tmp_path / "out" / "compare.svg").read_text()).iter()  # noqa: S314  our own file
         if node.tag.endswith("text")
     ]
-    for words in ("fifo", "oasis", "realised revenue", "utilisation of ps", "owners' income"):
+    for words in ("fifo", "oasis", "realised revenue, credits", "utilisation of ps", "owners' income, credits"):
         assert words in drawn
     means = rows_of(tmp_path / "out" / "compare.csv")
     assert f"{float(means[0]['revenue']):g}" in drawn
@@ -146,6 +148,15 @@ def test_counts_jobs_that_got_less_than_they_would_alone(tmp_path: Path) -> None
     assert (promised["jobs_below_floor"], promised["tenants_worse_off"]) == (0, 0)
 
 
+def test_states_of_jobs_add_up_to_all_jobs(tmp_path: Path) -> None:
+    path = put_market(tmp_path, jobs=30)
+    for figures in figures_of(path, "astraea[mode=guarantee],oasis,fifo"):
+        states = [figures[state] or 0 for state in ("awarded", "rejected", "waiting", "expired")]
+        assert sum(states) == 30
+    (oasis,) = figures_of(path, "oasis")
+    assert oasis["rejected"]
+
+
 def test_does_not_know_floors_without_cells(tmp_path: Path) -> None:
     document = make_document()
     for server in document["servers"]:
@@ -188,6 +199,22 @@ def test_refuses_in_one_line_and_writes_nothing(tmp_path: Path, arguments: list[
 def test_a_wrong_scenario_gets_one_line(tmp_path: Path) -> None:
     path = put(tmp_path, "[]")
     assert refused("compare", path, "--policies", "fifo") == f"{path}: scenario: must be an object, not []"
+
+
+def test_a_folder_that_takes_no_files_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[object] = []
+    monkeypatch.setattr("scheduling.management.commands.compare.trial_run", ran.append)
+    path = put(tmp_path, make_document())
+    assert "is no folder to write to" in refused("compare", path, "--policies", "fifo", "--output", path)
+    assert not ran
+
+
+def test_names_what_a_variant_needs_beside_what_the_file_says(tmp_path: Path) -> None:
+    path = put(tmp_path, make_document(policy={"name": "astraea", "mode": "paper", "rounds": 2}))
+    line = refused("compare", path, "--policies", "astraea[mode=guarantee]")
+    assert line == "astraea guarantee: policy.rounds: must be 1 where `clock` is not geometric, not 2"
 
 
 def test_runs_for_real_on_all_cores(tmp_path: Path) -> None:

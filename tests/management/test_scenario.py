@@ -85,6 +85,7 @@ def test_pins_no_cells_when_told_so(tmp_path: Path) -> None:
     ("arguments", "line"),
     [
         (["synthetic", "--jobs", "-1"], "--jobs: must be "),
+        (["synthetic", "--jobs", "1000001"], "--jobs: must be from 0 to 1,000,000, not 1,000,001"),
         (["synthetic", "--preset", "nope"], "--preset: must be one of "),
         (["synthetic", "--set", "x"], "--set x: must be KEY=VALUE"),
         (["synthetic", "--policy", "nope"], '--policy: unknown policy "nope"'),

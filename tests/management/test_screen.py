@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scheduling.core.scenario import BadScenario
+from scheduling.lab.parallel import each
 from scheduling.lab.progress import ProgressLine, clock, line
 from scheduling.lab.settings import setting, variants, with_changes
 from scheduling.lab.tables import figure, table, with_spread
@@ -109,6 +112,30 @@ def test_progress_leaves_no_trace() -> None:
     drawn, _, rest = stream.getvalue().rpartition("\r")
     assert "50%  1 of 2 jobs" in drawn
     assert rest == "\x1b[K"
+
+
+class Waited:
+    """Hears how far the runs are; they end once it has heard twice that none has."""
+
+    def __init__(self, pipes: list[Path]) -> None:
+        self.pipes, self.heard = pipes, list[tuple[int, int]]()
+
+    def __call__(self, done: int, total: int) -> None:
+        self.heard.append((done, total))
+        if self.heard == [(0, 2)] * 2:
+            for pipe in self.pipes:
+                pipe.write_text("go on")
+
+
+def test_says_how_far_it_is_also_before_the_first_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduling.lab.parallel.EVERY", 0.01)
+    pipes = [tmp_path / name for name in ("one", "two")]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    progress = Waited(pipes)
+    assert each(Path.read_text, pipes, 2, progress) == ["go on"] * 2  # type: ignore[arg-type]
+    assert progress.heard[:2] == [(0, 2)] * 2
+    assert progress.heard[-1] == (2, 2)
 
 
 def test_short_work_shows_no_progress() -> None:

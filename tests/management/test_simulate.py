@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,18 @@ def test_a_place_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
     )
 
 
+def test_a_place_that_cannot_be_written_is_told_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[object] = []
+    monkeypatch.setattr("scheduling.management.commands.simulate.run", lambda *given: ran.append(given))
+    refused("simulate", put(tmp_path, make_document()), "--output", tmp_path / "no" / "R.json")
+    assert not ran
+
+
+def test_says_in_what_it_counts(tmp_path: Path) -> None:
+    shown = said("simulate", put(tmp_path, make_document()))
+    assert shown.splitlines()[-1].startswith("Amounts in credits, times in slots of 3,600 s from 0;")
+
+
 def test_never_overwrites_the_scenario(tmp_path: Path) -> None:
     path = put(tmp_path, make_document())
     before = path.read_text()
@@ -302,6 +315,20 @@ def test_runs_on_a_machine_where_nothing_is_set_up(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("S.json: fifo")
     assert result_of(tmp_path / "R.json")["metrics"]["awarded"] == 2
+
+
+def test_a_table_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = manage("simulate", put(tmp_path, make_document()), into=full)
+    assert (done.returncode, done.stderr) == (2, "the output cannot be written (no space left on device)\n")
+
+
+def test_a_reader_that_goes_ends_the_command_without_a_word(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        done = manage("simulate", put(tmp_path, make_document()), into=gone)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_command_line_ends_with_status_2_and_one_line(tmp_path: Path) -> None:

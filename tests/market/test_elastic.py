@@ -92,7 +92,7 @@ def test_a_job_that_can_pay_less_than_its_size_runs_smaller_and_says_so_with_the
     with scope(renter):
         explained = job_explain(again(job)).reason.sentence
         told = [each.sentence for each in happenings(pool, renter.pk, job.pk) if each.kind == "job_resized"]
-    assert explained == f"Runs on 1 worker and 1 parameter server; its size is decided again at 12:00:30. {why}"
+    assert explained == f"Runs on 1 worker and 1 parameter server; its size is decided again at 2 Mar, 12:00:30. {why}"
     assert told == [f"From 4 workers and 4 parameter servers to 1 worker and 1 parameter server, from slot 2 on. {why}"]
     give_more(renter, 10)
     run(pool, 3, 3)

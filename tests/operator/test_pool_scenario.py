@@ -194,7 +194,7 @@ def test_says_how_large_it_is_and_what_it_leaves_open(tmp_path: Path) -> None:
     path = tmp_path / "S.json"
     shown = said("pool_scenario", "--pool", "main", "--from", NOON, "--to", "2026-03-02T12:01", "--output", path)
     assert shown.splitlines() == [
-        f"{path}: 1 jobs of 1 tenants, the last at slot 1 of 12; 1 servers with 4 worker, 2 ps",
+        f"{path}: 1 job of 1 tenant, the last at slot 1 of 12; 1 server with 4 worker, 2 ps",
         "  note: machines, owners' instructions and policies are those of now, not of then",
         "  note: jobs that their owners took back, and those that waited for others and never came in, are left out",
         "  note: each job comes once, when it was submitted, however often it was begun",

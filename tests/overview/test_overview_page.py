@@ -22,6 +22,7 @@ from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tenants.scoping import scope_disabled
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_tenant
+from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
 from tests.scheduling.live import fund
 from tests.scheduling.markets import make_waiting
 from tests.scheduling.pages import NOW, Story, client_as, client_of, story, text_of
@@ -171,3 +172,13 @@ def test_all_jobs_are_found_by_tenant_pool_state_and_name(told, operator) -> Non
         words = text_of(operator.get(f"/overview/jobs/?{query}").content.decode())
         assert {pk for pk in (told.running.pk, told.waiting.pk, lonely.pk) if f"J-{pk} " in words} == expected, query
     assert client_as(OWNER, told.renter).get("/overview/jobs/").status_code == 403
+
+
+def test_interval_of_an_elastic_pool_deals_out_the_slot_that_it_decides_about() -> None:
+    pool, _, renter = make_elastic()
+    make_elastic_job(pool, renter)
+    run(pool, 0, 1)
+    newest = read_overview.intervals_latest([pool])[0]
+    assert newest.awarded == 1
+    assert (newest.starts_at, newest.ends_at) == (newest.boundary, newest.boundary + timedelta(seconds=10))
+    assert newest.seconds == 10

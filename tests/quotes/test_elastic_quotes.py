@@ -105,7 +105,8 @@ def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
         running = job_explain(again(job))
     assert (running.price, running.workers, running.reason.code) == (6 * MICRO, 4, "running")
     assert (
-        running.reason.sentence == "Runs on 4 workers and 4 parameter servers; its size is decided again at 12:00:20."
+        running.reason.sentence
+        == "Runs on 4 workers and 4 parameter servers; its size is decided again at 2 Mar, 12:00:20."
     )
     assert (row.start_slot, row.end_slot, row.held) == (1, 2, 3 * MICRO)
     advance(pool, 2)

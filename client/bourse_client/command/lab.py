@@ -109,7 +109,7 @@ def _shown(session: Session, study: Study) -> None:
             ("title", study["title"]),
             ("state", study["state"]),
             ("read", read),
-            ("minutes", "" if minutes is None else f"{minutes:.1f}"),
+            ("takes", "" if minutes is None else f"about {minutes:.1f} minutes"),
             ("replays", f"{study['done']} of {study['total']}" if study["total"] else ""),
             ("asked", f"{moment(study['asked_at'])} ({zone()})"),
             ("digest", study["digest"]),

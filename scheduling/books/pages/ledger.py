@@ -68,6 +68,7 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
     part = request.GET.get("part")
     context = {
         "tenant": tenant,
+        "pools": pools,
         "ledger": view,
         "table": {"headers": headers, "sorting": _sort_form(request.GET, days)},
         "days": days,

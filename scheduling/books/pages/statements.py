@@ -16,6 +16,7 @@ from scheduling.books.pages.money_gate import money_reader
 from scheduling.books.pages.periods import Days, days_asked, month_after, month_before
 from scheduling.books.read_statement_rows import statement_rows
 from scheduling.books.read_statements import months_with_entries, statement_view
+from scheduling.cluster import pool_list
 from tenants.access import AccessRequest
 from tenants.csv_files import csv_download, csv_pieces
 from tenants.ledger.amounts import exported
@@ -123,14 +124,16 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     printed = "print" in request.GET
     most = {"most": MOST_PRINTED} if printed else {"most": MOST_SORTED} if "sort" in request.GET else {}
     statement = statement_view(tenant=tenant, start=days.start, end=days.end, **most)
+    pools, after = pool_list(), month_after(days.first)
     lists = {part: replace(table, rows=MOST_PRINTED) if printed else table for part, table in TABLES.items()}
     context = {
         "tenant": tenant,
         "days": days,
+        "pools": {pool.pk: pool.name for pool in pools} if len(pools) > 1 else {},
         "statement": statement,
         "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in lists.items()},
         "before": month_before(days.first),
-        "after": month_after(days.first),
+        "after": after if after.start <= now else None,
         "made_at": now,
         "print": printed,
     }

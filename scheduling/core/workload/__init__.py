@@ -6,6 +6,7 @@ The same arguments give the same document. What it was made with stands in its f
 from scheduling.core.workload.alibaba import alibaba
 from scheduling.core.workload.helios import helios
 from scheduling.core.workload.philly import philly
+from scheduling.core.workload.presets import PRESETS
 from scheduling.core.workload.synthetic import synthetic
 
-__all__ = ["alibaba", "helios", "philly", "synthetic"]
+__all__ = ["PRESETS", "alibaba", "helios", "philly", "synthetic"]

@@ -83,7 +83,12 @@ def scenario(
 def within(name: str, number: float, least: float, most: float) -> None:
     """Refuse an argument outside [least, most], by name."""
     if not least <= number <= most:
-        raise BadScenario(name, f"must be from {least:g} to {most:g}, not {number:g}")
+        raise BadScenario(name, f"must be from {_shown(least)} to {_shown(most)}, not {_shown(number)}")
+
+
+def _shown(number: float) -> str:
+    """1,000,000 and not 1e+06; a fraction as short as it can be."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
 def above_zero(name: str, number: float, most: float = 1e9) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduling.core.cells import deal_servers
 from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.reading import MOST_JOBS
 from scheduling.core.types import FloatArray
 from scheduling.core.workload.document import Document, above_zero, decimals, scenario, server_rows, tenant_rows, within
 from scheduling.core.workload.presets import PRESETS, VALUES, WorkloadPreset, draw_value
@@ -105,7 +106,7 @@ def _check_sizes(seed: int, tenants: int, servers: int, jobs: int, operator_shar
     within("seed", seed, 0, 2**63)
     within("tenants", tenants, 1, 5_000)
     within("servers", servers, 1, 20_000)
-    within("jobs", jobs, 0, 2_000_000)
+    within("jobs", jobs, 0, MOST_JOBS)
     within("operator_share", operator_share, 0.0, 1.0)
     above_zero("slot_seconds", slot_seconds)
 

@@ -90,7 +90,7 @@ class StudyForm(forms.Form):
         required=False,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"}),
         label="Or the whole study, written out",
-        help_text="As in the guide; then nothing above counts but the title, the pool with its days, and the files.",
+        help_text="As in docs/guide/lab.md; nothing above counts then but title, files, and the pool with its days.",
     )
 
     def __init__(self, *args: Any, pools: Sequence[Pool], **kwargs: Any) -> None:

@@ -8,32 +8,28 @@ from datetime import date
 from html import escape
 
 from scheduling.lab.studies.draws import Sure
+from tenants.ledger import amounts
 
-ROW, TOP = 44, 26  # px of an owner's row
-NAMES, END = 26.0, 92.0  # per cent: where the scale begins and ends, between names and values
+ROW, TOP, NAME_ABOVE = 46, 34, 14  # px of an owner's row, of the first one's line, and of its name over that
+BEGIN, END = 2.0, 98.0  # per cent: where the scale begins and ends
 HEIGHT, BASE, HEAD = 190, 150, 8  # px of a chart by day, and the span of its scale
 MOST_DATES = 6
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def dots_picture(names: Sequence[str], figures: Sequence[Sure], values: Sequence[str], unseen: str) -> str:
-    """A dot on a line for each; `values` are the numbers as markup."""
+    """A dot on a line for each, below its name, which may be long; `values` are the numbers as markup."""
     ends = [end for figure in figures for end in (figure.low, figure.high, figure.value) if math.isfinite(end)]
     ticks = ticks_of(min([0.0, *ends]), max([0.0, *ends]))
     low, high = ticks[0], ticks[-1]
 
     def x(value: float) -> str:
-        return f"{NAMES + (END - NAMES) * (value - low) / (high - low):.2f}%"
+        return f"{BEGIN + (END - BEGIN) * (value - low) / (high - low):.2f}%"
 
     foot = TOP + ROW * len(names)
-    parts = [
-        f'<line class="{"one" if tick == 0 else "grid"}" x1="{x(tick)}" x2="{x(tick)}" y1="6" y2="{foot - 20}"/>'
-        f'<text class="axis" x="{x(tick)}" y="{foot - 4}">{tick_text(tick)}</text>'
-        for tick in ticks
-    ]
+    parts = [f'<text class="axis" x="{x(tick)}" y="{foot - 4}">{tick_text(tick)}</text>' for tick in ticks]
     for row, (name, figure, value) in enumerate(zip(names, figures, values, strict=True)):
         y, grey = TOP + ROW * row, "" if figure.is_seen else " unsure"
-        parts.append(f'<text class="name{grey}" x="0" y="{y + 4}">{escape(name)}</text>')
         if math.isfinite(figure.low):
             parts.append(f'<line class="ci{grey}" x1="{x(figure.low)}" x2="{x(figure.high)}" y1="{y}" y2="{y}"/>')
             parts += [
@@ -41,9 +37,13 @@ def dots_picture(names: Sequence[str], figures: Sequence[Sure], values: Sequence
                 for end in (figure.low, figure.high)
             ]
         parts.append(f'<circle class="dot{grey}" cx="{x(figure.value)}" cy="{y}" r="6"/>')
-        parts.append(f'<text class="val{grey}" x="100%" y="{y + 4}">{value}</text>')
-        if grey:
-            parts.append(f'<text class="axis start" x="{NAMES}%" y="{y + 20}">{unseen}</text>')
+        parts[:0] = [
+            f'<line class="{"one" if tick == 0 else "grid"}" x1="{x(tick)}" x2="{x(tick)}" y1="{y - 9}" y2="{y + 9}"/>'
+            for tick in ticks
+        ]
+        doubt = f'<tspan class="note" dx="8">{unseen}</tspan>' if grey else ""
+        parts.append(f'<text class="name{grey}" x="0" y="{y - NAME_ABOVE}">{escape(name)}{doubt}</text>')
+        parts.append(f'<text class="val{grey}" x="100%" y="{y - NAME_ABOVE}">{value}</text>')
     label = "Hours of waiting saved by owner with intervals; the table below has the numbers"
     return f'<svg class="dots" height="{foot + 4}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
@@ -120,4 +120,4 @@ def day_text(day: str) -> str:
 def tick_text(tick: float) -> str:
     """A round number of an axis."""
     text = f"{tick:,.10g}" if abs(tick) < 1e9 else f"{tick:.2g}"
-    return text.replace("-", "−")
+    return text.replace("-", "−").replace(",", amounts.THOUSANDS)

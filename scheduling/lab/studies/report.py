@@ -125,9 +125,35 @@ def answer_line(study: Study, history: History, figures: HistoryFigures) -> str:
     saved = figures.by_key[key]
     waited = figures.by_key[key._replace(measure="waited_against")]
     sure = "" if saved.is_seen else f"; {UNSEEN}"
+    holds = f"{written(saved.low, 'hours')} to {written(saved.high, 'hours')}{sure}"
+    if saved.value < 0:
+        return (
+            f"{study.answer} beside {study.against}: {written(saved.value, 'hours')} hours of waiting saved, {holds}: "
+            f"jobs wait longer than the {written(waited.value, 'hours')} hours under {study.against}"
+        )
     return (
         f"{study.answer} beside {study.against}: {written(saved.value, 'hours')} of {written(waited.value, 'hours')} "
-        f"hours of waiting saved, {written(saved.low, 'hours')} to {written(saved.high, 'hours')}{sure}"
+        f"hours of waiting saved, {holds}"
+    )
+
+
+def counts_line(study: Study, figures: HistoryFigures) -> str:
+    """For a terminal, what the hours leave out: how many owners gain and lose, and jobs that never ended."""
+    key = Key("owner", study.answer, study.against, ALL, TOGETHER, "", "undone")
+    if key not in figures.by_key:
+        return ""
+    verdict = Key("verdict", study.answer, study.against, ALL, "", "", "")
+    gain, lose, unsure, undone, undone_against = (
+        written(figures.by_key[one].value, "count")
+        for one in (
+            *(verdict._replace(measure=f"owners_{what}") for what in ("gain", "lose", "unsure")),
+            key,
+            key._replace(measure="undone_against"),
+        )
+    )
+    return (
+        f"owners that gain: {gain}; that lose: {lose}; {UNSEEN}: {unsure}. Jobs that never ended: {undone} under "
+        f"{study.answer}, {undone_against} under {study.against}; hours count those that ended under both"
     )
 
 
@@ -181,9 +207,13 @@ def _answer(page: ReportPage) -> str:
     shown, beside = escape(page.rule(rule)), escape(page.rule(against))
     doubt = "" if seen else f" <b>So {UNSEEN}.</b>"
     undone = [page.number(key._replace(measure=name), "count") for name in ("undone", "undone_against")]
+    if page.figures.by_key[key].value < 0:
+        what = f"of waiting saved: jobs wait longer than the {waited} hours under {beside}"
+    else:
+        what = f"of {waited} hours of waiting saved"
     counts = [page.verdict(rule, measure) for measure in ("owners_gain", "owners_lose", "owners_unsure")]
     sentences = (
-        f"Under {shown}, beside {beside}. Nine times in ten, under every assumption of worth, it lies between "
+        f"Under {shown}, beside {beside}. Nine times in ten, under every assumption of worth, it is "
         f"<b>{page.holds(key, 'hours')}</b>.{doubt} Owners that gain: {counts[0]}; that lose: {counts[1]}; "
         f"{UNSEEN}: {counts[2]}. Jobs that never ended: {undone[0]} under {shown}, {undone[1]} under "
         f"{beside}; hours count only jobs that ended under both."
@@ -192,7 +222,7 @@ def _answer(page: ReportPage) -> str:
         '<section class="panel" aria-labelledby="h-one"><div class="body">'
         '<h2 id="h-one" class="visually-hidden">The answer</h2>'
         f'<div class="figure-line"><p class="price{"" if seen else " unsure"}">{page.number(key, "hours")} h'
-        f"<small>of {waited} hours of waiting saved</small></p><p>{sentences}</p></div></div></section>"
+        f"<small>{what}</small></p><p>{sentences}</p></div></div></section>"
     )
 
 

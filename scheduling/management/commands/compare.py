@@ -55,6 +55,8 @@ class Command(FileCommand):
         if not 1 <= options["seeds"] <= MOST_SEEDS:
             raise BadScenario("--seeds", f"must be 1 to {MOST_SEEDS:,}, not {options['seeds']}")
         trials = plan(options["scenario"], compared, _changes(options["changes"], compared), options["seeds"])
+        if options["output"] is not None:
+            folder_make(options["output"])
         with ProgressLine("comparing", "runs") as progress:
             runs = each(trial_run, trials, cores(), progress)
         columns = _columns(trials, runs)
@@ -115,7 +117,6 @@ def _write(
         "runs.csv": _runs_csv(trials, figures, measures),
         **{f"compare.{form}": content for form, content in pictures(heading, columns, measures).items()},
     }
-    folder_make(folder)
     for name, content in files.items():
         save(folder / name, content)
 

@@ -14,9 +14,9 @@ from scheduling.lab.parallel import each
 from scheduling.lab.progress import ProgressLine
 from scheduling.lab.studies.figures import figures_of
 from scheduling.lab.studies.replays import ReplayTask, replay_make, replay_read
-from scheduling.lab.studies.report import answer_line, report
+from scheduling.lab.studies.report import answer_line, counts_line, report
 from scheduling.lab.studies.study import history_read, study_read
-from scheduling.management.base import FileCommand, cores
+from scheduling.management.base import FileCommand, add_processes_option, processes_of
 
 FEW_LINES = 20
 
@@ -32,9 +32,10 @@ class Command(FileCommand):
         parser.add_argument(
             "--output", type=Path, required=True, metavar="DIR", help="report.html, figures.csv and finished replays"
         )
-        parser.add_argument("--processes", type=int, default=cores(), metavar="N", help="default: every core")
+        add_processes_option(parser)
 
     def handle(self, **options: Any) -> None:
+        processes = processes_of(options)
         study = study_read(options["study"])
         history = history_read(study, options["study"].parent)
         self._read(history)
@@ -48,12 +49,16 @@ class Command(FileCommand):
             for worth in study.worths_of(rule)
         }
         missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # two names may be one replay
+        self.stdout.write(f"{len(missing)} of {len(tasks)} replays to make; whoever stops it keeps those that are done")
+        self.stdout.flush()
         with ProgressLine("replaying", "replays") as progress:
-            each(replay_make, list(missing.values()), options["processes"], progress)
+            each(replay_make, list(missing.values()), processes, progress)
         figures = figures_of(study, history, {name: replay_read(task.path) for name, task in tasks.items()})
         save(options["output"] / "figures.csv", figures.csv())
         save(options["output"] / "report.html", report(study, history, figures))
         self.stdout.write(answer_line(study, history, figures))
+        if counts := counts_line(study, figures):
+            self.stdout.write(counts)
         self.stdout.write(f"{options['output'] / 'report.html'}: {len(tasks)} replays, {len(missing)} of them made now")
 
     def _read(self, history: History) -> None:

@@ -16,7 +16,7 @@ from scheduling.lab.reproduction.engine import repeat
 from scheduling.lab.reproduction.pictures import pictures_of
 from scheduling.lab.reproduction.writing import means_csv, report, runs_csv, summary, verdicts_csv
 from scheduling.lab.tables import table
-from scheduling.management.base import FileCommand, cores
+from scheduling.management.base import FileCommand, add_processes_option, processes_of
 
 
 class Command(FileCommand):
@@ -34,7 +34,7 @@ class Command(FileCommand):
             "--scale", choices=SCALES, default="full", help="full takes minutes a figure, small seconds (default full)"
         )
         parser.add_argument("--output", type=Path, metavar="DIR", help="write CSV files and plots (PNG, SVG) there")
-        parser.add_argument("--processes", type=int, metavar="N", help="runs at a time (default: all processors)")
+        add_processes_option(parser)
 
     def handle(self, **options: Any) -> None:
         if options["list"]:
@@ -44,9 +44,7 @@ class Command(FileCommand):
             return
         if not options["names"]:
             raise BadScenario("NAME", "name a figure, a paper, or all; `reproduce --list` has them")
-        processes = cores() if options["processes"] is None else options["processes"]
-        if processes < 1:
-            raise BadScenario("--processes", f"must be 1 or more, not {processes}")
+        processes = processes_of(options)
         figures = chosen(options["names"])
         if options["output"] is not None:
             folder_make(options["output"])

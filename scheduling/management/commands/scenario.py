@@ -128,7 +128,7 @@ def _add_tables(sources: Mapping[str, CommandParser]) -> None:
 
 
 def _add_synthetic(options: CommandParser) -> None:
-    options.add_argument("--preset", help="whose parameter ranges: astraea (default), or another paper's")
+    options.add_argument("--preset", help=f"whose parameter ranges: {', '.join(workload.PRESETS)} (default astraea)")
     options.add_argument("--tenants", dest="owners", type=int, metavar="N", help="(default 14)")
     options.add_argument("--servers", type=int, metavar="N", help="(default 100)")
     options.add_argument("--jobs", type=int, metavar="N", help="(default 300)")

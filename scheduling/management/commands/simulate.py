@@ -8,9 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from scheduling.core.policies import POLICIES
 from scheduling.core.scenario import BadScenario, Scenario, to_json
 from scheduling.lab import reports
-from scheduling.lab.files import flaws_of, folder_make, save, scenario_load
+from scheduling.lab.files import flaws_of, folder_make, place_check, save, scenario_load
 from scheduling.lab.parallel import each
 from scheduling.lab.progress import ProgressLine
 from scheduling.lab.running import check_name, run
@@ -32,8 +33,12 @@ class Command(FileCommand):
     help = "Run scenario files and write what was decided: results of every job, tenant and the whole."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("scenarios", nargs="+", type=Path, metavar="SCENARIO.json")
-        parser.add_argument("--policy", metavar="NAME", help="another policy than the file's, with its own defaults")
+        parser.add_argument("scenarios", nargs="+", type=Path, metavar="SCENARIO.json", help="one file, or many")
+        parser.add_argument(
+            "--policy",
+            metavar="NAME",
+            help=f"another policy than the file's, with its own defaults: {', '.join(sorted(POLICIES))}",
+        )
         add_set_option(parser, "change a field of the policy, e.g. theta.worker=16 or instant.units=chunks")
         parser.add_argument(
             "--output", type=Path, metavar="RESULT.json", help="write the result; with several files a folder"
@@ -54,6 +59,8 @@ class Command(FileCommand):
 
     def _one(self, request: SimulateRequest) -> None:
         scenario = _scenario(request)
+        if request.output is not None:
+            place_check(request.output)
         with ProgressLine("simulating", "jobs") as progress, flaws_of(request.path):
             result = run(scenario, progress).document()
         if request.output is not None:

@@ -136,7 +136,7 @@ def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Jo
 
 def _check_together(settings: Mapping[str, Any], cluster: Cluster) -> None:
     if settings["rounds"] > 1 and settings["clock"] != GEOMETRIC:
-        raise BadScenario("policy.rounds", "more than one round needs the geometric clock")
+        raise BadScenario("policy.rounds", f"must be 1 where `clock` is not {GEOMETRIC}, not {settings['rounds']}")
     if settings["floor"] and cluster.cells is None:
         raise BadScenario("policy.floor", "the guarantee needs home cells: the servers must have `cells`")
     for name, usual in (("price", POSTED), ("dividend", 0.0)):
