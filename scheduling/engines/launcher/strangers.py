@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,7 +55,7 @@ class _Level:
     above: tuple[str, ...] = field(default=())
 
 
-def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -> Iterator[FolderEntry]:
+def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -> Generator[FolderEntry, None, None]:
     """All that is below a folder, by name; each folder before what is in it, or after it. `deepest`: of folders that
     lie deeper nothing is told, 0 is no limit. Raises `OSError` where there is no such folder, or where a very deep one
     is moved meanwhile."""
