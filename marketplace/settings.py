@@ -92,6 +92,7 @@ MIDDLEWARE = [
     "marketplace.static.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     "marketplace.unavailable.UnavailableMiddleware",
+    "marketplace.forms.readable_forms",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -332,7 +333,7 @@ def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.
             write_private(key, "secret")
         gangs = [replace(gang("naughty", {"sin": "peek"}), home=f"job-{number}") for number in (1, 2)]
         other = [engine.root / each.home / each.key / "plan.json" for each in gangs]
-        named = {"files": [*map(str, [*keys, *other]), "/etc/shadow"], "ports": [port]}
+        named: dict[str, list[Any]] = {"files": [*map(str, [*keys, *other]), "/etc/shadow"], "ports": [port]}
         named["ports"] += [free_port()] if landlock_version() >= PORTS_SINCE else []
         for each in gangs:
             folder = engine.root / each.home / "work"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -146,7 +147,11 @@ def test_link_that_takes_the_place_of_a_file_is_not_kept(tmp_path: Path) -> None
     work = tmp_path / "runs" / "job-7" / "work"
     work.mkdir(parents=True)
     (work / "saved").write_text("theirs")
-    for place in (lambda: (work / "saved").symlink_to(tmp_path / "key"), lambda: os.mkfifo(work / "saved")):
+    places: list[Callable[[], None]] = [
+        lambda: (work / "saved").symlink_to(tmp_path / "key"),
+        lambda: os.mkfifo(work / "saved"),
+    ]
+    for place in places:
         entries = looked_through(work)
         entry = next(entries)
         (work / "saved").unlink()

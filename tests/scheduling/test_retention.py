@@ -190,7 +190,7 @@ class TestFiles:
         def refuse(folder: Path) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("scheduling.runs.old_files.shutil.rmtree", refuse)
+        monkeypatch.setattr("scheduling.runs.old_files.removed_folder", refuse)
         assert apply()["run_files_refused"] == 1
         assert lines() == []
 

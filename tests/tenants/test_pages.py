@@ -63,6 +63,24 @@ def test_what_somebody_with_a_session_reads_is_kept_by_nobody_on_the_way() -> No
         assert "private" in client.get(path)["Cache-Control"], path
 
 
+@pytest.mark.parametrize("path", ["/nowhere/", "/accounts/login/"])
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"x"),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n'
+         b"Content-Transfer-Encoding: base64\r\n\r\n!!!\r\n--x--\r\n"),
+        ("application/x-www-form-urlencoded; charset=utf-16", b"a=1"),
+        ("application/x-www-form-urlencoded", b"a=1&" * 2_000),
+    ],
+)  # fmt: skip
+def test_form_that_cannot_be_read_is_refused_at_every_address(path: str, kind: str, body: bytes) -> None:
+    client = Client(raise_request_exception=False)
+    response = client.generic("POST", path, body, content_type=kind)
+    assert (response.status_code, response["Content-Type"]) == (400, "text/html; charset=utf-8")
+    assert_keeps_the_policy(response)
+
+
 @pytest.mark.parametrize("path", ACCOUNT_PAGES)
 def test_person_reads_account_page_under_the_policy(path: str) -> None:
     response = client_of(make_person()).get(path, follow=True)

@@ -150,14 +150,16 @@ def own_names(
     """From now on have spaces of names of one's own: for queues and blocks of memory that processes share by a number,
     which go with the last of them, and for mounts, with a folder for shared memory of so many megabytes. `alone`:
     folders to write in, and what is read; nothing else has a name any more. `temporary`: a folder, and one in it that
-    is to be /tmp. The machine's folders in whose place there are others now; none: this machine gives none, and nothing
-    was changed.
+    is to be /tmp. The machine's folders in whose place there are others now; none: this machine gives none; nothing was
+    changed then, unless it was to be alone.
 
     In the machine's own folders lies what its services and other gangs share, so they stay closed. What has no name
     cannot be called by its socket, closed to its owner or given another time, which no rule of files forbids to who has
     the same account. Who is not root needs the right to make spaces of names for that. Some systems let them be made
     and give no rights in them, from which there is no way back: so a child tries first.
     """
+    if alone:  # whoever asks for that has tried it, and does not go on without
+        return _names_made(most_mb, alone, temporary)
     child = os.fork()
     if child == 0:
         os._exit(0 if _names_made(most_mb, alone, temporary) else 1)
@@ -230,13 +232,15 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
         elif not os.path.exists(place):
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
         _mount(old.encode(), place, None, _SAME)
-        flags = struct.pack("<QQQQ", _NO_SETUID if places[place] else _NO_SETUID | _READ_ONLY, 0, 0, 0)
-        if call(_MOUNT_SETATTR, -100, place.encode(), _WITH_ALL_BELOW, flags, len(flags)):
-            raise OSError(ctypes.get_errno(), f"{place} cannot be closed")
     os.makedirs(SHARED_MEMORY, exist_ok=True)
     if ctypes.CDLL(None, use_errno=True).umount2(_BEFORE.encode(), _LATER):
         raise OSError(ctypes.get_errno(), "what was there before stays")
     os.rmdir(_BEFORE)
+    closed, opened = (_NO_SETUID | _READ_ONLY, 0), (_NO_SETUID, _READ_ONLY)  # what a mount gets, and what it loses
+    for place, flags in [("/", closed), *((place, opened) for place, is_theirs in places.items() if is_theirs)]:
+        words = struct.pack("<QQQQ", *flags, 0, 0)
+        if call(_MOUNT_SETATTR, -100, place.encode(), _WITH_ALL_BELOW, words, len(words)):
+            raise OSError(ctypes.get_errno(), f"{place} cannot be closed or opened")
 
 
 def _place_of(path: str) -> str:

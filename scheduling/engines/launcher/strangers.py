@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """What has a name there. `folder`: the open folder in which it is, until the next entry is asked for. `above`: the
     names of the folders down to it."""
 
@@ -51,11 +51,11 @@ class _Level:
     descriptor: int
     identity: tuple[int, int]
     names: Iterator[str]
-    entry: Entry | None = None  # as which it stands in the folder above
+    entry: FolderEntry | None = None  # as which it stands in the folder above
     above: tuple[str, ...] = field(default=())
 
 
-def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -> Iterator[Entry]:
+def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -> Generator[FolderEntry, None, None]:
     """All that is below a folder, by name; each folder before what is in it, or after it. `deepest`: of folders that
     lie deeper nothing is told, 0 is no limit. Raises `OSError` where there is no such folder, or where a very deep one
     is moved meanwhile."""
@@ -72,7 +72,7 @@ def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -
                 about = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
             except OSError:
                 continue  # it was there a moment ago
-            entry = Entry(level.descriptor, name, about, level.above)
+            entry = FolderEntry(level.descriptor, name, about, level.above)
             goes_down = entry.is_folder and not 0 < deepest <= len(levels)
             if not (goes_down and folders_last):
                 yield entry
@@ -97,13 +97,13 @@ def removed(top: Path) -> int:
     return size
 
 
-def _level(descriptor: int, entry: Entry | None = None) -> _Level:
+def _level(descriptor: int, entry: FolderEntry | None = None) -> _Level:
     about = os.fstat(descriptor)
     above = () if entry is None else (*entry.above, entry.name)
     return _Level(descriptor, (about.st_dev, about.st_ino), iter(sorted(os.listdir(descriptor))), entry, above)
 
 
-def _down(levels: list[_Level], entry: Entry) -> bool:
+def _down(levels: list[_Level], entry: FolderEntry) -> bool:
     """Into a folder. False: it cannot be read, or is none any more."""
     try:
         inner = _opened(entry)
@@ -121,7 +121,7 @@ def _down(levels: list[_Level], entry: Entry) -> bool:
     return True
 
 
-def _up(levels: list[_Level], *, folders_last: bool) -> Iterator[Entry]:
+def _up(levels: list[_Level], *, folders_last: bool) -> Iterator[FolderEntry]:
     """Out of the folder that is looked through."""
     level = levels[-1]
     if len(levels) > 1 and levels[-2].descriptor < 0:
@@ -134,10 +134,10 @@ def _up(levels: list[_Level], *, folders_last: bool) -> Iterator[Entry]:
     levels.pop()
     os.close(level.descriptor)
     if folders_last and level.entry is not None:
-        yield Entry(levels[-1].descriptor, level.entry.name, level.entry.about, level.entry.above)
+        yield FolderEntry(levels[-1].descriptor, level.entry.name, level.entry.about, level.entry.above)
 
 
-def _opened(entry: Entry) -> int:
+def _opened(entry: FolderEntry) -> int:
     """A folder, to be read. Its owner may have closed it, which keeps us out where we are the same account."""
     with contextlib.suppress(PermissionError):
         return os.open(entry.name, _FOLDER, dir_fd=entry.folder)

@@ -1,0 +1,30 @@
+"""Forms that cannot be read: refused before anybody reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParserError
+from django.http.response import HttpResponseBase
+from django.template import loader
+
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+FOR_PROGRAMS = "/api/"  # reads its bodies itself
+
+
+def readable_forms(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """A page that tells of an error looks for the form's sign against forgery, and would fail at it, too."""
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        is_form = request.content_type in FORMS and not request.path_info.startswith(FOR_PROGRAMS)
+        try:
+            _ = request.POST if is_form else None
+        except (BadRequest, SuspiciousOperation, MultiPartParserError):
+            return HttpResponse(loader.render_to_string("400.html"), status=400)
+        return get_response(request)
+
+    return handle
