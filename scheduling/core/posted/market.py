@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,13 +24,18 @@ class PostedMarket:
         ends += [resale.slot + 1 - view.slot for resale in view.resale]
         self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row stands for all slots after it
         self._tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
-        self._occupied = self._padded(view.occupied)
+        self._known = view.occupied
         self._least = self._published(view, "prices", 0.0)
         self._shares = self._contributions(view)
         self._home = self._home_part()
         self._resale: dict[int, list[Resale]] = {}
         for resale in view.resale:
             self._resale.setdefault(resale.slot - view.slot, []).append(resale)
+
+    @cached_property
+    def _occupied(self) -> FloatArray:
+        """A copy, once a price is asked for: whoever has idle cells of its own often needs none."""
+        return self._padded(self._known)
 
     @property
     def rows(self) -> int:
@@ -54,24 +61,39 @@ class PostedMarket:
         """
         if payer is None:
             return prices
-        rows = prices.shape[1]
-        shares = self._shares[:, payer, np.minimum(np.arange(rows), self._shares.shape[2] - 1)]
+        shares = self._shares_of(payer, prices.shape[1])
+        resold = [row for row in self._resale if row < prices.shape[1]]
+        if not shares.any() and not resold:
+            return prices
         part = shares[:, :, None] * self._home[:, None, :]
-        for row, given_up in self._resale.items():
-            if row < rows:
-                sold, own = np.zeros((2, *self._home.shape))
-                for resale in given_up:
-                    sold[resale.resource, resale.server] += resale.share
-                    own[resale.resource, resale.server] += resale.share * (resale.owner == payer)
-                part[:, row] = part[:, row] * np.maximum(1.0 - sold, 0.0) + own
+        for row in resold:
+            part[:, row] = self._part_of_resold(payer, row, part[:, row])
         return prices * (1.0 - np.minimum(part, 1.0)) if part.any() else prices
 
     def least_net(self, payer: int | None) -> float:
         """No part of a payment is smaller that does not come back to the payer, wherever and whenever it buys."""
         if payer is None:
             return 1.0
-        resources, servers = self.cluster.capacity.shape
-        return float(self.net(np.ones((resources, self.rows, servers)), payer).min(initial=1.0))
+        shares = self._shares_of(payer, self.rows)
+        part = shares * self._home.max(axis=1, initial=0.0)[:, None]  # the largest on any server
+        for row in [row for row in self._resale if row < self.rows]:
+            part[:, row] = self._part_of_resold(payer, row, shares[:, row, None] * self._home).max(axis=1, initial=0.0)
+        return float((1.0 - np.minimum(part, 1.0)).min(initial=1.0))
+
+    def _shares_of(self, payer: int, rows: int) -> FloatArray:
+        """(resources, rows) the payer's contribution to what home cells earn."""
+        shares: FloatArray = self._shares[:, payer, np.minimum(np.arange(rows), self._shares.shape[2] - 1)]
+        return shares
+
+    def _part_of_resold(self, payer: int, row: int, part: FloatArray) -> FloatArray:
+        """(resources, servers) what comes back to the payer in a slot in which given up units are sold; `part`: where
+        none are."""
+        sold, own = np.zeros((2, *self._home.shape))
+        for resale in self._resale[row]:
+            sold[resale.resource, resale.server] += resale.share
+            own[resale.resource, resale.server] += resale.share * (resale.owner == payer)
+        left: FloatArray = part * np.maximum(1.0 - sold, 0.0) + own
+        return left
 
     def free(self, rows: int) -> FloatArray:
         """(resources, rows, servers) amounts that nobody holds."""

@@ -131,8 +131,8 @@ def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
 
 def frame_of(pool: Pool, text: str, *, also: Iterable[int] = ()) -> PoolFrame:
     """The pool as the text says."""
-    owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
-    return PoolFrame(pool, _shape(text, tuple(sorted(owners | set(also))), float(pool.slot_seconds), pool.usual_plan))
+    tenant_ids = tuple(sorted(rows_of(text).owners | set(also)))
+    return PoolFrame(pool, _shape(text, tenant_ids, float(pool.slot_seconds), pool.usual_plan))
 
 
 def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:

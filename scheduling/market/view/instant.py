@@ -100,7 +100,7 @@ def after_booking(snapshot: InstantSnapshot, booking: Booking) -> View:
     """What is for sale in the booking's slots once it is entered; it names the counter's servers."""
     view, job = snapshot.view, snapshot.job
     if booking.phase == OWN:  # whether its cells were for sale is for the calendar to say
-        stage = snapshot.calendar.stage(INSTANT, booking.start)
+        stage = snapshot.calendar.for_sale(booking.start, booking.end)
         return replace(view, slot=booking.start, occupied=stage.occupied, windows=stage.windows, resale=())
     start, end = booking.start - view.slot, booking.end - view.slot
     tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
@@ -191,9 +191,11 @@ def _given_up(frame: PoolFrame, rows: InstantRows, freed: Iterable[FreedUnits]) 
     return amounts
 
 
-def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Iterable[FreedUnits]) -> tuple[FreedShare, ...]:
+def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Sequence[FreedUnits]) -> tuple[FreedShare, ...]:
     """All units for sale of one part of a server are alike: each buyer takes given up ones and idle ones in
     proportion."""
+    if not freed:
+        return ()
     free = stage.cluster.capacity[:, None, :] - stage.occupied
     rest = stage.cluster.capacity - (0.0 if stage.tail is None else stage.tail)
     shares = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.db import connection
@@ -59,6 +59,11 @@ class PoolRows:
     stock: tuple[tuple[int, int, int], ...]  # resource, server, units
     cells: tuple[tuple[int, int, int, int], ...]  # resource, tenant, server, units
     sharing: Mapping[int, SharingRow]  # by tenant
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """Tenants that have cells."""
+        return frozenset(tenant_id for _, tenant_id, _, _ in self.cells)
 
 
 def pool_text(pool: Pool) -> str:
