@@ -51,6 +51,16 @@ GUARDS = Guards(
         "CREATE CONSTRAINT TRIGGER capacity_covers_cells AFTER UPDATE ON scheduling_servercapacity"
         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.units < old.units)"
         " EXECUTE FUNCTION scheduling_cells_within_capacity()",
+        # What a process has read before is brought up to date by what was written since (`market.view.kept`).
+        "CREATE TRIGGER calendar_written BEFORE INSERT OR UPDATE ON scheduling_calendarcell"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_calendar_written()",
+        "CREATE TRIGGER shape_calendar AFTER DELETE ON scheduling_calendarcell"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_shape_changed()",
+        *(
+            f"CREATE TRIGGER shape_{name} AFTER INSERT OR DELETE OR UPDATE ON scheduling_{name}"
+            " FOR EACH ROW EXECUTE FUNCTION scheduling_shape_changed()"
+            for name in ("resourcekind", "server", "servercapacity", "cell", "tenantpolicy")
+        ),
     ),
     functions={
         "scheduling_append_only": "1dc709a0bef00b3fcc627316c337be16be38d1a9b5eedfa71b915a7f11f4a144",

@@ -18,7 +18,7 @@ from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.types import INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Resale, View
 from scheduling.market.view.frame import PoolFrame, frame_of
-from scheduling.market.view.instant_rows import InstantRows, held_of, instant_rows
+from scheduling.market.view.instant_rows import InstantRows, instant_rows
 from scheduling.market.view.jobs import JobReader
 from scheduling.market.view.windows import windows_of
 from scheduling.models import Award, FreedUnits, Lane, Part, Pool, TrainingJob, unsettled_from
@@ -164,7 +164,7 @@ def share_of(job: Job, cluster: Cluster, percent: int) -> int:
 
 def _calendar(frame: PoolFrame, rows: InstantRows, asking: int | None = None) -> Shared:
     """Both lanes' calendar from the first slot on, as the simulation keeps it. `asking`: the tenant who asks, by id."""
-    slot, held = rows.slot, held_of(frame, rows)
+    slot, held = rows.slot, rows.held
     calendar = Shared(frame.shape.parts, origin=slot)
     calendar.frontier = rows.frontier
     calendar.windows = list(windows_of(frame, slot, rows.windows))
