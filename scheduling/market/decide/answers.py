@@ -195,13 +195,13 @@ def given_up_sold(
 
 def _input(question: Question, job: TrainingJob, freed: Sequence[GivenUp]) -> bytes:
     purse = {"available": question.purse.available, "budget_left": question.purse.budget_left}
-    document = {
-        "submission": submission_document(job, lane=Lane.INSTANT),
-        "purse": purse,
-        "freed": list(freed),
-        "view": records.view_document(question.view),
+    texts = {
+        "submission": records.canonical(submission_document(job, lane=Lane.INSTANT)),
+        "purse": records.canonical(purse),
+        "freed": records.canonical(list(freed)),
+        "view": records.view_text(question.view),
     }
-    return records.to_bytes(document)
+    return records.texts_to_bytes(texts)
 
 
 def question_of(frame: bytes, input_: bytes) -> StoredQuestion:
