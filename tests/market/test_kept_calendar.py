@@ -27,7 +27,7 @@ from scheduling.models import (
 )
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
-from tests.database import overrule, run, serving_addresses
+from tests.database import overrule, run, serving_addresses, without_triggers
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import enter, fund, make_award, make_live_pool, publish, settle, submitted
 
@@ -218,6 +218,20 @@ def test_what_is_taken_back_is_not_kept() -> None:
         take(None, 2)
         transaction.set_rollback(True)
     assert only_new_is_read(pool).held["operator"].shape[1] == 0
+
+
+def test_numbers_of_another_databases_transactions_say_nothing() -> None:
+    """Rows that were restored have them; the database that they come from may have been at work for longer."""
+    pool, lumen, _ = small_market()
+    submitted(pool, lumen, epochs=5)
+    with transaction.atomic(), without_triggers():
+        run("UPDATE scheduling_calendarcell SET written_by = '99999999999'")
+        run("INSERT INTO scheduling_shapechange (pool_id, written_by) VALUES (%s, '99999999999')", [pool.pk])
+    kept._readings.clear()
+    assert seen(pool)[1]
+    before = kept._readings[pool.pk].held["operator"]
+    only_new_is_read(pool)
+    assert kept._readings[pool.pk].held["operator"] is before  # nothing of it was read again
 
 
 def test_of_many_pools_those_that_were_read_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,11 @@ EXISTS(SELECT FROM scheduling_calendarcell
         WHERE pool_id = %(pool)s AND written_by = pg_current_xact_id_if_assigned())
   OR EXISTS(SELECT FROM scheduling_shapechange
              WHERE pool_id = %(pool)s AND written_by = pg_current_xact_id_if_assigned())"""
-# Whether a row was written after the moment %(since)s of the transaction %(reader)s. The first line is for the index.
+# Whether a row was written after the moment %(since)s of the transaction %(reader)s. The first lines are for the index.
+# In a database that was restored from another one's rows there are numbers that no transaction has had yet.
 SINCE = """(written_by >= pg_snapshot_xmin(%(since)s::pg_snapshot)
+            AND written_by <= (SELECT greatest(pg_snapshot_xmax(pg_current_snapshot()),
+                                               pg_current_xact_id_if_assigned()))
             AND (written_by = %(reader)s::xid8 OR NOT pg_visible_in_snapshot(written_by, %(since)s::pg_snapshot)))"""
 
 
