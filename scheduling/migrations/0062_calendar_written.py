@@ -22,10 +22,6 @@ class Migration(migrations.Migration):
         migrations.RunSQL(UNFINISHED, migrations.RunSQL.noop),
         migrations.SeparateDatabaseAndState(
             [migrations.RunSQL(WRITTEN, "DROP INDEX IF EXISTS calendar_written")],
-            [
-                migrations.AddIndex(
-                    "calendarcell", models.Index(fields=["pool", "written_by"], name="calendar_written")
-                )
-            ],
+            [migrations.AddIndex("calendarcell", models.Index(fields=["pool", "written_by"], name="calendar_written"))],
         ),
     ]

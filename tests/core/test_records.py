@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scheduling.core import records
-from scheduling.core.plain import RowTexts, plain_array
+from scheduling.core.plain import RowTexts, canonical, plain_array
 from scheduling.core.policies import build
 from scheduling.core.simulation import simulate
 from scheduling.core.types import BATCH, Job, Plan, Policy, UnitType, View
@@ -31,9 +31,9 @@ class Recorded:
         stored = records.view_bytes(view)
         read = json.loads(stored)
         assert stored == records.to_bytes(read)
-        assert read.pop("cluster") == json.loads(records.canonical(records.cluster_document(view.cluster)))
+        assert read.pop("cluster") == json.loads(canonical(records.cluster_document(view.cluster)))
         assert read == json.loads(records.view_text(view))
-        assert read["occupied"] == json.loads(records.canonical(plain_array(view.occupied)))
+        assert read["occupied"] == json.loads(canonical(plain_array(view.occupied)))
         replayed = records.view_from(stored)
         assert records.view_bytes(replayed) == stored
         plan = self.policy.decide(view)
@@ -179,4 +179,4 @@ def test_rows_that_did_not_change_are_written_as_if_nobody_had_known_them(seed: 
         elif array.shape[2]:
             array[row][dice.integers(0, array.shape[2])] = dice.choice([0.0, -0.0, 1.0, 2.5])
         given = array if step % 2 else array[:, ::-1]  # written to later, in and out of the order of memory
-        assert texts.text(given) == records.canonical(plain_array(given))
+        assert texts.text(given) == canonical(plain_array(given))

@@ -179,7 +179,9 @@ def test_whoever_changes_the_pool_has_all_of_it_read_again(change: Callable[[], 
     only_new_is_read(pool)
 
 
-def test_a_transaction_that_was_at_work_as_the_calendar_was_read_is_seen_once_it_ends(other: psycopg.Connection) -> None:
+def test_a_transaction_that_was_at_work_as_the_calendar_was_read_is_seen_once_it_ends(
+    other: psycopg.Connection,
+) -> None:
     pool, _, _ = small_market()
     take(other, 3)
     seen(pool)
@@ -198,7 +200,7 @@ def test_what_the_reading_transaction_writes_afterwards_is_seen_by_the_next(othe
     with transaction.atomic():
         run("SELECT pg_current_xact_id()")  # as the lane's lock does
         take(other, 3)
-        other.commit()  # a later one, over before the calendar is read: for PostgreSQL, this one is not at work any more
+        other.commit()  # a later one, over before the calendar is read: to PostgreSQL, this one is at work no more
         assert seen(pool)[1]
         take(None, 5)
     assert only_new_is_read(pool).held["operator"].shape[1] == 6

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from scheduling.core import prices
 from scheduling.core.posted.bounds import PriceBounds
-from scheduling.core.types import BoolArray, Booking, Cluster, FloatArray, Job, Resale, View
+from scheduling.core.types import Booking, BoolArray, Cluster, FloatArray, Job, Resale, View
 
 IntArray = npt.NDArray[np.intp]
 ALL = slice(None)
@@ -54,7 +54,7 @@ class PostedMarket:
         idle[[resale.server for given_up in self._resale.values() for resale in given_up]] = False
         free = np.flatnonzero(idle)
         by_kind = free[np.argsort(alike[free], kind="stable")]
-        kinds, begins = np.unique(alike[by_kind], return_index=True)
+        _, begins = np.unique(alike[by_kind], return_index=True)  # where the servers of each kind begin
         place = np.arange(len(by_kind)) - np.repeat(begins, np.diff(begins, append=len(by_kind)))  # among its kind
         needed = hosts.copy()
         needed[by_kind[place >= max(most, FEWEST)]] = False
@@ -80,13 +80,18 @@ class PostedMarket:
         if payer is None:
             return prices
         shares = self._shares_of(payer, prices.shape[1])
-        resold = [row for row in self._resale if row < prices.shape[1]]
-        if not shares.any() and not resold:
+        resold = {
+            row: self._part_of_resold(payer, row, shares[:, row, None] * self._home)
+            for row in self._resale
+            if row < prices.shape[1]
+        }
+        elsewhere = np.delete(shares, list(resold), axis=1).any(axis=1) & self._home.any(axis=1)
+        if not elsewhere.any() and not any(part.any() for part in resold.values()):
             return prices
         part = shares[:, :, None] * self._home[:, None, servers]
-        for row in resold:
-            part[:, row] = self._part_of_resold(payer, row, shares[:, row, None] * self._home)[:, servers]
-        return prices * (1.0 - np.minimum(part, 1.0)) if part.any() else prices
+        for row, part_of_row in resold.items():
+            part[:, row] = part_of_row[:, servers]
+        return prices * (1.0 - np.minimum(part, 1.0))
 
     def least_net(self, payer: int | None) -> float:
         """No part of a payment is smaller that does not come back to the payer, wherever and whenever it buys."""

@@ -19,8 +19,8 @@ class Stall:
     """One kind of unit for one job: the posted prices per resource, what of them the payer pays in the end, and what is
     free.
 
-    Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it. Column j
-    stands for server `servers[j]`; servers that are not among them are not needed.
+    Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it. Column
+    j stands for server `servers[j]`; servers that are not among them are not needed.
     """
 
     unit: UnitType
