@@ -63,6 +63,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_servercapacity": changes("units"),
     "scheduling_cell": REMOVES,
     "scheduling_tenantpolicy": CHANGES,
+    "scheduling_shapechange": ADDS,
     "scheduling_laneclock": CHANGES,
     "scheduling_pulse": CHANGES,
     "scheduling_outage": ADDS,

@@ -16,10 +16,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduling.core.occupancy import Occupancy
 from scheduling.core.parts import Parts
 from scheduling.core.types import BATCH, INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Plan, Window
+
+Servers = slice | npt.NDArray[np.intp]  # some of them
+ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +96,12 @@ class Shared:
         """The home pool for the batch lane; what may be sold, and nothing else, for the instant lane."""
         if lane == BATCH:
             return Stage(self.home, self.home_batch.window(slot), None, tuple(self.windows))
+        return self.for_sale(slot)
+
+    def for_sale(self, slot: int, until: int | None = None) -> Stage:
+        """What the instant lane may sell from `slot` on; what is occupied is told no further than to slot `until`."""
         windows = self._offered_windows(slot)
-        return Stage(self.counter, *self._counter_occupied(slot, windows), windows)
+        return Stage(self.counter, *self._counter_occupied(slot, until, windows), windows)
 
     def own_idle(self, tenant: int, slot: int, given_up: FloatArray | None = None) -> FloatArray:
         """(resources, slots, places of the counter) what a tenant may have of its own cells, up to the frontier: as
@@ -104,15 +112,18 @@ class Shared:
         who has paid for it.
         """
         slots, servers = max(self.frontier - slot, 0), len(self.cluster.servers)
-        free = self.home.capacity[:, None, :] - _first(self.home_all, slot, slots)
+        places = np.zeros((len(self.cluster.resources), slots, 2 * servers))
+        has_cells = np.flatnonzero(self.cells[:, tenant].any(axis=0))  # a few of thousands
+        free = self.home.capacity[:, None, has_cells] - _first(self.home_all, slot, slots, has_cells)
         if given_up is not None:
-            free -= given_up
+            free -= given_up[..., has_cells]
         windows = [window for window in self.windows if window.end > slot]
         for other in range(len(self.cluster.tenants)):
             if other != tenant and (kept := self._kept_back(other, slot, slots, windows)).any():
-                free -= self._idle(other, slot, slots) * kept[None, :, None]
-        places = np.zeros((len(self.cluster.resources), slots, 2 * servers))
-        places[..., servers:] = np.minimum(self._idle(tenant, slot, slots), free).clip(min=0.0)
+                free -= self._idle(other, slot, slots, has_cells) * kept[None, :, None]
+        own_idle = np.minimum(self._idle(tenant, slot, slots, has_cells), free).clip(min=0.0)
+        places[..., servers + has_cells] = own_idle
+        places.setflags(write=False)
         return places
 
     def free(self, start: int, end: int) -> FloatArray:
@@ -163,40 +174,49 @@ class Shared:
             occupancy.forget_before(slot)
         self.windows = [window for window in self.windows if window.end > slot]
 
-    def _counter_occupied(self, slot: int, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
+    def _counter_occupied(
+        self, slot: int, until: int | None, windows: Sequence[Window]
+    ) -> tuple[FloatArray, FloatArray]:
         """(occupied from `slot`, tail) of the counter; home parts count as full from the frontier on."""
         servers = len(self.cluster.servers)
         operator = self.operator_instant.window(slot)
         sold_until = max(self.frontier - slot, 0)
-        occupied = np.zeros((len(self.cluster.resources), max(operator.shape[1], sold_until), 2 * servers))
+        reach = max(operator.shape[1], sold_until)
+        if until is not None:
+            reach = min(reach, until - slot)
+            operator, sold_until = operator[:, :reach], min(sold_until, reach)
+        occupied = np.zeros((len(self.cluster.resources), reach, 2 * servers))
         occupied[:, : operator.shape[1], :servers] = operator
-        occupied[:, :, servers:] = self.counter.capacity[:, None, servers:]
-        occupied[:, :sold_until, servers:] = self._home_taken(slot, sold_until, windows)
+        occupied[:, sold_until:, servers:] = self.counter.capacity[:, None, servers:]
+        self._home_taken(slot, windows, occupied[:, :sold_until, servers:])
+        occupied.setflags(write=False)
         tail = np.zeros(self.counter.capacity.shape)
         tail[:, servers:] = self.counter.capacity[:, servers:]
         return occupied, tail
 
-    def _home_taken(self, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
-        """(resources, slots, servers) of the lenders' cells: in use, sold, or held back below a reserve price."""
-        taken = _first(self.home_all, slot, slots)
+    def _home_taken(self, slot: int, windows: Sequence[Window], taken: FloatArray) -> None:
+        """Set `taken` (resources, slots, servers), all zeros, to what is taken of the lenders' cells: in use, sold, or
+        held back below a reserve price."""
+        slots, held = taken.shape[1], self.home_all.window(slot)
+        taken[:, : held.shape[1]] = held[:, :slots]
         for index, tenant in enumerate(self.cluster.tenants):
             if tenant.lend != "lend":
                 taken -= self._used_by(index, slot, slots)  # its cells are not part of the counter at all
             elif (kept := self._kept_back(index, slot, slots, windows)).any():
                 taken += self._idle(index, slot, slots) * kept[None, :, None]
-        return np.minimum(taken, self.counter.capacity[:, None, len(self.cluster.servers) :])
+        np.minimum(taken, self.counter.capacity[:, None, len(self.cluster.servers) :], out=taken)
 
-    def _used_by(self, tenant: int, slot: int, slots: int) -> FloatArray:
+    def _used_by(self, tenant: int, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
         """(resources, slots, servers) what a tenant's own jobs of both lanes hold of its own cells."""
-        used = np.zeros((len(self.cluster.resources), slots, len(self.cluster.servers)))
+        used = np.zeros((len(self.cluster.resources), slots, self.cells[0, 0, servers].size))
         for lane in (BATCH, INSTANT):
             if (occupancy := self._own_use.get((lane, tenant))) is not None:
-                used += _first(occupancy, slot, slots)
+                used += _first(occupancy, slot, slots, servers)
         return used
 
-    def _idle(self, tenant: int, slot: int, slots: int) -> FloatArray:
+    def _idle(self, tenant: int, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
         """(resources, slots, servers) what they leave."""
-        idle: FloatArray = self.cells[:, tenant][:, None, :] - self._used_by(tenant, slot, slots)
+        idle: FloatArray = self.cells[:, tenant, servers][:, None, :] - self._used_by(tenant, slot, slots, servers)
         return idle
 
     def _kept_back(self, tenant: int, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
@@ -266,9 +286,9 @@ def on_real_servers(booking: Booking, servers: int) -> Booking:
     return replace(booking, allocation=_joined([*operator, *home]))
 
 
-def _first(occupancy: Occupancy, slot: int, slots: int) -> FloatArray:
+def _first(occupancy: Occupancy, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
     """(resources, slots, servers) a copy of the occupied amounts in so many slots."""
-    held = occupancy.window(slot)[:, :slots]
+    held = occupancy.window(slot)[:, :slots, servers]
     whole = np.zeros((held.shape[0], slots, held.shape[2]))
     whole[:, : held.shape[1]] = held
     return whole

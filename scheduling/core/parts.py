@@ -27,17 +27,20 @@ def parts_of(cluster: Cluster) -> Parts:
         raise ValueError("two lanes need home cells: a mere count of units does not say which servers are whose")
     home = replace(cluster, capacity=cluster.cells.sum(axis=1))
     operator = replace(cluster, capacity=cluster.operator_cells)
-    return Parts(cluster, cluster.cells, home, operator, _counter(cluster, cluster.cells))
+    return Parts(cluster, cluster.cells, home, operator, _counter(cluster, cluster.cells, operator.capacity))
 
 
-def _counter(cluster: Cluster, whose: FloatArray) -> Cluster:
-    lends = np.array([tenant.lend == "lend" for tenant in cluster.tenants])
-    cells = whose * lends[None, :, None]
+def _counter(cluster: Cluster, whose: FloatArray, operators: FloatArray) -> Cluster:
+    resources, tenants, servers = whose.shape
+    lenders = [index for index, tenant in enumerate(cluster.tenants) if tenant.lend == "lend"]
+    cells = np.zeros((resources, tenants, 2 * servers))
+    cells[:, lenders, servers:] = whose[:, lenders]
+    cells.setflags(write=False)  # so that it is not copied: it is as large as the tenants times the servers
     return replace(
         cluster,
         servers=(*cluster.servers, *(f"{name} (home)" for name in cluster.servers)),
-        capacity=np.concatenate([cluster.operator_cells, cells.sum(axis=1)], axis=1),
-        cells=np.concatenate([np.zeros_like(cells), cells], axis=2),
+        capacity=np.concatenate([operators, cells[..., servers:].sum(axis=1)], axis=1),
+        cells=cells,
         hosts_workers=np.tile(cluster.hosts_workers, 2),
         hosts_ps=np.tile(cluster.hosts_ps, 2),
     )

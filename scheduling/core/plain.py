@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from itertools import groupby
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Document = dict[str, Any]
+FloatArray = npt.NDArray[np.float64]
 _field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, asked once
 FEW = 16  # numbers of an array that are counted faster one by one
 PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def canonical(value: Any) -> str:
+    """Canonical JSON: sorted names, no blanks, ASCII, floats in their shortest exact form."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def record(value: Any) -> Document:
@@ -53,6 +61,68 @@ def _runs(flat: npt.NDArray[Any]) -> list[tuple[int, Any]]:
     begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
     lengths = np.diff(begins, append=len(flat))
     return list(zip(lengths.tolist(), flat[begins].tolist(), strict=True))
+
+
+class _Row(NamedTuple):
+    """The runs of one row: the first, the last, and the canonical JSON of those between. Of a single one, `last` is
+    None."""
+
+    first: tuple[int, float]
+    between: str
+    last: tuple[int, float] | None
+
+
+class RowTexts:
+    """Canonical JSON of arrays of floats that differ in few rows from one to the next, such as a calendar's: what was
+    written of a row is written again as long as the row has the same bits."""
+
+    def __init__(self) -> None:
+        self._bits, self._rows = np.zeros((0, 0), np.int64), list[_Row]()
+        self._lock = Lock()
+
+    def text(self, array: FloatArray) -> str:
+        """As that of `plain_array`."""
+        if not array.size:
+            return canonical(plain_array(array))
+        flat = np.ascontiguousarray(array).reshape(-1, array.shape[-1])
+        with self._lock:
+            self._learn(flat)
+            runs = ",".join(_joined(self._rows))
+        return f'{{"runs":[{runs}],"shape":{canonical(array.shape)},"type":{canonical(_type_name(array.dtype))}}}'
+
+    def _learn(self, flat: FloatArray) -> None:
+        bits = flat.view(np.int64)
+        if self._bits.shape != bits.shape:
+            self._bits, self._rows = bits.copy(), [_row(row) for row in flat]
+            return
+        changed = np.flatnonzero((self._bits != bits).any(axis=1))
+        self._bits[changed] = bits[changed]
+        for at in changed.tolist():
+            self._rows[at] = _row(flat[at])
+
+
+def _row(flat: FloatArray) -> _Row:
+    runs = _runs(flat)
+    return _Row(runs[0], canonical(runs[1:-1])[1:-1], runs[-1] if len(runs) > 1 else None)
+
+
+def _joined(rows: Iterable[_Row]) -> Iterator[str]:
+    """The texts of all runs. One that goes on in the next row is one."""
+    length, value = 0, 0.0  # of the run that has not ended
+    for first, between, last in rows:
+        if length and value != first[1]:
+            yield canonical((length, value))
+            length = 0
+        if not length:
+            value = first[1]
+        length += first[0]
+        if last is not None:
+            yield canonical((length, value))
+            if between:
+                yield between
+            length, value = last
+    if length:
+        yield canonical((length, value))
 
 
 @cache

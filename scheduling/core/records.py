@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from scheduling.core.plain import Document, array_from, plain, plain_array, record
+from scheduling.core.plain import Document, RowTexts, array_from, canonical, plain, plain_array, record
 from scheduling.core.types import (
     KEEP,
     Allocation,
@@ -37,12 +37,13 @@ from scheduling.core.value import KINDS
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
-    """Canonical JSON: sorted names, no blanks, ASCII, floats in their shortest exact form."""
-    return _canonical(document).encode("ascii")
+    """Canonical JSON."""
+    return canonical(document).encode("ascii")
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def texts_to_bytes(texts: Mapping[str, str]) -> bytes:
+    """The same of an object whose fields are canonical JSON already."""
+    return ("{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}").encode("ascii")
 
 
 def digest(previous: str, *parts: bytes) -> str:
@@ -56,10 +57,7 @@ def digest(previous: str, *parts: bytes) -> str:
 
 def view_bytes(view: View) -> bytes:
     """A view; of its jobs only those that its other fields name. A job that was written before is not written again."""
-    document = _beside_jobs(view) | {"cluster": cluster_document(view.cluster)}
-    texts = {name: _canonical(value) for name, value in document.items()}
-    texts["jobs"] = "[" + ",".join(map(_job_text, _jobs_named(view))) + "]"
-    return ("{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}").encode("ascii")
+    return texts_to_bytes(_texts(view) | {"cluster": canonical(cluster_document(view.cluster))})
 
 
 def cluster_document(cluster: Cluster) -> Document:
@@ -70,9 +68,20 @@ def cluster_document(cluster: Cluster) -> Document:
     return document
 
 
-def view_document(view: View) -> Document:
+def view_text(view: View) -> str:
     """A view without its cluster, which is the same in many of them."""
-    return _beside_jobs(view) | {"jobs": [_job(job) for job in _jobs_named(view)]}
+    return texts_to_bytes(_texts(view)).decode("ascii")
+
+
+def _texts(view: View) -> dict[str, str]:
+    """Field by field; what is occupied row by row, as one decision leaves most of it to the next."""
+    texts = {name: canonical(value) for name, value in _beside_jobs(view).items()}
+    texts["jobs"] = "[" + ",".join(map(_job_text, _jobs_named(view))) + "]"
+    texts["occupied"] = _row_texts.setdefault(view.cluster, RowTexts()).text(view.occupied)
+    return texts
+
+
+_row_texts: WeakKeyDictionary[Cluster, RowTexts] = WeakKeyDictionary()  # by the cluster whose servers the columns are
 
 
 def _jobs_named(view: View) -> list[Job]:
@@ -89,7 +98,6 @@ def _beside_jobs(view: View) -> Document:
         "horizon": view.horizon,
         "waiting": [job.number for job in view.waiting],
         "remaining": plain_array(view.remaining),
-        "occupied": plain_array(view.occupied),
         "active": [_booking(booking) for booking in view.active],
         "floors": [_floor(view.floors[number]) for number in sorted(view.floors)],
         "windows": [_window(window) for window in view.windows],
@@ -205,7 +213,7 @@ def _job_text(job: Job) -> str:
     """A long queue is much the same from one interval to the next, and the jobs in it are the same values."""
     text = _job_texts.get(job)
     if text is None:
-        text = _job_texts[job] = _canonical(_job(job))
+        text = _job_texts[job] = canonical(_job(job))
     return text
 
 

@@ -12,7 +12,16 @@ from scheduling.models.audit import (
     TenantDay,
 )
 from scheduling.models.calendar import CalendarCell, Part
-from scheduling.models.cluster import AlonePlan, Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState
+from scheduling.models.cluster import (
+    AlonePlan,
+    Cell,
+    Pool,
+    ResourceKind,
+    Server,
+    ServerCapacity,
+    ServerState,
+    ShapeChange,
+)
 from scheduling.models.delivery import Outage, Pulse
 from scheduling.models.fairness import IntervalFairness, TenantFairness
 from scheduling.models.feed import Event, FeedSeal, PriceTick
@@ -146,6 +155,7 @@ __all__ = [
     "ServerHour",
     "ServerState",
     "ShadowSlot",
+    "ShapeChange",
     "SigningKey",
     "StartEstimate",
     "StudyState",

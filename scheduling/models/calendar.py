@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from scheduling.models.cluster import Pool, ResourceKind, Server
+from scheduling.models.transactions import BEFORE_ALL, TransactionField
 
 
 class Part(models.TextChoices):
@@ -25,9 +26,13 @@ class CalendarCell(models.Model):
     capacity = models.FloatField()
     batch = models.FloatField(default=0.0)
     instant = models.FloatField(default=0.0)
+    written_by = TransactionField(editable=False, db_default=BEFORE_ALL)
 
     class Meta:
-        indexes = [models.Index(fields=["pool", "slot"], name="calendar_of_slot")]
+        indexes = [
+            models.Index(fields=["pool", "slot"], name="calendar_of_slot"),
+            models.Index(fields=["pool", "written_by"], name="calendar_written"),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=Q(batch__gte=-1e-9, instant__gte=-1e-9), name="calendar_nothing_below_zero"

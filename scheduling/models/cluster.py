@@ -18,6 +18,7 @@ from django.db.models.lookups import Exact
 
 from scheduling.core.policies import SINGLE_SLOTS
 from scheduling.core.policies.astraea.settings import NOTHING
+from scheduling.models.transactions import TransactionField
 from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.
@@ -190,3 +191,15 @@ class Cell(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.units} {self.resource} on {self.server}"
+
+
+class ShapeChange(models.Model):
+    """A transaction that changed what a pool consists of: its resources, servers, what they hold, whose cells they are,
+    and the instructions of their owners. Triggers on those tables write it, for whoever has read them before."""
+
+    pk = models.CompositePrimaryKey("pool_id", "written_by")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    written_by = TransactionField(editable=False)
+
+    def __str__(self) -> str:
+        return f"transaction {self.written_by} in pool {self.pool_id}"

@@ -56,16 +56,28 @@ GUARDS = Guards(
         "CREATE CONSTRAINT TRIGGER capacity_covers_cells AFTER UPDATE ON scheduling_servercapacity"
         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.units < old.units)"
         " EXECUTE FUNCTION scheduling_cells_within_capacity()",
+        # What a process has read before is brought up to date by what was written since (`market.view.kept`).
+        "CREATE TRIGGER calendar_written BEFORE INSERT OR UPDATE ON scheduling_calendarcell"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_calendar_written()",
+        "CREATE TRIGGER shape_calendar AFTER DELETE ON scheduling_calendarcell"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_shape_changed()",
+        *(
+            f"CREATE TRIGGER shape_{name} AFTER INSERT OR DELETE OR UPDATE ON scheduling_{name}"
+            " FOR EACH ROW EXECUTE FUNCTION scheduling_shape_changed()"
+            for name in ("resourcekind", "server", "servercapacity", "cell", "tenantpolicy")
+        ),
     ),
     functions={
         "scheduling_append_only": "1dc709a0bef00b3fcc627316c337be16be38d1a9b5eedfa71b915a7f11f4a144",
         "scheduling_archive_closed": "b860142364c05d6fcb1a20252bb8cbaee97de09d5530fa443522e3f9f8d183b3",
         "scheduling_award_terms_kept": "fdea8495b3911ec01dc4f75226e915414dce6c2458b5727ea528f873807dc698",
         "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
+        "scheduling_calendar_written": "b5096acfb49f5cf98bbcb4dd2a196cf7ca4d65f6c276cd2330566633504be2b6",
         "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",
         "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",
         "scheduling_event_settled": "d413bd03131e1aa60594ae9e8892a4db6d6bc33e893f32f23c954f4a882420ab",
         "scheduling_event_stamp": "0ce155aecf93d1761b9c3e2813078a20fab16b85aec6823167c038404bf44bd7",
         "scheduling_interval_archived": "9f01b4aeb32da6bb4aecf8ad7b3a88130e693503298e8f90e48c481b1093eff2",
+        "scheduling_shape_changed": "f557de6b7e07b6caa2c783f475691b4e40e53bd09a5c502f8a5bbfb7bff53886",
     },
 )

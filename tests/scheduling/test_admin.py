@@ -18,7 +18,7 @@ urlpatterns = [path("admin/", admin.site.urls)]  # the product has these address
 
 MODELS = ["server", "cell"]
 OWN = {"SavedView", "NoticeChoice", "NoticeProfile"}  # a person's own questions are nobody else's business
-COMPOSITE = {"CalendarCell", "PriceTick"}  # the admin cannot show a key of several columns
+COMPOSITE = {"CalendarCell", "PriceTick", "ShapeChange"}  # the admin cannot show a key of several columns
 
 
 @pytest.mark.parametrize(

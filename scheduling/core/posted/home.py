@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from scheduling.core.posted.bounds import PriceBounds
-from scheduling.core.types import Booking, View
+from scheduling.core.types import Booking, FloatArray, View
 
 COUNTED = PriceBounds(1.0, {})  # every unit counts alike: the cheapest schedule is the one that takes the fewest
 
@@ -30,11 +30,10 @@ def home_view(view: View) -> View | None:
     )
 
 
-def on_its_servers(view: View) -> tuple[View, list[int]]:
-    """What `home_view` leaves, on those servers alone that have any of it, and which these are: a tenant has cells on
-    a few of thousands."""
-    cluster = view.cluster
-    servers = np.flatnonzero(cluster.capacity.any(axis=0))
+def on_its_servers(view: View, own_idle: FloatArray) -> tuple[View, list[int]]:
+    """The market on those servers alone that have an idle cell of the tenant, for `home_view`, and which these are: a
+    tenant has cells on a few of thousands."""
+    cluster, servers = view.cluster, np.flatnonzero(own_idle.any(axis=(0, 1)))
     smaller = replace(
         cluster,
         servers=tuple(cluster.servers[server] for server in servers.tolist()),
@@ -45,7 +44,8 @@ def on_its_servers(view: View) -> tuple[View, list[int]]:
     )
     tail = None if view.tail is None else view.tail[:, servers]
     occupied = view.occupied[:, :, servers]
-    return replace(view, cluster=smaller, occupied=occupied, tail=tail, own_idle=None), servers.tolist()
+    there = replace(view, cluster=smaller, occupied=occupied, tail=tail, own_idle=own_idle[..., servers])
+    return there, servers.tolist()
 
 
 def on_whole_cluster(booking: Booking, servers: list[int]) -> Booking:

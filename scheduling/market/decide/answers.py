@@ -20,6 +20,7 @@ from django.db import connection
 
 from scheduling.core import policies, records
 from scheduling.core.parts import parts_of
+from scheduling.core.plain import canonical
 from scheduling.core.types import OWN, REJECTED, Booking, Cluster, Plan, Reason, Refusal
 from scheduling.market.calendar.units import CalendarUnit
 from scheduling.market.decide.chain import START, code_version, policy_bytes
@@ -195,13 +196,13 @@ def given_up_sold(
 
 def _input(question: Question, job: TrainingJob, freed: Sequence[GivenUp]) -> bytes:
     purse = {"available": question.purse.available, "budget_left": question.purse.budget_left}
-    document = {
-        "submission": submission_document(job, lane=Lane.INSTANT),
-        "purse": purse,
-        "freed": list(freed),
-        "view": records.view_document(question.view),
+    texts = {
+        "submission": canonical(submission_document(job, lane=Lane.INSTANT)),
+        "purse": canonical(purse),
+        "freed": canonical(list(freed)),
+        "view": records.view_text(question.view),
     }
-    return records.to_bytes(document)
+    return records.texts_to_bytes(texts)
 
 
 def question_of(frame: bytes, input_: bytes) -> StoredQuestion:

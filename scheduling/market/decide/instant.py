@@ -162,7 +162,7 @@ def _award(
     award.on_operator, award.awarded_at = allocation_rows(frame, on_operator), at
     award.save(force_insert=True)
     taken = _units(snapshot, award)
-    units_take(job.pool_id, taken, _capacities(frame))
+    units_take(job.pool_id, taken, _capacities(frame, taken))
     resold = _sold_again(snapshot, award, taken)
     digest = _record(job, award, answer, plan_of(job.pk, booking, None), resold, clock, at)  # with all as it was found
     _sell_again(snapshot, resold)
@@ -185,14 +185,14 @@ def _units(snapshot: InstantSnapshot, award: Award) -> dict[CalendarUnit, float]
     return amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=award.start)
 
 
-def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:
-    """(server, resource, part) -> units, as the calendar counts them."""
-    parts = {Part.HOME.value: frame.home.capacity, Part.OPERATOR.value: frame.cluster.operator_cells}
+def _capacities(frame: PoolFrame, taken: Iterable[CalendarUnit]) -> dict[tuple[int, int, str], float]:
+    """(server, resource, part) -> units, as the calendar counts them, wherever something is taken."""
+    parts = {Part.HOME.value: frame.home.capacity, Part.OPERATOR.value: frame.shape.parts.operator.capacity}
     return {
-        (server_id, resource_id, part): float(units[resource, server])
-        for part, units in parts.items()
-        for resource, resource_id in enumerate(frame.resource_ids)
-        for server, server_id in enumerate(frame.server_ids)
+        (server_id, resource_id, part): float(
+            parts[part][frame.resource_index[resource_id], frame.server_index[server_id]]
+        )
+        for server_id, resource_id, part in {unit[:3] for unit in taken}
     }
 
 

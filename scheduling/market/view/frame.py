@@ -131,8 +131,8 @@ def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
 
 def frame_of(pool: Pool, text: str, *, also: Iterable[int] = ()) -> PoolFrame:
     """The pool as the text says."""
-    owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
-    return PoolFrame(pool, _shape(text, tuple(sorted(owners | set(also))), float(pool.slot_seconds), pool.usual_plan))
+    tenant_ids = tuple(sorted(rows_of(text).owners | set(also)))
+    return PoolFrame(pool, _shape(text, tenant_ids, float(pool.slot_seconds), pool.usual_plan))
 
 
 def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
@@ -144,10 +144,8 @@ def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
 def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_plan: str) -> PoolShape:
     rows = rows_of(text)
     unsaid = SharingRow(str(_UNSAID.rent), _UNSAID.budget, str(_UNSAID.lend), dict(_UNSAID.reserve_price), usual_plan)
-    resource_ids = tuple(resource_id for resource_id, _ in rows.resources)
+    resource_ids, server_ids, lost = rows.resource_ids, rows.server_ids, list(rows.lost)
     names = tuple(name for _, name in rows.resources)
-    server_ids = tuple(server_id for server_id, *_ in rows.servers)
-    lost = [index for index, (_, state, _, _) in enumerate(rows.servers) if state == ServerState.LOST]
     cells = _counted(rows.cells, resource_ids, tenant_ids, server_ids)
     capacity = _counted(rows.stock, resource_ids, server_ids)
     cells[..., lost] = capacity[..., lost] = 0.0
@@ -165,7 +163,7 @@ def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_pl
         cells=cells,
         least_payment=SMALLEST,
     )
-    return PoolShape(cluster, tenant_ids, server_ids, resource_ids, cells, frozenset(lost))
+    return PoolShape(cluster, tenant_ids, server_ids, resource_ids, cells, rows.lost)
 
 
 def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatArray:

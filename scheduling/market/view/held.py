@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.types import FloatArray
-from scheduling.market.view.frame import PoolFrame
+
+
+class Axes(Protocol):
+    """Which row stands behind each index; a frame has them, and so have the rows that it is made of."""
+
+    @property
+    def resource_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def server_ids(self) -> tuple[int, ...]: ...  # in order
+
+    @property
+    def lost(self) -> frozenset[int]: ...  # indexes of servers
 
 
 class Held(NamedTuple):
@@ -58,16 +70,43 @@ def held_rows(
     ]
 
 
-def held_array(frame: PoolFrame, rows: Iterable[Held], slot: int) -> FloatArray:
+def held_array(axes: Axes, rows: Iterable[Held], slot: int) -> FloatArray:
     """(resources, slots, servers) what is held from `slot` on; of several parts of a server the sum. Nothing on servers
     that are lost."""
-    rows, server_ids = list(rows), np.array(frame.server_ids, np.int64)
-    slots = max((each.slot + 1 - slot for each in rows), default=0)
-    held = np.zeros((len(frame.resource_ids), slots, len(server_ids)))
+    rows, server_ids = list(rows), np.array(axes.server_ids, np.int64)
+    held = np.zeros((len(axes.resource_ids), _reach(rows, slot), len(server_ids)))
     for each in rows:
-        places = np.searchsorted(server_ids, each.server_ids)  # ids stand in order in a frame
-        if not np.array_equal(server_ids[places.clip(max=len(server_ids) - 1)], each.server_ids):
-            raise KeyError("the calendar names a server that the pool does not have")
-        held[frame.resource_index[each.resource_id], each.slot - slot, places] += each.amounts
-    held[..., list(frame.lost)] = 0.0
+        held[axes.resource_ids.index(each.resource_id), each.slot - slot, _places(server_ids, each)] += each.amounts
+    held[..., list(axes.lost)] = 0.0
     return held
+
+
+def held_since(axes: Axes, before: FloatArray, rows: Iterable[Held], slot: int) -> FloatArray:
+    """The same of one part, where `before` (resources, slots, servers) was read from `slot` on, and `rows` are those
+    that were written since."""
+    rows, server_ids = list(rows), np.array(axes.server_ids, np.int64)
+    held = np.zeros((before.shape[0], max(before.shape[1], _reach(rows, slot)), before.shape[2]))
+    held[:, : before.shape[1]] = before
+    for each in rows:
+        held[axes.resource_ids.index(each.resource_id), each.slot - slot, _places(server_ids, each)] = each.amounts
+    held[..., list(axes.lost)] = 0.0
+    return held
+
+
+def to_last_held(held: FloatArray) -> FloatArray:
+    """(resources, slots, servers) the same up to the last slot in which anything is held."""
+    slots = held.shape[1]
+    while slots and not held[:, slots - 1].any():
+        slots -= 1
+    return held[:, :slots]
+
+
+def _reach(rows: Iterable[Held], slot: int) -> int:
+    return max((each.slot + 1 - slot for each in rows), default=0)
+
+
+def _places(server_ids: npt.NDArray[np.int64], each: Held) -> npt.NDArray[np.intp]:
+    places = np.searchsorted(server_ids, each.server_ids)
+    if not np.array_equal(server_ids[places.clip(max=len(server_ids) - 1)], each.server_ids):
+        raise KeyError("the calendar names a server that the pool does not have")
+    return places

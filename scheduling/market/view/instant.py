@@ -18,7 +18,7 @@ from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.types import INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Resale, View
 from scheduling.market.view.frame import PoolFrame, frame_of
-from scheduling.market.view.instant_rows import InstantRows, held_of, instant_rows
+from scheduling.market.view.instant_rows import InstantRows, instant_rows
 from scheduling.market.view.jobs import JobReader
 from scheduling.market.view.windows import windows_of
 from scheduling.models import Award, FreedUnits, Lane, Part, Pool, TrainingJob, unsettled_from
@@ -100,7 +100,7 @@ def after_booking(snapshot: InstantSnapshot, booking: Booking) -> View:
     """What is for sale in the booking's slots once it is entered; it names the counter's servers."""
     view, job = snapshot.view, snapshot.job
     if booking.phase == OWN:  # whether its cells were for sale is for the calendar to say
-        stage = snapshot.calendar.stage(INSTANT, booking.start)
+        stage = snapshot.calendar.for_sale(booking.start, booking.end)
         return replace(view, slot=booking.start, occupied=stage.occupied, windows=stage.windows, resale=())
     start, end = booking.start - view.slot, booking.end - view.slot
     tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
@@ -164,7 +164,7 @@ def share_of(job: Job, cluster: Cluster, percent: int) -> int:
 
 def _calendar(frame: PoolFrame, rows: InstantRows, asking: int | None = None) -> Shared:
     """Both lanes' calendar from the first slot on, as the simulation keeps it. `asking`: the tenant who asks, by id."""
-    slot, held = rows.slot, held_of(frame, rows)
+    slot, held = rows.slot, rows.held
     calendar = Shared(frame.shape.parts, origin=slot)
     calendar.frontier = rows.frontier
     calendar.windows = list(windows_of(frame, slot, rows.windows))
@@ -191,9 +191,11 @@ def _given_up(frame: PoolFrame, rows: InstantRows, freed: Iterable[FreedUnits]) 
     return amounts
 
 
-def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Iterable[FreedUnits]) -> tuple[FreedShare, ...]:
+def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Sequence[FreedUnits]) -> tuple[FreedShare, ...]:
     """All units for sale of one part of a server are alike: each buyer takes given up ones and idle ones in
     proportion."""
+    if not freed:
+        return ()
     free = stage.cluster.capacity[:, None, :] - stage.occupied
     rest = stage.cluster.capacity - (0.0 if stage.tail is None else stage.tail)
     shares = []

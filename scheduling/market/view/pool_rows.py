@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.db import connection
 
-from scheduling.models import Pool, TrainingJob
+from scheduling.models import Pool, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from tenants.scoping import scope_disabled
 
@@ -59,6 +59,24 @@ class PoolRows:
     stock: tuple[tuple[int, int, int], ...]  # resource, server, units
     cells: tuple[tuple[int, int, int, int], ...]  # resource, tenant, server, units
     sharing: Mapping[int, SharingRow]  # by tenant
+
+    @cached_property
+    def resource_ids(self) -> tuple[int, ...]:
+        return tuple(resource_id for resource_id, _ in self.resources)
+
+    @cached_property
+    def server_ids(self) -> tuple[int, ...]:
+        return tuple(server_id for server_id, *_ in self.servers)
+
+    @cached_property
+    def lost(self) -> frozenset[int]:
+        """Indexes of servers."""
+        return frozenset(index for index, (_, state, *_) in enumerate(self.servers) if state == ServerState.LOST)
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """Tenants that have cells."""
+        return frozenset(tenant_id for _, tenant_id, _, _ in self.cells)
 
 
 def pool_text(pool: Pool) -> str:

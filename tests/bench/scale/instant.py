@@ -23,6 +23,7 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduling.core.types import Window
 from scheduling.jobs.submission import Submitted, job_submit
+from scheduling.market.prices.posted import prices_refresh
 from scheduling.market.view.frame import pool_frame
 from scheduling.market.view.windows import windows_bytes
 from scheduling.models import Interval, LaneClock, Pool, ResourceKind
@@ -37,7 +38,7 @@ from tests.bench.owned import analyze
 from tests.scheduling.live import INSTANT, SPEC
 
 SIZES = (5_000, 50_000)  # awards alive
-SERVER_AWARDS, TENANT_AWARDS, SLOTS = 10, 500, 32
+SERVER_AWARDS, TENANT_AWARDS, SLOTS, RENTERS = 10, 500, 32, 3
 ANSWERS, TARGET_MS = int(os.environ.get("BENCH_ANSWERS", "40")), 60
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 PARTS = {
@@ -54,18 +55,26 @@ PARTS = {
 
 def measure(size: int) -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
-        pool, tenants = _market(size)
+        pool, tenants, renters = _market(size)
         analyze()
-        processor = time.process_time()
-        took = [_seconds(pool, tenants[number % len(tenants)]) for number in range(ANSWERS)]
-        processor = time.process_time() - processor
-        with CaptureQueriesContext(connection) as queries:
-            _seconds(pool, tenants[0])
-        profile = cProfile.Profile()
-        profile.enable()
-        for number in range(5):
-            _seconds(pool, tenants[number % len(tenants)])
-        profile.disable()
+        prices_refresh(pool=pool)
+        yield _figure("an instant answer, p95", pool, tenants, size)
+        yield _figure("an instant answer to a tenant without cells, p95", pool, renters, size)
+
+
+def _figure(name: str, pool: Pool, tenants: list[Tenant], size: int) -> dict[str, Any]:
+    """Without the first answers, which read all of the pool: of a process, and of a tenant without cells."""
+    first = [_seconds(pool, tenant) for tenant in tenants[:RENTERS]]
+    processor = time.process_time()
+    took = [_seconds(pool, tenants[number % len(tenants)]) for number in range(ANSWERS)]
+    processor = time.process_time() - processor
+    with CaptureQueriesContext(connection) as queries:
+        _seconds(pool, tenants[0])
+    profile = cProfile.Profile()
+    profile.enable()
+    for number in range(5):
+        _seconds(pool, tenants[number % len(tenants)])
+    profile.disable()
     stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     parts = {
         part: round(1_000 * sum(row[3] for (_, _, name), row in stats.items() if name == function) / 5)
@@ -74,7 +83,8 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
     detail = {
         "awards": size,
         "servers": size // SERVER_AWARDS,
-        "tenants": len(tenants),
+        "tenants_that_ask": len(tenants),
+        "first_ms": round(1_000 * first[0]),
         "median_ms": round(1_000 * float(np.median(took))),
         "own_processor_ms": round(1_000 * processor / ANSWERS),
         "milliseconds_with_the_profiler": parts,
@@ -82,7 +92,7 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
         "load": round(psutil.getloadavg()[0], 1),
     }
     p95 = float(np.quantile(took, 0.95))
-    yield {"name": "an instant answer, p95", "value": round(p95, 3), "unit": "s", "target": "<= 0.06", "detail": detail}
+    return {"name": name, "value": round(p95, 3), "unit": "s", "target": "<= 0.06", "detail": detail}
 
 
 def _seconds(pool: Pool, tenant: Tenant) -> float:
@@ -95,7 +105,8 @@ def _seconds(pool: Pool, tenant: Tenant) -> float:
     return took
 
 
-def _market(size: int) -> tuple[Pool, list[Tenant]]:
+def _market(size: int) -> tuple[Pool, list[Tenant], list[Tenant]]:
+    """The pool, the tenants that have cells, and those that have none."""
     pool = Pool.objects.create(
         slug="large",
         name="Large",
@@ -126,13 +137,14 @@ def _market(size: int) -> tuple[Pool, list[Tenant]]:
     _publish(pool)
     LaneClock.objects.create(pool=pool, lane="batch", decided_slot=1, settled_slot=0, frontier=SLOTS)
     LaneClock.objects.create(pool=pool, lane="instant")
+    renters = Tenant.objects.bulk_create(Tenant(slug=f"r{n}", name=f"r{n}") for n in range(RENTERS))
     amount = 10**6 * MICRO
     grants = [
         Posting(f"top-up:{tenant.pk}", "grant", ((OUTSIDE, -amount), (available(tenant.pk), amount)), EPOCH)
-        for tenant in tenants
+        for tenant in (*tenants, *renters)
     ]
     assert isinstance(post_many(postings=grants), tuple)
-    return pool, tenants
+    return pool, tenants, renters
 
 
 def _publish(pool: Pool) -> None:

@@ -27,7 +27,9 @@ def book(job: Job, best: BestSchedule, market: OasisMarket, mode: str, floor: fl
         workers = best.offers.workers.fill(_row(best.offers.workers, offset), best.workers[offset])
         ps = best.offers.ps.fill(_row(best.offers.ps, offset), best.ps[offset])
         pieces.extend(_pieces(best.first + offset, dict(workers), dict(ps)))
-        amounts = _credits(best.stalls.workers, offset, workers) + _credits(best.stalls.ps, offset, ps)
+        amounts = np.zeros(market.cluster.capacity.shape)
+        _credits_add(amounts, best.stalls.workers, offset, workers)
+        _credits_add(amounts, best.stalls.ps, offset, ps)
         credits[offset] = market.owners_of(amounts, row)
     start, end = best.first + slots[0], best.first + slots[-1] + 1
     return Booking(
@@ -50,13 +52,11 @@ def _row(offer: UnitOffers, offset: int) -> int:
     return min(offset, len(offer.price) - 1)
 
 
-def _credits(stall: Stall, offset: int, units: Iterable[tuple[int, int]]) -> FloatArray:
-    """(resources, servers) what the units cost in a slot, by resource and server."""
+def _credits_add(amounts: FloatArray, stall: Stall, offset: int, units: Iterable[tuple[int, int]]) -> None:
+    """Add to `amounts` (resources, servers) what the units cost in a slot."""
     prices = stall.prices[:, min(offset, stall.prices.shape[1] - 1)]
-    count = np.zeros(prices.shape[1])
     for server, number in units:
-        count[server] = number
-    return stall.unit.demand[:, None] * prices * count
+        amounts[:, server] += stall.unit.demand * prices[:, np.searchsorted(stall.servers, server)] * number
 
 
 def _pieces(slot: int, workers: dict[int, int], ps: dict[int, int]) -> Iterable[Allocation]:

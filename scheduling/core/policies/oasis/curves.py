@@ -49,18 +49,34 @@ class UnitOffers:
 
 
 def offer(
-    prices: FloatArray, others: FloatArray, free: FloatArray, demand: FloatArray, hosts: npt.NDArray[np.bool_]
+    prices: FloatArray, others: FloatArray, free: FloatArray, demand: FloatArray, servers: IntArray, most: int
 ) -> UnitOffers:
     """The offer for units of `demand` (resources,) by `prices`, with those of another measure and `free` amounts, all
-    (resources, slots, servers)."""
-    fits = np.where(hosts, room(free, demand), 0.0)
+    (resources, slots, servers). `servers`: their indexes in the cluster; those that `most` units never reach are left
+    out."""
+    fits = room(free, demand)
     unit = np.einsum("r,rts->ts", demand[demand > 0], prices[demand > 0])
-    order = np.argsort(unit, axis=1, kind="stable")
-    price = other = np.take_along_axis(unit, order, axis=1)
+    reached = _reached(unit, fits, most)
+    order = np.argsort(unit[:, reached], axis=1, kind="stable")
+    price = other = np.take_along_axis(unit[:, reached], order, axis=1)
     if others is not prices:
         unit = np.einsum("r,rts->ts", demand[demand > 0], others[demand > 0])
-        other = np.take_along_axis(unit, order, axis=1)
-    return UnitOffers(order, price, other, np.take_along_axis(fits, order, axis=1))
+        other = np.take_along_axis(unit[:, reached], order, axis=1)
+    return UnitOffers(servers[reached][order], price, other, np.take_along_axis(fits[:, reached], order, axis=1))
+
+
+def _reached(unit: FloatArray, fits: FloatArray, most: int) -> IntArray:
+    """Places on the servers axis of those that are among the first `most` with room in any slot, the cheapest first, of
+    equals the first. `unit` (slots, servers) prices."""
+    if not most:
+        return np.arange(0)
+    if most >= unit.shape[1]:
+        return np.flatnonzero((fits >= 1).any(axis=0))
+    priced = np.where(fits >= 1, unit, np.inf)
+    last = np.partition(priced, most - 1, axis=1)[:, most - 1, None]  # of the `most` cheapest
+    dearest = (priced == last) & (fits >= 1)
+    left = most - (priced < last).sum(axis=1)
+    return np.flatnonzero(((priced < last) | (dearest & (np.cumsum(dearest, axis=1) <= left[:, None]))).any(axis=0))
 
 
 def cost_curves(workers: UnitOffers, ps: UnitOffers, ps_needed: IntArray, *, other: bool = False) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from scheduling.core.policies.oasis.curves import UnitOffers, offer
 from scheduling.core.posted import market
 from scheduling.core.posted.bounds import PriceBounds
+from scheduling.core.posted.market import IntArray
 from scheduling.core.prices import payable
 from scheduling.core.types import BoolArray, FloatArray, UnitType, View
 
@@ -18,20 +19,22 @@ class Stall:
     """One kind of unit for one job: the posted prices per resource, what of them the payer pays in the end, and what is
     free.
 
-    Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it.
+    Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it. Column
+    j stands for server `servers[j]`; servers that are not among them are not needed.
     """
 
     unit: UnitType
+    most: int  # units that are asked for in a slot
+    servers: IntArray  # in order
     prices: FloatArray  # (resources, rows, servers)
     net_prices: FloatArray  # the same array where nothing comes back
     free: FloatArray
-    hosts: BoolArray  # (servers,)
 
     def by_net_price(self) -> UnitOffers:
-        return offer(self.net_prices, self.prices, self.free, self.unit.demand, self.hosts)
+        return offer(self.net_prices, self.prices, self.free, self.unit.demand, self.servers, self.most)
 
     def by_price(self) -> UnitOffers:
-        return offer(self.prices, self.net_prices, self.free, self.unit.demand, self.hosts)
+        return offer(self.prices, self.net_prices, self.free, self.unit.demand, self.servers, self.most)
 
 
 class OasisMarket(market.PostedMarket):
@@ -41,16 +44,19 @@ class OasisMarket(market.PostedMarket):
         super().__init__(view)
         self.worker_price, self.ps_price = worker_price, ps_price
 
-    def workers(self, unit: UnitType, rows: int, payer: int | None) -> Stall:
-        """The first `rows` slots' workers. `payer`: the tenant whose part comes back; None: nobody's does."""
-        return self._stall(unit, self.worker_price, self.cluster.hosts_workers, rows, payer)
+    def workers(self, unit: UnitType, most: int, rows: int, payer: int | None) -> Stall:
+        """The first `rows` slots' workers, `most` at once. `payer`: the tenant whose part comes back; None: nobody's
+        does."""
+        return self._stall(unit, most, self.worker_price, self.cluster.hosts_workers, rows, payer)
 
-    def parameter_servers(self, unit: UnitType, rows: int, payer: int | None) -> Stall:
+    def parameter_servers(self, unit: UnitType, most: int, rows: int, payer: int | None) -> Stall:
         """The first `rows` slots' parameter servers."""
-        return self._stall(unit, self.ps_price, self.cluster.hosts_ps, rows, payer)
+        return self._stall(unit, most, self.ps_price, self.cluster.hosts_ps, rows, payer)
 
-    def _stall(self, unit: UnitType, bounds: PriceBounds, hosts: BoolArray, rows: int, payer: int | None) -> Stall:
-        rows = min(rows, self.rows)
-        posted = self.posted(bounds, np.flatnonzero(unit.demand > 0), rows)
+    def _stall(
+        self, unit: UnitType, most: int, bounds: PriceBounds, hosts: BoolArray, rows: int, payer: int | None
+    ) -> Stall:
+        rows, servers = min(rows, self.rows), self.reachable(hosts, most)
+        posted = self.posted(bounds, np.flatnonzero(unit.demand > 0), rows, servers)
         posted = payable(posted, unit.demand, self.cluster.least_payment)
-        return Stall(unit, posted, self.net(posted, payer), self.free(rows), hosts)
+        return Stall(unit, most, servers, posted, self.net(posted, payer, servers), self.free(rows, servers))

@@ -69,10 +69,11 @@ class Oasis:
 
     def _at_home(self, job: Job, pairs: Sequence[tuple[int, int]], view: View) -> Booking | None:
         """On those cells alone, where it costs nothing."""
-        own = home_view(view) if self.mode == menu.MARKET else None
-        if own is None:
+        if self.mode != menu.MARKET or view.own_idle is None:
             return None
-        own, servers = on_its_servers(own)
+        there, servers = on_its_servers(view, view.own_idle)
+        if (own := home_view(there)) is None:
+            return None
         market, spread = OasisMarket(own, COUNTED, COUNTED), most_servers(job, view.cluster)
         offers = [soonest(job, w, p, market, spread, self.units, self.mode) for w, p in pairs]
         schedules = [best for best in offers if best is not None]

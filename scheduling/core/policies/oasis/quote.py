@@ -173,9 +173,10 @@ def paying_slots(question: OasisQuestion, market: OasisMarket, least: float) -> 
 def _stalls(question: OasisQuestion, market: OasisMarket, slots: int) -> Stalls:
     """The slots in question that differ from each other."""
     job, payer, rows = question.job, question.payer, min(slots, market.rows)
+    workers = question.gang[-1]
     return Stalls(
-        market.workers(job.worker_types[question.worker_type], rows, payer),
-        market.parameter_servers(job.ps_types[question.ps_type], rows, payer),
+        market.workers(job.worker_types[question.worker_type], workers, rows, payer),
+        market.parameter_servers(job.ps_types[question.ps_type], question.ps[workers], rows, payer),
     )
 
 
