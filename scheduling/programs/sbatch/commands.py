@@ -34,8 +34,9 @@ PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 # What a variable is set to before a command; without quotes it ends where the next command may begin. A script is a
 # stranger's, and a line of it may have a million characters: so each expression passes over a line a few times, and not
-# from each of its places to its end.
-_VALUE = r"""(?:"[^"\s]*+"|'[^'\s]*+'|\$\([^\s()]*+\)|\$\{[^\s{}]*+\}|[^\s;&|({])*+"""
+# from each of its places to its end, and each sign is the beginning of one alternative. (Possessive repetitions would
+# say it, too; those of Python 3.11.2, which Debian 12 has, match too little.)
+_VALUE = r"""(?:"[^"\s]*"|'[^'\s]*'|\$\([^\s()]*\)|\$\{[^\s{}]*\}|\$(?![({])|[^\s;&|({"'$])*"""
 _BEGINS_ANOTHER = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b")
 _END = re.compile(r"[;&|]")
 
@@ -198,7 +199,7 @@ def _close(text: str, begin: int) -> int:
 def before_command(*keywords: str) -> str:
     """An expression for what stands before a command: the line's beginning or the end of another command, or one of
     these words; and variables that are set for it alone."""
-    return rf"(?:^|[;&|({{]|\b(?:{'|'.join(keywords)})\s)\s*+(?:[A-Za-z_]\w*+={_VALUE}\s++)*+"
+    return rf"(?:^|[;&|({{]|\b(?:{'|'.join(keywords)})\s)\s*(?:[A-Za-z_]\w*={_VALUE}\s+)*"
 
 
 def is_begun_by_another(text: str, program: str) -> bool:
