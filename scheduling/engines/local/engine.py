@@ -284,8 +284,8 @@ class LocalEngine:
         self._forget(handle.key)
 
     def _close(self, folder: Folder) -> None:
-        """The account is another gang's soon, of whomever, and what is saved must not be. The next gang of the job, which
-        is given the folder, may have begun meanwhile, with another account."""
+        """The account is another gang's soon, of whomever, and what is saved must not be. The next gang of the job,
+        which is given the folder, may have begun meanwhile, with another account."""
         plan = files.read(folder.plan)
         if plan and plan["uid"] is not None:
             with suppress(OSError):
