@@ -12,11 +12,11 @@ import pytest
 
 from marketplace.backup import _pack
 from marketplace.forecast import _files
-from scheduling.engines.base import FAILED
+from scheduling.engines.base import FAILED, FINISHED
 from scheduling.engines.launcher.strangers import looked_through, removed
 from scheduling.engines.local.accounts import FIRST_ACCOUNT, give
 from scheduling.runs.old_files import files_remove, folder_bytes
-from tests.engines.local import ended, engine_in, start, story
+from tests.engines.local import ended, engine_in, possible, start, story, until
 from tests.engines.own import own, script
 
 DEEP = 1_500  # more folders in one another than Python calls itself
@@ -159,3 +159,18 @@ def test_link_that_takes_the_place_of_a_file_is_not_kept(tmp_path: Path) -> None
         with pytest.raises(OSError, match=r"symbolic links|no file"):
             entry.opened()
         entries.close()
+
+
+@only_root
+def test_what_a_program_saved_is_not_its_accounts_any_more_once_it_has_ended() -> None:
+    """Accounts are used again, by programs of others."""
+    if not possible().own:
+        pytest.skip("gangs have no account of their own here")
+    with engine_in() as engine:
+        work = engine.root / "job-7" / "work"
+        for _ in range(2):
+            handle = start(engine, own(script("echo x >> saved; sleep 1\ncat saved\n"), seconds=40))
+            until(lambda: work.exists() and work.stat().st_uid >= FIRST_ACCOUNT, engine=engine)
+            assert ended(engine, handle).end == FINISHED
+            assert (work.stat().st_uid, work.stat().st_mode & 0o777) == (0, 0o700)
+        assert (work / "saved").read_text() == "x\nx\n"

@@ -113,6 +113,7 @@ class LocalEngine:
         record = files.read(folder.state) or {"state": WAITING}
         status = status_of(record)
         if status.state == ENDED:
+            self._close(folder)
             self._forget(handle.key)
             return status
         if there:
@@ -279,7 +280,17 @@ class LocalEngine:
             processes.kill_account(plan["uid"])
         for pid in processes.with_word(f"BOURSE_RUN={handle.key}"):
             processes.kill(pid)
+        self._close(Folder(self.root, handle.home, handle.key))
         self._forget(handle.key)
+
+    def _close(self, folder: Folder) -> None:
+        """The account is another gang's soon, of whomever, and what is saved must not be. The next gang of the job,
+        which is given the folder, may have begun meanwhile, with another account."""
+        plan = files.read(folder.plan)
+        if plan and plan["uid"] is not None:
+            with suppress(OSError):
+                if folder.work.stat().st_uid == plan["uid"]:
+                    os.chown(folder.work, os.geteuid(), os.getegid())
 
     def _forget(self, key: str) -> None:
         self._ports.forget(key)
