@@ -18,7 +18,7 @@ from django.db.models.functions import Cast
 
 from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
-from scheduling.core.types import INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Resale, View
+from scheduling.core.types import INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Resale, View, read_only
 from scheduling.market.view.frame import PoolFrame, frame_of
 from scheduling.market.view.instant_rows import InstantRows, instant_rows
 from scheduling.market.view.jobs import JobReader
@@ -267,7 +267,8 @@ def _demand(resources: tuple[str, ...], stored: str | None, index: int) -> Float
     given = None if stored is None else json.loads(stored)
     types = given if isinstance(given, list) else [given]
     demand = (types[index] if types else None) or {}
-    return np.array([float(demand.get(name, 0.0)) for name in resources])
+    amounts: FloatArray = read_only([float(demand.get(name, 0.0)) for name in resources])
+    return amounts
 
 
 def allocation_of(
