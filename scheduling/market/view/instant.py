@@ -5,18 +5,20 @@ Read after the lane's lock is taken, in the same transaction: what it says is fr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
 
 import numpy as np
-from django.db.models import F, Q
+from django.db.models import F, Q, TextField
+from django.db.models.functions import Cast
 
 from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
-from scheduling.core.types import INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Resale, View
+from scheduling.core.types import INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Resale, View, read_only
 from scheduling.market.view.frame import PoolFrame, frame_of
 from scheduling.market.view.instant_rows import InstantRows, instant_rows
 from scheduling.market.view.jobs import JobReader
@@ -242,8 +244,9 @@ def _own_use(frame: PoolFrame, slot: int, which: Q | None) -> dict[tuple[str, in
         key = lane, frame.tenant_index[tenant_id]
         if key not in used:
             used[key] = np.zeros((len(frame.resource_ids), slots, len(frame.server_ids)))
-        by_worker, by_ps = _demand(frame, worker, worker_type), _demand(frame, ps, ps_type)
-        for piece in allocation_of(frame, allocation, until=cut_at):
+        names = frame.cluster.resources
+        by_worker, by_ps = _demand(names, worker, worker_type), _demand(names, ps, ps_type)
+        for piece in allocation_of(frame, json.loads(allocation), until=cut_at):
             span = slice(max(piece.start - slot, 0), max(piece.end - slot, 0))
             used[key][:, span, piece.server] += (piece.workers * by_worker + piece.ps * by_ps)[:, None]
     for amounts in used.values():
@@ -252,17 +255,20 @@ def _own_use(frame: PoolFrame, slot: int, which: Q | None) -> dict[tuple[str, in
 
 
 _HELD = (
-    "lane", "tenant_id", "end", "cut_at", "worker_type", "ps_type", "allocation",
-    "job__spec__worker_demand", "job__spec__ps_demand",
+    "lane", "tenant_id", "end", "cut_at", "worker_type", "ps_type", Cast("allocation", TextField()),
+    Cast("job__spec__worker_demand", TextField()), Cast("job__spec__ps_demand", TextField()),
 )  # fmt: skip
 
 
-def _demand(frame: PoolFrame, given: Any, index: int) -> FloatArray:
-    """(resources,) what a unit takes, of a specification that was accepted: one that knows several types has a list,
-    and one without parameter servers an empty one, or nothing."""
+@lru_cache(maxsize=1024)
+def _demand(resources: tuple[str, ...], stored: str | None, index: int) -> FloatArray:
+    """(resources,) what a unit takes, from the words of a specification that was accepted: one that knows several types
+    has a list, and one without parameter servers an empty one, or nothing. Most of hundreds of jobs say the same."""
+    given = None if stored is None else json.loads(stored)
     types = given if isinstance(given, list) else [given]
     demand = (types[index] if types else None) or {}
-    return np.array([float(demand.get(name, 0.0)) for name in frame.cluster.resources])
+    amounts: FloatArray = read_only([float(demand.get(name, 0.0)) for name in resources])
+    return amounts
 
 
 def allocation_of(
