@@ -80,6 +80,7 @@ dist.init_process_group("gloo")
 numbers = torch.ones(1) * dist.get_rank()
 dist.all_reduce(numbers)
 print("together", dist.get_world_size(), numbers.item(), flush=True)
+dist.destroy_process_group()
 """
 
 
