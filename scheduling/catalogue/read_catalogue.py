@@ -26,7 +26,7 @@ from scheduling.models import (
 )
 from scheduling.programs.catalogue import FROM_SCRIPT, PARAMETER_SERVER, Program
 from scheduling.programs.parameters import Parameter
-from scheduling.programs.stored import OPERATOR, archive_pieces, archives_closed, program_of_row
+from scheduling.programs.stored import OPERATOR, archive_pieces, program_of_row
 from tenants.access import Access
 from tenants.models import Tenant
 from tenants.roles import OPERATOR as OPERATOR_ROLE
@@ -299,8 +299,9 @@ def _in_order(lines: Sequence[ProgramLine]) -> list[ProgramLine]:
 def _versions(rows: QuerySet[ProgramVersion]) -> tuple[VersionLine, ...]:
     newest = list(rows.order_by("-version").defer("document")[:MOST_VERSIONS_SHOWN])
     archives = {row.archive_id for row in newest if row.archive_id}
-    closed = archives_closed(sorted(archives))
-    sizes = dict(ProgramArchive.objects.filter(pk__in=archives - closed).values_list("pk", "size"))
+    closed = ArchiveKeeping.objects.filter(closed_at__isnull=False).values("pk")
+    kept = ProgramArchive.objects.filter(pk__in=archives).exclude(pk__in=closed)
+    sizes = dict(kept.values_list("pk", "size"))
     return tuple(
         VersionLine(
             version=row.version,

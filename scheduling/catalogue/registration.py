@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import IO, Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from scheduling.catalogue.read_entries import PIECE, archive_refusals, digest_of
 from scheduling.catalogue.secrets import secret_refusals
@@ -28,7 +28,7 @@ from scheduling.models import (
 )
 from scheduling.programs.catalogue import FROM_SCRIPT, Program, ProgramOwner, document_of, edit, read
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.stored import OPERATOR, archives_closed, program_of_row
+from scheduling.programs.stored import OPERATOR, program_of_row
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Tenant
@@ -207,11 +207,14 @@ def _are_too_many(programs: QuerySet[CatalogueProgram], name: str) -> bool:
 def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant | None) -> Refused | None:
     """An archive that the owner does not have yet is to come along, and needs room among those that it has."""
     versions = ProgramVersion.objects.filter(program__tenant=tenant).exclude(archive=None)
-    is_known = bool(program.archive) and versions.filter(archive=program.archive).exists()
-    if not program.archive or (is_known and not archives_closed([program.archive])):
+    if not program.archive:
+        return None
+    closed = ArchiveKeeping.objects.filter(pk=OuterRef("archive"), closed_at__isnull=False)
+    known = versions.filter(archive=program.archive).annotate(is_closed=Exists(closed)).only("pk").first()
+    if known is not None and not known.is_closed:
         return None
     if archive is None:  # somebody else's would be read by naming its digest
-        sentence = "is kept no more, as no job used it for long" if is_known else "is none of yours"
+        sentence = "is kept no more, as no job used it for long" if known is not None else "is none of yours"
         return invalid_program([FieldRefusal("archive", f"{sentence}: send it along")])
     removed = ArchiveKeeping.objects.filter(removed_at__isnull=False).values("pk")
     kept = ProgramArchive.objects.filter(pk__in=versions.values("archive")).exclude(pk__in=removed)
@@ -224,10 +227,12 @@ def _keep_archive(archive: IO[bytes], digest: str, at: datetime) -> None:
     closed, or has lost its content, is as if it had come for the first time."""
     row = ProgramArchive(digest=digest, size=archive.seek(0, os.SEEK_END), added_at=at)
     ProgramArchive.objects.bulk_create([row], ignore_conflicts=True)
-    ArchiveKeeping.objects.bulk_create([ArchiveKeeping(archive_id=digest, used_at=at)], ignore_conflicts=True)
-    keeping = ArchiveKeeping.objects.select_for_update().get(pk=digest)
-    keeping.used_at, keeping.closed_at, keeping.removed_at = max(at, keeping.used_at), None, None
-    keeping.save(update_fields=["used_at", "closed_at", "removed_at"])
+    ArchiveKeeping.objects.bulk_create(
+        [ArchiveKeeping(archive_id=digest, used_at=at)],
+        update_conflicts=True,
+        unique_fields=["archive"],
+        update_fields=["used_at", "closed_at", "removed_at"],
+    )
     if ProgramArchivePiece.objects.filter(archive=digest).exists():
         return
     archive.seek(0)

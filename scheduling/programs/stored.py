@@ -5,7 +5,7 @@ It stands beside the values, below the engines and the market, because both ask 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -67,15 +67,16 @@ def usable_programs(
         scripts = [program for program in programs if program.name.endswith(FROM_SCRIPT)]
         older = set(sorted((program.pk for program in scripts), reverse=True)[most_scripts:])
         programs = [program for program in programs if program.pk not in older]
+    closed = ArchiveKeeping.objects.filter(pk=OuterRef("archive"), closed_at__isnull=False)
     rows = ProgramVersion.objects.filter(program__in=programs).select_related("program__tenant")
+    rows = rows.annotate(is_closed=Exists(closed))
     if version is None:
         rows = rows.order_by("program_id", "-version").distinct("program_id")
     else:
         rows = rows.filter(version=version)
     by_program = {row.program_id: row for row in rows}
     chosen = [by_program[program.pk] for program in programs if program.pk in by_program]
-    closed = archives_closed([row.archive_id for row in chosen if row.archive_id])
-    return [StoredProgram(program_of_row(row), row.version, None, row.archive_id in closed) for row in chosen]
+    return [StoredProgram(program_of_row(row), row.version, None, row.is_closed) for row in chosen]
 
 
 def usable_names(*, tenant_id: int) -> list[str]:
@@ -115,14 +116,6 @@ def _with_archive(stored: StoredProgram) -> StoredProgram:
     if not stored.program.archive:
         return stored
     return replace(stored, archive=b"".join(archive_pieces(stored.program.archive)))
-
-
-def archives_closed(digests: Sequence[str]) -> frozenset[str]:
-    """Of these archives, those that no new job can name."""
-    if not digests:
-        return frozenset()
-    closed = ArchiveKeeping.objects.filter(pk__in=digests, closed_at__isnull=False)
-    return frozenset(closed.values_list("pk", flat=True))
 
 
 def archive_pieces(digest: str) -> Iterator[bytes]:

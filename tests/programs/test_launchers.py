@@ -230,7 +230,9 @@ def test_processes_of_a_single_worker_are_told_of_each_other() -> None:
     assert document(head.replace("--ntasks-per-node=4 ", ""), "python a.py\n")["shape"] == "independent"
 
 
-@pytest.mark.parametrize("piece", ["exec ", ";a=b", "srun ", "a=b ", "(a=b ", "torchrun --x ", "$(a=", "'", "-m "])
+@pytest.mark.parametrize(
+    "piece", ["exec ", "xargs ", ";a=b", "srun ", "a=b ", "(a=b ", "torchrun --x ", "$(a=", "'", "-m "]
+)
 def test_a_script_of_one_long_line_is_read_in_time(piece: str) -> None:
     """Each of a script's 1,048,576 characters is looked at so many times as there are things to look for."""
     found = read(f"{HEAD}{piece * ((MOST_CHARACTERS - 100) // len(piece))}\n")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduling.programs.sbatch.commands import LAUNCHERS as COMMANDS
 from scheduling.programs.sbatch.commands import (
     MOST_CHARACTERS,
     OPTIONS_OF_PYTHON,
@@ -171,7 +172,7 @@ def _call(line: int, words: Sequence[str]) -> Call | None:
     """What a simple command calls, if it is a launcher."""
     command = unwrapped([*words])
     if command[:1] and command[0] in OF_OTHERS:
-        begun = next((at for at in range(1, len(command)) if _begin(command[at:])), 0)
+        begun = next((at for at, word in enumerate(command) if word in COMMANDS or PYTHON.fullmatch(word)), 0)
         command = command[begun:] if begun else []
     if (begin := _begin(command)) is None:
         return None
