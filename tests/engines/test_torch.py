@@ -79,7 +79,7 @@ import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 numbers = torch.ones(1) * dist.get_rank()
 dist.all_reduce(numbers)
-print("together", dist.get_world_size(), numbers.item(), flush=True)
+print(f"together {dist.get_world_size()} {numbers.item()}\\n", end="", flush=True)  # in one piece, also with -u
 dist.destroy_process_group()
 """
 
