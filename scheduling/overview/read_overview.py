@@ -25,7 +25,7 @@ from tenants.ledger.sums import book_difference, earned_since
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
-MOST_OWNERS, MOST_QUEUES, MOST_SERVERS = 5, 5, 12  # lines of a table; the rest is one line, or a number
+MOST_OWNERS, MOST_QUEUES, MOST_SERVERS = 5, 5, 8  # lines of a table; the rest is one line, or a number
 MOST_INTERVALS = 3  # of each pool
 LATE = timedelta(seconds=30)  # a decision that came later than this after its boundary was late
 
