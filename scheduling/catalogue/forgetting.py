@@ -107,14 +107,14 @@ def _uses(digests: Iterable[str], before: datetime, at: datetime) -> dict[str, d
             "program__tenant", "program__name", "version", "archive"
         )
     }
-    found: dict[str, datetime] = {}
+    last_uses: dict[str, datetime] = {}
     with scope_disabled("archives of every tenant are as old"):
         for tenant_id in {tenant_id for tenant_id, _, _ in versions}:
             names = sorted({name for owner, name, _ in versions if owner == tenant_id})
             for use in _uses_of(tenant_id, names, before, at):
                 if digest := versions.get((tenant_id, use["program"], use["version"])):
-                    found[digest] = max(use["last"], found.get(digest, use["last"]))
-    return found
+                    last_uses[digest] = max(use["last"], last_uses.get(digest, use["last"]))
+    return last_uses
 
 
 def _uses_of(tenant_id: int | None, names: list[str], before: datetime, at: datetime) -> Iterable[Mapping[str, Any]]:

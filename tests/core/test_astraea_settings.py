@@ -86,7 +86,7 @@ def test_a_theta_for_some_resources_leaves_the_others_to_the_jobs() -> None:
         ({"tau": 3}, "policy.tau: unknown field"),
         ({"mode": "fair"}, "policy.mode: must be one of paper, guarantee"),
         ({"rounds": 0}, "policy.rounds: "),
-        ({"rounds": 2, "clock": {"first": 4, "cap": 4}}, "policy.rounds: more than one round"),
+        ({"rounds": 2, "clock": {"first": 4, "cap": 4}}, "policy.rounds: must be 1 where"),
         ({"clock": "hourly"}, "policy.clock: "),
         ({"clock": {"first": 8, "cap": 4}}, "policy.clock.cap: "),
         ({"clock": {"first": 0}}, "policy.clock.first: "),

@@ -420,6 +420,7 @@ MAY_SEE_ALL = {
     "marketplace/health.py": 1,
     "marketplace/tasks.py": 1,
     "scheduling/app/past.py": 2,
+    "scheduling/catalogue/forgetting.py": 1,
     "scheduling/jobs/projections.py": 1,
     "scheduling/quotes/plans.py": 1,
     "scheduling/lab/rounds.py": 1,
