@@ -34,7 +34,7 @@ from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ELSEWHERE = "restored"
+ELSEWHERE = f"restored_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"  # each worker's own: they share one server
 TABLES = ("ledger_entry", "scheduling_interval", "scheduling_award")
 
 

@@ -23,7 +23,7 @@ from scheduling.models import Pool, RunState
 from scheduling.runs.runs import home
 from tests.engines.local import engine_in
 from tests.engines.market import drive, sold
-from tests.marketplace.test_backup import TABLES, empty_database, installation, manage, rows_of, runs_of
+from tests.marketplace.test_backup import ELSEWHERE, TABLES, empty_database, installation, manage, rows_of, runs_of
 from tests.patience import PATIENCE
 from tests.scheduling.clocks import moment
 
@@ -92,7 +92,7 @@ def test_backups_in_the_middle_of_a_settlement_and_of_an_interval_beside_a_gang(
         assert (later.key, later.restarts) == (run.key, 0)
     assert after != committed["interval"] != committed["settlement"]
     for name, rows in committed.items():
-        there = installation(tmp_path / f"{name}-there", "restored", key)
+        there = installation(tmp_path / f"{name}-there", ELSEWHERE, key)
         with empty_database():
             restored = manage(there, "restore", tmp_path / name)
             assert restored.returncode == 0, restored.stderr
