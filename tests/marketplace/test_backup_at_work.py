@@ -98,6 +98,6 @@ def test_backups_in_the_middle_of_a_settlement_and_of_an_interval_beside_a_gang(
             assert restored.returncode == 0, restored.stderr
             for verified in ("the book is in order", "the intervals are in order", "unbroken"):
                 assert verified in restored.stdout
-            assert rows_of("restored", ALL) == rows
+            assert rows_of(ELSEWHERE, ALL) == rows
         files = runs_of(tmp_path / f"{name}-there") / home(run) / run.key
         assert json.loads((files / "plan.json").read_text()) == said
