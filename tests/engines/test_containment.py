@@ -192,16 +192,18 @@ import os, sys
 from scheduling.engines.launcher.confine import own_names
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 import ctypes; ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # its own files of /proc are its own again
-print(own_names(1, temporary=(sys.argv[1], ".bourse/tmp")))
+alone = ([sys.argv[1]], ["/usr", "/lib"]) if sys.argv[2] == "alone" else None
+print(own_names(1, alone, (sys.argv[1], ".bourse/tmp")))
 open("/tmp/bourse-x", "w").write("x")
 """
 
 
 @only_root
-def test_who_is_not_root_has_one_by_a_space_of_names(apart: Path) -> None:
+@pytest.mark.parametrize("seen", ["all", "alone"])
+def test_who_is_not_root_has_one_by_a_space_of_names(apart: Path, seen: str) -> None:
     for path in (apart, apart / TEMPORARY.parent, apart / TEMPORARY):
         os.chown(path, 65_534, 65_534)
-    command = [sys.executable, "-c", AS_NOBODY, str(apart)]
+    command = [sys.executable, "-c", AS_NOBODY, str(apart), seen]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     if done.stdout == "[]\n":
         pytest.skip("this machine gives such spaces to root alone")

@@ -198,7 +198,6 @@ def _bind_temporary(folder: str, name: str) -> bool:
             inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
             os.close(at)
             at = inner
-        os.makedirs(FOR_A_TIME, exist_ok=True)
         _mount(f"/proc/self/fd/{at}".encode(), FOR_A_TIME, None, _SAME)
     except OSError:
         return False
@@ -232,7 +231,8 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
         elif not os.path.exists(place):
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
         _mount(old.encode(), place, None, _SAME)
-    os.makedirs(SHARED_MEMORY, exist_ok=True)
+    for place in (SHARED_MEMORY, FOR_A_TIME):  # what is mounted there comes later, when nothing can be made any more
+        os.makedirs(place, exist_ok=True)
     if ctypes.CDLL(None, use_errno=True).umount2(_BEFORE.encode(), _LATER):
         raise OSError(ctypes.get_errno(), "what was there before stays")
     os.rmdir(_BEFORE)
