@@ -10,8 +10,9 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.template import loader
 
+from marketplace.unavailable import FOR_PROGRAMS
+
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
-FOR_PROGRAMS = "/api/"  # reads its bodies itself
 
 
 def readable_forms(
@@ -20,6 +21,7 @@ def readable_forms(
     """A page that tells of an error looks for the form's sign against forgery, and would fail at it, too."""
 
     def handle(request: HttpRequest) -> HttpResponseBase:
+        # The interface reads its bodies itself.
         is_form = request.content_type in FORMS and not request.path_info.startswith(FOR_PROGRAMS)
         try:
             _ = request.POST if is_form else None

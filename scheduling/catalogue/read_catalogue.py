@@ -300,8 +300,8 @@ def _versions(rows: QuerySet[ProgramVersion]) -> tuple[VersionLine, ...]:
     newest = list(rows.order_by("-version").defer("document")[:MOST_VERSIONS_SHOWN])
     archives = {row.archive_id for row in newest if row.archive_id}
     closed = ArchiveKeeping.objects.filter(closed_at__isnull=False).values("pk")
-    kept = ProgramArchive.objects.filter(pk__in=archives).exclude(pk__in=closed)
-    sizes = dict(kept.values_list("pk", "size"))
+    rows_open = ProgramArchive.objects.filter(pk__in=archives).exclude(pk__in=closed)
+    sizes = dict(rows_open.values_list("pk", "size"))
     return tuple(
         VersionLine(
             version=row.version,

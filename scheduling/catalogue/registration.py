@@ -210,15 +210,15 @@ def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant
     if not program.archive:
         return None
     closed = ArchiveKeeping.objects.filter(pk=OuterRef("archive"), closed_at__isnull=False)
-    known = versions.filter(archive=program.archive).annotate(is_closed=Exists(closed)).only("pk").first()
-    if known is not None and not known.is_closed:
+    version = versions.filter(archive=program.archive).annotate(is_closed=Exists(closed)).only("pk").first()
+    if version is not None and not version.is_closed:
         return None
     if archive is None:  # somebody else's would be read by naming its digest
-        sentence = "is kept no more, as no job used it for long" if known is not None else "is none of yours"
+        sentence = "is kept no more, as no job used it for long" if version is not None else "is none of yours"
         return invalid_program([FieldRefusal("archive", f"{sentence}: send it along")])
     removed = ArchiveKeeping.objects.filter(removed_at__isnull=False).values("pk")
-    kept = ProgramArchive.objects.filter(pk__in=versions.values("archive")).exclude(pk__in=removed)
-    size = kept.aggregate(total=Sum("size"))["total"]
+    contents = ProgramArchive.objects.filter(pk__in=versions.values("archive")).exclude(pk__in=removed)
+    size = contents.aggregate(total=Sum("size"))["total"]
     return TOO_MANY if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT else None
 
 

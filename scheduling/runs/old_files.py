@@ -81,4 +81,7 @@ def _remove(folders: Mapping[int, Path]) -> Removed:
 
 
 def folder_bytes(folder: Path) -> int:
+    """0 where it is gone by now."""
+    if not folder.is_dir():
+        return 0
     return sum(entry.about.st_size for entry in looked_through(folder) if S_ISREG(entry.about.st_mode))

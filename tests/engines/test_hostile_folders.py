@@ -14,6 +14,7 @@ from marketplace.backup import _pack
 from marketplace.forecast import _files
 from scheduling.engines.base import FAILED, FINISHED
 from scheduling.engines.launcher.strangers import looked_through, removed
+from scheduling.engines.launcher.unpack import TEMPORARY, packed, unpack
 from scheduling.engines.local.accounts import FIRST_ACCOUNT, give
 from scheduling.runs.old_files import files_remove, folder_bytes
 from tests.engines.local import ended, engine_in, possible, start, story, until
@@ -110,6 +111,17 @@ def test_folder_of_any_depth_is_measured_kept_and_removed(tmp_path: Path, name: 
     assert max(map(len, names)) < PATH_MAX
     assert files_remove(runs, [7]).jobs == (7,)
     assert not (runs / "job-7").exists()
+
+
+def test_what_an_earlier_start_left_of_any_depth_is_cleared_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = packed("echo hello\n", b"")
+    assert unpack(files) == ""
+    deep_folder(tmp_path / TEMPORARY / "d")
+    assert unpack(files) == ""
+    assert list((tmp_path / TEMPORARY).iterdir()) == []
 
 
 def test_what_closes_a_folder_to_its_own_account_is_looked_through_and_removed_all_the_same(tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ def _send(session: Session, parsed: Parsed, brought: Packed) -> None:
         versions = session.client.program(str(document["name"]), owner=session.client.tenant)["versions"]
     except (NotFound, NotAllowed):  # there is none yet, or the token may not look
         versions = []
-    kept = {version["archive"] for version in versions if version["archive_bytes"]}
-    if brought.digest not in kept:
+    archives = {version["archive"] for version in versions if version["archive_bytes"]}
+    if brought.digest not in archives:
         session.client.program_upload(document, brought.archive)
 
 

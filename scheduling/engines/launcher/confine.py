@@ -89,8 +89,8 @@ def give_up(
     opened = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
     hides = any(f"{path}/".startswith(f"{FOR_A_TIME}/") for path in (folder, *beside, *readable))
     folders, most_mb = [folder, *beside], limits["memory_mb"]
-    seen = (folders, [*readable, *opened]) if alone else None
-    if own := own_names(most_mb, seen, None if hides or not temporary else (folder, temporary)):
+    places = (folders, [*readable, *opened]) if alone else None
+    if own := own_names(most_mb, places, None if hides or not temporary else (folder, temporary)):
         folders += own
         os.chdir(folder)  # by its name, as the one that we were in may have none any more
     elif alone:

@@ -16,6 +16,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from scheduling.engines.launcher.strangers import removed
 from scheduling.programs.archives import FILE, FOLDER, HARD_LINK, LINK, OTHER, ArchiveEntry, refusals
 
 OURS = Path(".bourse")
@@ -102,12 +103,8 @@ def _make_folder(place: Path) -> None:
 
 def _clear(place: Path) -> None:
     if place.is_dir() and not place.is_symlink():
-        place.chmod(0o700)
-        for where, names, _ in os.walk(place):  # folders that a program closed open before the walk comes to them
-            for path in (os.path.join(where, name) for name in names):
-                if not os.path.islink(path):
-                    os.chmod(path, 0o700)
-        shutil.rmtree(place)
+        place.chmod(0o700)  # a program may have closed it
+        removed(place)
     elif os.path.lexists(place):
         place.unlink()
 

@@ -25,6 +25,7 @@ from scheduling.engines.programs import RegisteredProgram
 LAUNCH = (
     "scheduling.engines.launcher.confine",
     "scheduling.engines.launcher.launch",
+    "scheduling.engines.launcher.strangers",
     "scheduling.engines.launcher.unpack",
     "scheduling.programs.archives",
     "scheduling.programs.fields",

@@ -219,9 +219,9 @@ def call_notes(call: Call, workers: int, gpus: int) -> Iterator[tuple[bool, str]
         )
         return
     options = list(_options(call))
-    ignored = [option for option, key, _ in options if key in launcher.left_out and key not in launcher.not_kept]
-    more = f" {', '.join(dict.fromkeys(ignored))} is ignored." if len(set(ignored)) == 1 else ""
-    more = f" {', '.join(dict.fromkeys(ignored))} are ignored." if len(set(ignored)) > 1 else more
+    left_out = [option for option, key, _ in options if key in launcher.left_out and key not in launcher.not_kept]
+    ignored = list(dict.fromkeys(left_out))
+    more = f" {', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored." if ignored else ""
     yield True, f"{name} runs once on each worker, and is told where the workers meet.{more}"
     for option, key, value in options:
         if why := launcher.not_kept.get(key):
