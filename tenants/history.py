@@ -17,6 +17,7 @@ from django.db import transaction
 
 from tenants.access import Access
 from tenants.guards import HISTORY, Flaw, flaws
+from tenants.history_words import ACTIONS
 from tenants.ledger.seals import ChainHead, NotedHead, newest_seal, noted_heads
 from tenants.models import AuditEntry, AuditHead, Tenant
 
@@ -53,7 +54,10 @@ def append(
     before: Values | None = None,
     after: Values | None = None,
 ) -> AuditEntry:
-    """One entry. `action` is `<entity>_<verb>` like the service; `subject` names the thing for a person."""
+    """One entry. `action` is `<entity>_<verb>` like the service, one that has words; `subject` names the thing for a
+    person."""
+    if action not in ACTIONS:
+        raise ValueError(f"{action!r} has no words in history_words.py")
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("the history is written in the transaction of the change it tells of")
     head, seal = _head_locked(), newest_seal()

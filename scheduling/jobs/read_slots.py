@@ -73,7 +73,7 @@ class SlotTable:
 
 def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, int] | None = None) -> SlotTable:
     """Needs the tenant's scope, for the award is the tenant's. `gross`: of an elastic pool, slot -> micro-credits
-    before the own part."""
+    before the own part; slots in which the job waited are not listed."""
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     settled = clock.settled_slot if clock else -1
     units = _units(award)
@@ -83,6 +83,8 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
     rows = []
     for slot in range(award.start, award.end):
         workers, ps = units[slot]
+        if gross is not None and not (workers or ps):
+            continue
         paid = sum(part for _, part in _charge(award, slot))
         pays, price = paid, None
         if award.lane == Lane.INSTANT:  # the whole price is set aside, and its own part comes back

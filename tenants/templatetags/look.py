@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from tenants.history_words import ACTIONS
 from tenants.ledger import amounts
 from tenants.roles import MEANING
 
@@ -65,57 +66,6 @@ ICONS = {
     "wrong": "M4 4l8 8M12 4l-8 8",
 }
 
-DONE = {
-    "budget_remove": "Lifted the",
-    "budget_set": "Set the",
-    "cells_change": "Changed the",
-    "credits_grant": "Granted",
-    "claim_mapping_add": "Added the",
-    "claim_mapping_change": "Changed the role of the",
-    "claim_mapping_remove": "Removed the",
-    "fairness_alerts_set": "Set the limits of fairness of",
-    "credits_withdraw": "Withdrew",
-    "invitation_accept": "Joined by invitation:",
-    "invitation_create": "Sent the",
-    "invitation_revoke": "Withdrew the",
-    "join_request_accept": "Accepted the",
-    "join_request_create": "Asked to join by the",
-    "join_request_decline": "Declined the",
-    "join_request_withdraw": "Withdrew the",
-    "member_add": "Added",
-    "member_claims_change": "Changed by single sign-on the role of",
-    "member_claims_join": "Joined by single sign-on:",
-    "member_claims_keep": "Kept as the last owner, against the claims:",
-    "member_claims_leave": "Left by single sign-on:",
-    "member_remove": "Removed",
-    "member_role_change": "Changed the role of",
-    "person_create": "Made an account for",
-    "pool_create": "Made",
-    "pool_drain": "Began to drain",
-    "pool_hold": "Held",
-    "pool_resume": "Resumed",
-    "resource_steps_set": "Changed the steps of resources of",
-    "server_add": "Added",
-    "server_capacity_change": "Changed the capacity of",
-    "server_drain": "Began to drain",
-    "server_lose": "Declared lost:",
-    "server_return": "Returned to service:",
-    "servers_return_set": "Set whether lost servers return by themselves in",
-    "signing_key_make": "Made the",
-    "staff_grant": "Gave a role to",
-    "staff_revoke": "Took a role from",
-    "sharing_change": "Changed the",
-    "tenant_create": "Made",
-    "tenant_may_be_asked_set": "Changed whether people may ask to join the",
-    "token_create": "Made the",
-    "token_revoke": "Withdrew the",
-    "webhook_change": "Changed the",
-    "webhook_create": "Made the",
-    "webhook_remove": "Removed the",
-    "webhook_secret": "Made a new secret of the",
-    "webhook_switch_off": "Switched off the",
-}
-
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
@@ -137,7 +87,7 @@ def monogram(name: object) -> str:
 @register.filter
 def in_words(action: str) -> str:
     """What was done to the subject that follows, for the code of a history entry."""
-    return DONE.get(action) or action.replace("_", " ").capitalize()
+    return ACTIONS.get(action) or action.replace("_", " ").capitalize()
 
 
 def _typeset(figure: str) -> str:

@@ -89,6 +89,18 @@ def test_a_statement_leads_to_no_month_that_has_not_begun(world: World) -> None:
     assert (last + timedelta(days=1)).strftime("%B %Y") in before
 
 
+def test_a_statement_of_days_that_go_on_has_not_closed(world: World) -> None:
+    browser = client(world.castor, OWNER)
+    today, yesterday = (timezone.now().astimezone(UTC).date() - timedelta(days=days) for days in (0, 1))
+    for last, word, other in ((today, "so far", "closed with"), (yesterday, "closed with", "so far")):
+        for printed in ({}, {"print": ""}):
+            days = {"from": str(yesterday), "to": str(last)} | printed
+            words = text_of(text(read(browser, world.castor, "statements/period/", **days))).lower()
+            assert word in words
+            assert other not in words
+    assert text_of(text(read(browser, world.castor, "statements/"))).count("so far") == 1
+
+
 def test_billing_sees_no_bids(world: World) -> None:
     assert "My bids" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
 

@@ -91,6 +91,11 @@ def test_it_goes_on_elsewhere_with_what_it_had_done_and_pays_for_what_it_got() -
         assert charge_verify(job_id=mine.pk).findings == ()
     assert (page.lost, page.slots, page.paid) == (1, 3, sum(award.paid for award in delivered))
     assert len(settled) == 3
+    with scope(owner):
+        row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=mine.pk)
+        table = job_page(row, at=moment(pool, 8.5), money=True).slots
+    assert table is not None
+    assert [row.slot for row in table.rows] == [award.start for award in delivered]  # none in which it waited
     paid = 2_000 * MICRO - sum(money(tenant)[0] for tenant in (owner, renter))
     assert paid == operator_money() + money(owner)[2] == sum(a.paid for a in [*delivered, *slots_of(others)])
     all_is_sound(pool)

@@ -167,7 +167,7 @@ def test_forecast_counts_the_rows_of_the_last_days_and_their_bytes() -> None:
     at = timezone.now()
     with transaction.atomic():
         start = at - timedelta(days=100)
-        history.append(at=start, by=access_of_system("tests"), action="test_begin", subject="installation")
+        history.append(at=start, by=access_of_system("tests"), action="backup_make", subject="installation")
     for days, count in ((50, 10), (3, 14)):
         when = at - timedelta(days=days)
         events_append([event(EventKind.SLOT_SETTLED, pool_id=None, at=when) for _ in range(count)])

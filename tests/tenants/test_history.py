@@ -39,7 +39,12 @@ def test_empty_history_is_unbroken() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_entry_outside_a_transaction_is_a_broken_promise() -> None:
     with pytest.raises(RuntimeError, match="in the transaction of the change"):
-        history.append(at=NOW, by=SYSTEM, action="x", subject="x")
+        history.append(at=NOW, by=SYSTEM, action="server_drain", subject="x")
+
+
+def test_every_entry_has_words() -> None:
+    with pytest.raises(ValueError, match="'x_change' has no words"):
+        history.append(at=NOW, by=SYSTEM, action="x_change", subject="x")
 
 
 def test_values_come_back_as_they_were_hashed() -> None:

@@ -226,7 +226,7 @@ def test_history_is_exported_whole_with_its_fingerprints_and_only_the_tenants_ow
                     at=NOW,
                     by=by,
                     tenant=member.tenant,
-                    action="x_change",
+                    action="server_drain",
                     subject=f"=thing {number}",
                     after={"a": 1},
                 )

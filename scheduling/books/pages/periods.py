@@ -38,6 +38,10 @@ class Days:
     def is_day(self) -> bool:
         return self.first == self.last
 
+    def is_over(self, at: datetime) -> bool:
+        """Whether nothing more can move in these days."""
+        return self.end <= at
+
     @property
     def name(self) -> str:
         """As a heading says it."""

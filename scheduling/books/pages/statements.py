@@ -35,9 +35,10 @@ Cells = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Month:
-    """Of the list of statements. Amounts in micro-credits."""
+    """Of the list of statements. Amounts in micro-credits; of a month that goes on, `closed` is what stands now."""
 
     days: Days
+    is_over: bool
     first: date
     opened: int
     closed: int
@@ -101,11 +102,12 @@ TABLES = {
 def tenant_statements(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """Every month in which money moved, with its opening and closing."""
     tenant = open_tenant(request)
-    today = day_of(timezone.now(), UTC)
-    months = [
-        Month(Days(first, month_before(month_after(first).first).last), first, *head)
-        for first, head in months_with_entries(tenant=tenant)
-    ]
+    now = timezone.now()
+    today = day_of(now, UTC)
+    months = list[Month]()
+    for first, head in months_with_entries(tenant=tenant):
+        days = Days(first, month_before(month_after(first).first).last)
+        months.append(Month(days, days.is_over(now), first, *head))
     default = Days(today.replace(day=1), today)
     context = {"tenant": tenant, "table": listed(request.GET, months, MONTHS), "default": default}
     return render(request, "books/statements.html", context)
@@ -129,6 +131,7 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     context = {
         "tenant": tenant,
         "days": days,
+        "is_over": days.is_over(now),
         "pools": {pool.pk: pool.name for pool in pools} if len(pools) > 1 else {},
         "statement": statement,
         "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in lists.items()},
