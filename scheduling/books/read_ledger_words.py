@@ -16,8 +16,8 @@ Seen = tuple[Movement, AwardSeen | None]
 def sentence_of(rows: Sequence[Seen], by: str = "") -> str:
     """For one movement, or for several of one sort."""
     movement = rows[0][0]
-    known = _SENTENCES.get(movement.kind)
-    text = known(rows) if known else f"{movement.kind.replace('_', ' ').capitalize()}{_about(movement)}."
+    words = _SENTENCES.get(movement.kind)
+    text = words(rows) if words else f"{movement.kind.replace('_', ' ').capitalize()}{_about(movement)}."
     if by and movement.kind == "hold":
         text = f"{text.removesuffix('.')}. Submitted by {by}."
     return text

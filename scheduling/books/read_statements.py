@@ -256,9 +256,9 @@ def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> 
     rows = []
     for row in moves:
         number = job_number(row.subject)
-        kept = -(row.available + row.held)
+        stays = -(row.available + row.held)
         name = names.get(number or 0, row.subject)
-        rows.append(BackRow(row.at, number, name, _cause(row.kind, dict(row.facts)), row.available, kept))
+        rows.append(BackRow(row.at, number, name, _cause(row.kind, dict(row.facts)), row.available, stays))
     return rows
 
 

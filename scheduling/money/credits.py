@@ -88,9 +88,9 @@ def credits_withdraw(
         if before := transaction_view(key=f"withdraw:{key}"):
             return _withdrawn(before, tenant, amount) or WITHDRAWN_BEFORE
         if amount > balance.earned + balance.available:
-            left = balance.earned + balance.available
-            sentence = f"{tenant.name} can pay out {spelt(left)} credits; {spelt(amount)} were asked for."
-            return BeyondFunds("beyond_funds", sentence, amount, left)
+            rest = balance.earned + balance.available
+            sentence = f"{tenant.name} can pay out {spelt(rest)} credits; {spelt(amount)} were asked for."
+            return BeyondFunds("beyond_funds", sentence, amount, rest)
         try:
             answer = post_many(postings=[_withdrawal(tenant, amount, balance, key, at)])
         except KeyReused:  # at this moment, by a withdrawal of another tenant
@@ -138,11 +138,11 @@ def _collect(tenant_id: int, at: datetime) -> int:
 
 def _withdrawal(tenant: Tenant, amount: int, balances: TenantBalances, key: str, at: datetime) -> Posting:
     of_earned = min(amount, balances.earned)
-    taken: list[tuple[AccountName, int]] = [
+    sources: list[tuple[AccountName, int]] = [
         (earned(tenant.pk), -of_earned),
         (available(tenant.pk), of_earned - amount),
     ]
-    entries = (*(entry for entry in taken if entry[1]), (OUTSIDE, amount))
+    entries = (*(entry for entry in sources if entry[1]), (OUTSIDE, amount))
     return Posting(key=f"withdraw:{key}", kind="withdraw", entries=entries, at=at, subject=f"tenant:{tenant.pk}")
 
 

@@ -93,8 +93,8 @@ def is_public(address: str) -> bool:
 
 
 def _is_of_the_world(address: IPv4Address | IPv6Address) -> bool:
-    known = address.is_global and not address.is_multicast and not address.is_reserved
-    return known and not any(address in network for network in _NO_RECEIVER)
+    is_public = address.is_global and not address.is_multicast and not address.is_reserved
+    return is_public and not any(address in network for network in _NO_RECEIVER)
 
 
 def _last(address: IPv6Address) -> IPv4Address:
@@ -118,8 +118,8 @@ def _parts(url: str) -> tuple[str, str, int, str] | Refused:
     port = _port(split.scheme) if port is None else port
     allowed: Collection[int] | None = settings.WEBHOOKS_PORTS
     if port == 0 or (allowed is not None and port not in allowed):
-        known = f" Open are {', '.join(map(str, sorted(allowed)))}." if allowed else ""
-        return _wrong(f"Port {port} is not open for webhooks.{known} An operator opens others with WEBHOOKS_PORTS.")
+        ports = f" Open are {', '.join(map(str, sorted(allowed)))}." if allowed else ""
+        return _wrong(f"Port {port} is not open for webhooks.{ports} An operator opens others with WEBHOOKS_PORTS.")
     path = (split.path or "/") + (f"?{split.query}" if split.query else "")
     return split.scheme, host, port, path
 

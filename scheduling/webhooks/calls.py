@@ -20,7 +20,7 @@ from tenants.access import Refused
 
 PATIENCE_SECONDS = 5.0
 MOST_BYTES = 16_384  # of an answer, head included
-SHOWN = 1_000  # characters of an answer that the log keeps
+MOST_KEPT = 1_000  # characters of an answer that the log keeps
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _outcome(content: bytes) -> CallOutcome:
     response = HTTPResponse(cast(socket.socket, _Held(content)))
     response.begin()
     try:
-        answer = response.read(SHOWN)
+        answer = response.read(MOST_KEPT)
     except HTTPException:  # cut off in the middle of its body
         answer = b""
     text = "".join(letter for letter in answer.decode("utf-8", "replace") if letter.isprintable() or letter == "\n")

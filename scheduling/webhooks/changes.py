@@ -143,12 +143,12 @@ def webhook_secrets_carry() -> Carried:
     nothing."""
     with scope_disabled("a change of SECRET_KEY concerns webhooks of every tenant"):
         rows = list(Webhook.objects.select_for_update().filter(removed_at=None).order_by("pk"))
-        made = [row for row in rows if not row.secret]
-        for row in made:
+        hooks = [row for row in rows if not row.secret]
+        for row in hooks:
             row.secret = store(secret_of(row))
             row.save(update_fields=["secret"])
         carried = stored_anew(rows)
-    return Carried(carried.already - len(made), carried.carried + len(made), carried.unreadable)
+    return Carried(carried.already - len(hooks), carried.carried + len(hooks), carried.unreadable)
 
 
 def _mine(webhook_id: int, by: Access) -> Webhook | Refused:

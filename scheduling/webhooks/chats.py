@@ -141,13 +141,13 @@ def _begin(row: ChatAddress, at: datetime) -> ChatLetter | None:
     due = Notice.objects.filter(person=row.person_id, chat_due_at__lte=at)
     numbers = tuple(due.order_by("pk").values_list("pk", flat=True))
     Notice.objects.filter(pk__in=numbers).update(chat_due_at=at + LEASE, chat_tries=F("chat_tries") + 1)
-    seen = may_be_seen().filter(pk__in=numbers).select_related("event", "tenant").order_by("pk")
-    lines = notice_lines(seen[:MOST_LINES])
+    events = may_be_seen().filter(pk__in=numbers).select_related("event", "tenant").order_by("pk")
+    lines = notice_lines(events[:MOST_LINES])
     if not lines:
         Notice.objects.filter(pk__in=numbers).update(chat_due_at=None)
         ChatAddress.objects.filter(pk=row.pk).update(quiet_until=None)
         return None
-    return _letter(row, url, numbers, message_of(lines, seen.count() - MOST_LINES))
+    return _letter(row, url, numbers, message_of(lines, events.count() - MOST_LINES))
 
 
 def message_of(lines: Sequence[NoticeLine], rest: int) -> list[str]:

@@ -30,8 +30,8 @@ PLAIN_HEADERS = {"Content-Type": "application/json", "User-Agent": "Bourse-Webho
 
 
 def new_secret(form: str) -> str:
-    drawn = secrets.token_bytes(SECRET_BYTES)
-    return SECRET_PREFIX + (base64.b64encode(drawn).decode() if form == WebhookForm.STANDARD else drawn.hex())
+    secret = secrets.token_bytes(SECRET_BYTES)
+    return SECRET_PREFIX + (base64.b64encode(secret).decode() if form == WebhookForm.STANDARD else secret.hex())
 
 
 def secret_of(row: Webhook) -> str:
