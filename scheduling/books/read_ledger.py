@@ -138,10 +138,10 @@ def _moved(row: LedgerRow, choice: MovementFilter) -> int:
     return int(getattr(row, choice.account)) if choice.account else row.total
 
 
-def _placed(tenant: Tenant, known: Sequence[Pool], moves: Sequence[Movement]) -> list[_Placed]:
+def _placed(tenant: Tenant, pools: Sequence[Pool], moves: Sequence[Movement]) -> list[_Placed]:
     awards = awards_seen(tenant_id=tenant.pk, award_ids=[m.facts["award"] for m in moves if "award" in m.facts])
-    pools = {pool.pk: pool for pool in known}
-    only = next(iter(pools.values())) if len(pools) == 1 else None
+    by_number = {pool.pk: pool for pool in pools}
+    only = next(iter(by_number.values())) if len(by_number) == 1 else None
     jobs = {
         f"job:{award.job_id}": (award.job_id, award.job_name, award.by) for award in awards.values() if award.job_id
     }
@@ -149,7 +149,7 @@ def _placed(tenant: Tenant, known: Sequence[Pool], moves: Sequence[Movement]) ->
     placed = []
     for row in moves:
         award = awards.get(row.facts.get("award", 0))
-        pool = pools.get(award.pool_id) if award else only
+        pool = by_number.get(award.pool_id) if award else only
         slot = row.facts.get("slot", pool.slot_at(row.at) if pool else None)
         placed.append(_Placed(row, pool, slot, award, jobs.get(row.subject)))
     return placed

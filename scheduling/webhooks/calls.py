@@ -63,11 +63,11 @@ def call(
 
 
 def _connected(target: CallTarget, ends: float) -> socket.socket:
-    plain = socket.create_connection((target.address, target.port), timeout=_left(ends))
+    plain = socket.create_connection((target.address, target.port), timeout=_seconds_until(ends))
     if target.scheme == "http":
         return plain
     try:
-        plain.settimeout(_left(ends))
+        plain.settimeout(_seconds_until(ends))
         return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
     except BaseException:
         plain.close()
@@ -81,7 +81,7 @@ def _request(target: CallTarget, headers: Mapping[str, str], body: bytes) -> byt
 
 
 def _send(connection: socket.socket, content: bytes, ends: float) -> None:
-    connection.settimeout(_left(ends))
+    connection.settimeout(_seconds_until(ends))
     connection.sendall(content)
 
 
@@ -90,7 +90,7 @@ def _received(connection: socket.socket, ends: float) -> bytes:
     received_bytes = bytearray()
     while len(received_bytes) < MOST_BYTES and not _is_whole(received_bytes):
         try:
-            connection.settimeout(_left(ends))
+            connection.settimeout(_seconds_until(ends))
             piece = connection.recv(4_096)
         except TimeoutError:
             if b"\r\n\r\n" in received_bytes:
@@ -137,8 +137,8 @@ def _outcome(content: bytes) -> CallOutcome:
     return CallOutcome(status, f"The answer was {status}. {sentence}", text)
 
 
-def _left(ends: float) -> float:
-    left = ends - time.monotonic()
-    if left <= 0:
+def _seconds_until(ends: float) -> float:
+    rest = ends - time.monotonic()
+    if rest <= 0:
         raise TimeoutError
-    return left
+    return rest

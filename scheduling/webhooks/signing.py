@@ -38,8 +38,8 @@ def secret_of(row: Webhook) -> str:
     """Raises `UnreadableSecret` where no SECRET_KEY that we have reads it."""
     if row.secret:
         return reveal(row.secret)
-    made = salted_hmac("bourse.webhook.secret", row.salt, secret=oldest_key(), algorithm="sha256")
-    return SECRET_PREFIX + made.hexdigest()
+    digest = salted_hmac("bourse.webhook.secret", row.salt, secret=oldest_key(), algorithm="sha256")
+    return SECRET_PREFIX + digest.hexdigest()
 
 
 def standard_signature(secret: str, delivery: str, timestamp: int, body: bytes) -> str:

@@ -132,7 +132,7 @@ def test_older_leads_from_page_to_page_to_the_first_payment(world: World, monkey
     browser, first = client(world.lumen, OWNER), "ledger/?each=on&from=2000-01-01&to=2099-12-31"
     entry = 'class="entry"'
     whole = text(read(browser, world.lumen, first)).count(entry)
-    monkeypatch.setattr("scheduling.books.pages.ledger.SHOWN", 2)
+    monkeypatch.setattr("scheduling.books.pages.ledger.PAGE_ROWS", 2)
     counts, page = [], first
     while page:
         html = text(read(browser, world.lumen, page))

@@ -37,7 +37,7 @@ KINDS = {
     "collected": ("Made available", ("collect",), None),
     "corrections": ("Corrections", ("reverse",), None),
 }
-SHOWN = 50  # payments of one page; those of one job in an interval stand in one line
+PAGE_ROWS = 50  # payments of one page; those of one job in an interval stand in one line
 SHOWN_JOBS = 8
 LONGEST_SUMMARY = 32  # days, beyond which jobs without a charge are left to the statement
 COLUMNS = (
@@ -63,7 +63,7 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
     place, each = _position(request.GET), "each" in request.GET
     headers, order = _sorting(request.GET, days, choice)
     view = ledger_view(
-        tenant=tenant, pools=pools, choice=choice, at=now, below=place, each=each, limit=SHOWN, order=order
+        tenant=tenant, pools=pools, choice=choice, at=now, below=place, each=each, limit=PAGE_ROWS, order=order
     )
     part = request.GET.get("part")
     context = {

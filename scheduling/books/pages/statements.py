@@ -29,7 +29,9 @@ from tenants.zones import day_of
 HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
 MOST_SORTED = 2_000  # of each list: a list that is cut short is sorted within what is shown
 MOST_PRINTED = 2_000  # rows of each list on the printed page
-SHOWN = 20  # of each list on the screen, in the order that was asked for; the CSV and the printed page have more
+MOST_ON_SCREEN = (
+    20  # of each list on the screen, in the order that was asked for; the CSV and the printed page have more
+)
 Cells = tuple[object, ...]
 
 
@@ -44,12 +46,12 @@ class Month:
     closed: int
 
 
-def _table(part: str, *columns: tuple[str, str, bool], rows: int = SHOWN) -> Table:
+def _table(part: str, *columns: tuple[str, str, bool], rows: int = MOST_ON_SCREEN) -> Table:
     """Of (what it sorts by, heading, numeric). A page has several tables, so each column is called by its table too."""
-    made = [
+    headings = [
         Column(f"{part}.{order or label}", label, order=order, numeric=numeric) for order, label, numeric in columns
     ]
-    return Table(made, sort="", rows=rows)
+    return Table(headings, sort="", rows=rows)
 
 
 MONTHS = _table(

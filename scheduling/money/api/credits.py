@@ -64,14 +64,14 @@ class _Payments(TenantView):
         outcome = service(tenant=self.tenant, by=self.access, at=timezone.now(), **body)
         if isinstance(outcome, Refused):
             return self.refused(outcome, refusal_numbers(outcome))
-        shown = {
+        payment = {
             "tenant": self.tenant.slug,
             "amount": body["amount"],
             "key": body["key"],
             "transaction": outcome.transaction_id,
             "repeated": outcome.repeated,
         }
-        return self.shown(PaymentShown, shown)
+        return self.shown(PaymentShown, payment)
 
 
 class CreditsGrant(_Payments):

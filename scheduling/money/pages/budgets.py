@@ -40,12 +40,12 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     fields, by, at = form.cleaned_data, request.access, timezone.now()
     member, period, reason = fields["member"], fields["period"], fields["reason"]
     if "remove" in request.POST:
-        lifted = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
-        tell(request, lifted, "The budget is lifted.")
+        outcome = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
+        tell(request, outcome, "The budget is lifted.")
     else:
         soft, hard = fields["soft"], fields["hard"]
-        made = budget_set(member=member, period=period, soft=soft, hard=hard, by=by, at=at, reason=reason)
-        tell(request, made, "The budget is set. It holds from the next decision on.")
+        outcome = budget_set(member=member, period=period, soft=soft, hard=hard, by=by, at=at, reason=reason)
+        tell(request, outcome, "The budget is set. It holds from the next decision on.")
     return _back(request)
 
 

@@ -83,9 +83,9 @@ def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
     if asks_csv(request):
         return csv_response(request, rows, LOG)
     table = table_of(request, rows, LOG)
-    seen: list[DeliverySeen] = deliveries_seen(table.rows)
+    deliveries: list[DeliverySeen] = deliveries_seen(table.rows)
     form = NewWebhookForm(initial={"url": webhook.url, "kinds": webhook.kinds})
-    context = {"webhook": webhook, "table": table, "deliveries": seen, "form": form, "state": state}
+    context = {"webhook": webhook, "table": table, "deliveries": deliveries, "form": form, "state": state}
     return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
 
 
