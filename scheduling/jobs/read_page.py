@@ -10,11 +10,10 @@ from datetime import datetime
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_courses import CourseRecord, Guess, courses_record, guess_of
 from scheduling.jobs.read_life import Happening, LifeStep, happenings, life
-from scheduling.jobs.read_pieces import PiecesOfJob, in_parts, pieces_of
-from scheduling.jobs.read_pieces import joined as joined_pieces
+from scheduling.jobs.read_pieces import PiecesOfJob, award_of_pieces, in_parts, pieces_of
 from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
-from scheduling.market.elastic import MOST_SLOTS, SoFar, joined, so_far
+from scheduling.market.elastic import MOST_SLOTS, SoFar, award_of_slots, so_far
 from scheduling.market.reads import JobView, NamedPayee, job_view, payees
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -176,14 +175,14 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     lost = sum(each.returned for each in awards if each.state == AwardState.VOID) if pool.is_elastic else 0
     if pool.is_elastic and awards:
         gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
-        by_use, awards = so_far(pool, awards), [joined(awards)]
+        by_use, awards = so_far(pool, awards), [award_of_slots(awards)]
     parts = in_parts(job, awards)
     award = next((each for each in awards if each.attempt == job.attempt), None)
     newest = by_use.newest if by_use else next(iter(awards[-1:]), None)
     if newest and not by_use:
         newest.paid_before = sum(each.paid - each.returned for each in awards[:-1])
     if parts:
-        award = joined_pieces(parts)
+        award = award_of_pieces(parts)
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt", "-interval").first()
     events_of_job = happenings(pool, job.tenant_id, job.pk)

@@ -105,7 +105,7 @@ class InstantDesk:
             other = supposed(self.job, None, fields)
             other.arrival = arrival
             answer = answer_again(self.answer, other, self.purse)
-        terms_given = answer.given
+        terms_given = answer.outcome
         if isinstance(terms_given, Reason):
             return QuotedTerms(False, terms_given)
         return terms_of(answer.snapshot.frame, terms_given, payer_id=self.job.tenant_id)
@@ -140,7 +140,7 @@ def _seen(job: TrainingJob, at: datetime) -> QuotedMarket:
     known = _last_seen.get(job.pool_id)
     if known is not None and known.key == key and timedelta(0) <= at - known.at <= SEEN_FOR:
         return known
-    snapshot = batch_view(job.pool, slot, clock, at, supposed=row, seen=frame)
+    snapshot = batch_view(job.pool, slot, clock, at, supposed=row, last_frame=frame)
     policy = _policy(snapshot.frame)
     what_if = policy.one_more(snapshot.view)
     cap = snapshot.caps.get(SUPPOSED)
