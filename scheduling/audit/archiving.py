@@ -135,7 +135,7 @@ def archive_day(
     name = archive_name(pool, day.day)
     path, partial = folder / name, folder / f"{name}.part"
     try:
-        key = _written(pool, day, partial, at)
+        key = _archive_write(pool, day, partial, at)
         progress("write")
         _checked(pool, day, partial, key)
         progress("check")
@@ -172,16 +172,16 @@ def may_archive() -> bool:
     return bool(may)
 
 
-def _written(pool: Pool, day: ArchiveDay, partial: Path, at: datetime) -> str:
+def _archive_write(pool: Pool, day: ArchiveDay, partial: Path, at: datetime) -> str:
     """The public key that signed the file."""
     start = midnight(day.day, UTC)
     with partial.open("wb") as file:
-        written = bundle_write(pool=pool, start=start, end=start + DAY, seed=signing_seed(at=at), file=file)
+        bundle = bundle_write(pool=pool, start=start, end=start + DAY, seed=signing_seed(at=at), file=file)
         file.flush()
         os.fsync(file.fileno())
-    if isinstance(written, Refused):
-        raise ArchiveFailed(written.sentence)
-    return written.public_key
+    if isinstance(bundle, Refused):
+        raise ArchiveFailed(bundle.sentence)
+    return bundle.public_key
 
 
 def _checked(pool: Pool, day: ArchiveDay, partial: Path, key: str) -> None:

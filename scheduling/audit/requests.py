@@ -32,7 +32,7 @@ from tenants.services.members import NOT_ALLOWED
 
 MOST_WAITING = 5  # of one person
 LONGEST = timedelta(days=93)
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 OPEN_AUDITS = (AuditState.QUEUED, AuditState.RUNNING)
 CAN_CANCEL = Q(state=AuditState.QUEUED) | Q(state=AuditState.RUNNING, kind=AuditKind.EVERYTHING)
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")

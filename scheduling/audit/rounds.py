@@ -15,7 +15,7 @@ from django.core.cache import cache
 from django.db import transaction
 
 from scheduling.audit.bundle import bundle_write, signing_seed
-from scheduling.audit.requests import KEPT, progress_key
+from scheduling.audit.requests import RETENTION, progress_key
 from scheduling.audit.verdicts import StoredVerdict, everything, verified
 from scheduling.audit.verification import book_run, pool_run, verification_piece
 from scheduling.common import AUDIT_LOCK, alone
@@ -43,7 +43,7 @@ def audits_next(*, clock: Clock) -> int:
             return 0
         _left_behind(clock())
         _everything_end(clock())
-        AuditPart.objects.filter(run__ended_at__lt=clock() - KEPT).delete()
+        AuditPart.objects.filter(run__ended_at__lt=clock() - RETENTION).delete()
         done = 0
         while run := _next():
             if run.kind == AuditKind.EVERYTHING:
@@ -179,9 +179,9 @@ class _CountedFile:
     def write(self, content: bytes) -> int:
         if self._file.tell() + len(content) > MOST_BYTES:
             raise TooLarge
-        written = self._file.write(content)
+        count = self._file.write(content)
         self._tell_progress(self._file.tell() >> 10, 0, "KiB")
-        return written
+        return count
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

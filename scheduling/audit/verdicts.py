@@ -83,9 +83,9 @@ def everything(run: AuditRun) -> StoredVerdict | Refused:
 
 
 def _verdict(words: str, findings: Iterable[Finding], more: Mapping[str, Any] | None = None) -> StoredVerdict:
-    listed = list(findings)
-    result = {"count": len(listed), **(more or {})}
-    result["findings"] = [{"where": one.where, "what": one.what} for one in listed[:MOST_FINDINGS]]
+    rows = list(findings)
+    result = {"count": len(rows), **(more or {})}
+    result["findings"] = [{"where": one.where, "what": one.what} for one in rows[:MOST_FINDINGS]]
     return StoredVerdict(not result["count"], f"{words} {_counted(result['count'], 'difference')}.", result)
 
 

@@ -77,7 +77,7 @@ class Projection:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _FirstStart:
     """The first start that was projected for a job, and what has become of it."""
 
     tenant_id: int
@@ -95,7 +95,7 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
     if not floors or not floors[0].draft or not floors[0].allocation:
         return None
     pool, slot = job.pool, job.pool.slot_at(at)
-    estimates = _said(pool, slot)
+    estimates = _first_starts(pool, slot)
     return Projection(
         start=floors[0].start,
         start_at=pool.slot_start(floors[0].start),
@@ -105,7 +105,7 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
     )
 
 
-def held(estimates: Iterable[_Said], slot: int) -> PastProjections:
+def held(estimates: Iterable[_FirstStart], slot: int) -> PastProjections:
     """How projections held, seen in the running slot. What was cancelled, or is still to come, does not count."""
     by_then = not_started = 0
     late: list[int] = []
@@ -121,7 +121,7 @@ def held(estimates: Iterable[_Said], slot: int) -> PastProjections:
     return PastProjections(by_then + len(late) + not_started, by_then, len(late), later_by, not_started)
 
 
-def _said(pool: Pool, slot: int) -> list[_Said]:
+def _first_starts(pool: Pool, slot: int) -> list[_FirstStart]:
     """Of the pool's last intervals: the first projection of each attempt of a job, newest first. Of others it tells
     how many there were, and never which."""
     newest = Interval.objects.filter(pool=pool).order_by("-number").values("number")[:1]
@@ -138,9 +138,9 @@ def _said(pool: Pool, slot: int) -> list[_Said]:
             draft=True,
             end__gt=F("start"),
         )
-        seen = rows.annotate(began=Subquery(runs.values("start")[:1])).order_by("-pk")
-        ends_seen = seen.values_list("tenant_id", "start", "began", "job__state")[:MOST_LOOKED_AT]
-        return [_Said(*row) for row in ends_seen]
+        starts = rows.annotate(began=Subquery(runs.values("start")[:1])).order_by("-pk")
+        ends_seen = starts.values_list("tenant_id", "start", "began", "job__state")[:MOST_LOOKED_AT]
+        return [_FirstStart(*row) for row in ends_seen]
 
 
 def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> ProjectionMove | None:

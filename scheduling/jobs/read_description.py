@@ -40,9 +40,9 @@ def description_shown(job: TrainingJob) -> dict[str, Any] | None:
     return {"how": description["how"], "said": description["said"], "lines": lines, "rows": rows}
 
 
-def _rows(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was said, in words and with units."""
-    answers, worth_said = said.get("hours") or {}, said.get("worth") or {}
+    answers, worth_said = description.get("hours") or {}, description.get("worth") or {}
     least, most = answers.get("least"), answers.get("most")
     if most is not None:
         yield "Workers", f"{most}" if least in (None, most) else f"{least} to {most}"
@@ -53,10 +53,10 @@ def _rows(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "With the most of them it takes", f"{answers['hours']} hours"
     if least not in (None, most):
         yield "With twice the workers", _scaling(answers)
-    if said.get("begin"):
-        yield "Not before", _clock(said["begin"], said)
+    if description.get("begin"):
+        yield "Not before", _clock(description["begin"], description)
     if worth_said.get("by"):
-        yield "Wanted by", _clock(worth_said["by"], said)
+        yield "Wanted by", _clock(worth_said["by"], description)
     elif worth_said.get("within_seconds"):
         yield "Wanted within", f"{worth_said['within_seconds']} seconds"
     if worth_said.get("credits") is not None:
@@ -73,18 +73,18 @@ def _scaling(answers: Mapping[str, Any]) -> str:
     return f"as measured, {answers.get('mode') or 'sync'}: {', '.join(map(str, answers.get('speed') or ()))}"
 
 
-def _clock(moment: object, said: Mapping[str, Any]) -> str:
+def _clock(moment: object, description: Mapping[str, Any]) -> str:
     text = str(moment).replace("T", " ").removesuffix("+00:00")
-    return f"{text} ({'UTC' if str(moment).endswith('+00:00') else said.get('zone', 'UTC')})"
+    return f"{text} ({'UTC' if str(moment).endswith('+00:00') else description.get('zone', 'UTC')})"
 
 
 def lines_shown(text: str, lines: Sequence[OptionLine]) -> list[dict[str, Any]]:
     """Each line that says something, with its beginning as it is written."""
-    written = text.split("\n")
+    text_lines = text.split("\n")
     return [
         {
             "line": line.number,
-            "says": written[line.number - 1][:LONGEST_SAYS],
+            "says": text_lines[line.number - 1][:LONGEST_SAYS],
             "option": line.option,
             "verdict": line.verdict,
             "sentence": line.sentence,

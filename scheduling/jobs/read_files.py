@@ -98,7 +98,7 @@ def job_files(job: TrainingJob, by: Access, at: datetime, *, after: Parts = (), 
         listing = files_listed(place.root, place.inner, most, after=after, skip=_hidden(job, by))
     except OSError as error:
         return _why_none(job, place, error, at)
-    files = tuple(map(_shown, listing.files))
+    files = tuple(map(_row, listing.files))
     until = _kept_until(job) if place.is_ours else None
     none = "" if files or listing.more else NONE_YET
     return JobFiles(files, listing.more, listing.left_out, none, is_told=bool(files), kept_until=until)
@@ -118,8 +118,8 @@ def job_file(job: TrainingJob, by: Access, at: datetime, path: Parts) -> OpenedF
             return UNREADABLE
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):
             return NO_FILE
-        gone = _why_none(job, place, error, at).sentence
-        return NO_SUCH_FILE if gone == NONE_LEFT else Refused(UNKNOWN_FILE, gone)
+        sentence = _why_none(job, place, error, at).sentence
+        return NO_SUCH_FILE if sentence == NONE_LEFT else Refused(UNKNOWN_FILE, sentence)
 
 
 def _place(job: TrainingJob) -> _Place | JobFiles:
@@ -163,12 +163,12 @@ def _hidden(job: TrainingJob, by: Access) -> Callable[[Parts], bool]:
     """Which paths this reader is not told of: the platform's own, and what came with words that they may not read. All,
     where nobody knows any more what came."""
     ours = tuple(part.encode() for part in OURS.parts)
-    if (brought := _brought(job, by)) is None:
+    if (paths := _archive_paths(job, by)) is None:
         return lambda path: True
-    return lambda path: path[: len(ours)] == ours or path in brought
+    return lambda path: path[: len(ours)] == ours or path in paths
 
 
-def _brought(job: TrainingJob, by: Access) -> frozenset[Parts] | None:
+def _archive_paths(job: TrainingJob, by: Access) -> frozenset[Parts] | None:
     """The files of its program's archive, for whoever may not read them; None: the archive is kept no more."""
     named = job.spec[PROGRAM]
     name, version, owner = named["name"], named.get("version"), named.get("owner")
@@ -194,7 +194,7 @@ def _removed(day: date) -> str:
     return f"Files of a job are kept for {span} after its end; those of this one could go from {day} (UTC) on."
 
 
-def _shown(file: StrangerFile) -> JobFile:
+def _row(file: StrangerFile) -> JobFile:
     return JobFile(path_shown(file.path), file.bytes, _moment(file.changed_at))
 
 

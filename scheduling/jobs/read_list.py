@@ -21,7 +21,7 @@ GROUPS: Mapping[str, tuple[JobState, ...]] = {
     OVER: tuple(state for state in JobState if state not in LIVE_STATES),
 }
 # What a row tells of its award: enough to explain the job, fetched with the row itself.
-TOLD = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "work")
+AWARD_FIELDS = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "work")
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,18 @@ def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
     was paid for it counts."""
     award = Award.objects.filter(job=OuterRef("pk"))
     newest_award = award.order_by("-attempt", "-start").values(
-        newest_award=JSONObject(**{name: F(name) for name in TOLD}, paid_before=paid_beside())
+        newest_award=JSONObject(**{name: F(name) for name in AWARD_FIELDS}, paid_before=paid_beside())
     )
     return rows.annotate(given=Subquery(newest_award[:1]))
 
 
 def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:
     """Of a row of `with_awards`; asks the database nothing, and is made once for a row. `at`: see `job_view`."""
-    made: JobView | None = row.__dict__.get("view")
-    if made is None:
+    view: JobView | None = row.__dict__.get("view")
+    if view is None:
         payload = getattr(row, "given", None)
-        made = row.__dict__["view"] = job_view(row.pool, row, Award(**payload) if payload else None, at)
-    return made
+        view = row.__dict__["view"] = job_view(row.pool, row, Award(**payload) if payload else None, at)
+    return view
 
 
 @dataclass(frozen=True)

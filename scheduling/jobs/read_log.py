@@ -105,13 +105,13 @@ def log_whole(run: Run) -> Iterator[bytes]:
     clock = lru_cache(maxsize=64)(lambda second: f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}".encode())
     while start < size:
         part = files.log_part(home, run.key, start, min(start + PART_BYTES, size))
-        written = []
+        lines = []
         for _, row in part.rows():
             stamp, _, rest = row.partition(b" ")
             second, _, thousandths = stamp.partition(b".")
             if second.isdigit() and len(second) < MOST_DIGITS:
-                written.append(b"%s.%sZ %s" % (clock(int(second)), thousandths or b"000", rest))
-        yield b"".join(written)
+                lines.append(b"%s.%sZ %s" % (clock(int(second)), thousandths or b"000", rest))
+        yield b"".join(lines)
         start = part.end if part.end > start else start + PART_BYTES
 
 

@@ -64,11 +64,11 @@ def numbers_view(runs: Sequence[Run]) -> NumbersView | None:
     numbers: Mapping[str, float] = progress["numbers"]
     series = [each for each in series_of(runs) if each.name not in COUNTERS]
     series.sort(key=lambda each: (each.name != "loss", each.name))
-    drawn = {each.name for each in series[:MOST_SERIES]}
+    names = {each.name for each in series[:MOST_SERIES]}
     unit = next((name for name in ("step", "epoch") if name in numbers), "")
     return NumbersView(
         series=tuple(series[:MOST_SERIES]),
-        others=tuple((name, value) for name, value in sorted(numbers.items()) if name not in {*COUNTERS, *drawn}),
+        others=tuple((name, value) for name, value in sorted(numbers.items()) if name not in {*COUNTERS, *names}),
         done=numbers.get(unit),
         of=numbers.get("of"),
         unit=unit,

@@ -28,7 +28,7 @@ class OutlookRecord:
 
 @dataclass(frozen=True)
 class Outlook:
-    """`threshold` in per cent of the largest loss. The rest in epochs; `left`, `low` and `high` are to go, None once it
+    """`threshold` in per cent of the largest loss. All else in epochs; `rest`, `low` and `high` are to go, None once it
     is over. `reported` and `estimated`: (epoch, loss)."""
 
     threshold: float
@@ -36,7 +36,7 @@ class Outlook:
     most: int
     done: int
     estimated_now: bool  # else it has what it declared
-    left: int | None
+    rest: int | None
     low: int | None
     high: int | None
     reported: tuple[tuple[int, float], ...]
@@ -51,7 +51,7 @@ class Outlook:
     @property
     def total(self) -> int | None:
         """Epochs when it will be over."""
-        return None if self.left is None else self.done + self.left
+        return None if self.rest is None else self.done + self.rest
 
     @property
     def total_low(self) -> int | None:
@@ -86,10 +86,10 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
     row = row or JobReport(job=job)
     over = row.source in (CONVERGED, EXHAUSTED) or job.ended_at is not None
     done = len(row.losses)
-    low, left, high = (
+    low, rest, high = (
         None if over else whole_epochs(each) for each in (row.epochs_low, row.epochs_left, row.epochs_high)
     )
-    until = done + (left or 0) if row.source == FITTED else done
+    until = done + (rest or 0) if row.source == FITTED else done
     points = [(epoch, loss) for epoch, loss in enumerate(row.losses, 1) if loss is not None]
     return Outlook(
         threshold=PER_CENT * target.delta,
@@ -97,7 +97,7 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
         most=target.most_epochs,
         done=done,
         estimated_now=row.source == FITTED,
-        left=left,
+        rest=rest,
         low=low,
         high=high,
         reported=_thinned(points),

@@ -10,11 +10,10 @@ from datetime import datetime
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_courses import CourseRecord, Guess, courses_record, guess_of
 from scheduling.jobs.read_life import Happening, LifeStep, happenings, life
-from scheduling.jobs.read_pieces import PiecesOfJob, in_parts, pieces_of
-from scheduling.jobs.read_pieces import joined as joined_pieces
+from scheduling.jobs.read_pieces import PiecesOfJob, award_of_pieces, in_parts, pieces_of
 from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
-from scheduling.market.elastic import MOST_SLOTS, SoFar, joined, so_far
+from scheduling.market.elastic import MOST_SLOTS, SoFar, award_of_slots, so_far
 from scheduling.market.reads import JobView, NamedPayee, job_view, payees
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -48,13 +47,13 @@ class JobWorld:
         return self.pays - self.own_part
 
     @property
-    def left(self) -> int:
+    def surplus(self) -> int:
         return self.worth - self.net
 
     @property
     def terms(self) -> tuple[int, ...]:
         """What a reader can add up to nothing."""
-        return (self.worth, -self.pays, self.own_part, -self.left)
+        return (self.worth, -self.pays, self.own_part, -self.surplus)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class JobPage:
     steps: tuple[LifeStep, ...]
     happenings: tuple[Happening, ...]
     home: JobWorld | None  # alone
-    got: JobWorld | None  # as awarded
+    in_market: JobWorld | None  # as awarded
     slots: SlotTable | None
     payees: tuple[NamedPayee, ...]
     own_part: int  # of the gross price, what would have been its own tenant's
@@ -121,16 +120,16 @@ class JobPage:
         """What the market added to the promise; None where one of the two is missing, or the job ended before it had
         what it was given."""
         ended_early = self.job.state in (JobState.CANCELLED, JobState.FAILED, JobState.STOPPED)
-        return self.got.left - self.home.left if self.got and self.home and not ended_early else None
+        return self.in_market.surplus - self.home.surplus if self.in_market and self.home and not ended_early else None
 
     @property
     def digits(self) -> int:
         """With which the sums of both worlds, and what is between them, add up as they are shown."""
-        sums = [world.terms for world in (self.home, self.got) if world]
-        if self.home and self.got and self.gain is not None:
-            sums.append((self.got.left, -self.home.left, -self.gain))
-        if self.got:
-            sums.append((self.got.pays, -self.got.own_part, -self.got.net))
+        sums = [world.terms for world in (self.home, self.in_market) if world]
+        if self.home and self.in_market and self.gain is not None:
+            sums.append((self.in_market.surplus, -self.home.surplus, -self.gain))
+        if self.in_market:
+            sums.append((self.in_market.pays, -self.in_market.own_part, -self.in_market.net))
         return adding_up(*sums)
 
     @property
@@ -176,14 +175,14 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     lost = sum(each.returned for each in awards if each.state == AwardState.VOID) if pool.is_elastic else 0
     if pool.is_elastic and awards:
         gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
-        by_use, awards = so_far(pool, awards), [joined(awards)]
+        by_use, awards = so_far(pool, awards), [award_of_slots(awards)]
     parts = in_parts(job, awards)
     award = next((each for each in awards if each.attempt == job.attempt), None)
     newest = by_use.newest if by_use else next(iter(awards[-1:]), None)
     if newest and not by_use:
         newest.paid_before = sum(each.paid - each.returned for each in awards[:-1])
     if parts:
-        award = joined_pieces(parts)
+        award = award_of_pieces(parts)
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt", "-interval").first()
     events_of_job = happenings(pool, job.tenant_id, job.pk)
@@ -205,7 +204,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         steps=life(job, award, floor, events_of_job, at),
         happenings=events_of_job,
         home=home,
-        got=_got(pool, award, names),
+        in_market=_in_market(pool, award, names),
         slots=slots,
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
         own_part=_own_part(parts or ([award] if award else [])),
@@ -250,7 +249,7 @@ def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> JobWo
     return JobWorld(workers, *span, micro(floor.value), 0, projected=floor.draft)
 
 
-def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> JobWorld | None:
+def _in_market(pool: Pool, award: Award | None, names: Mapping[int, str]) -> JobWorld | None:
     if award is None:
         return None
     span = (pool.slot_start(award.start), pool.slot_start(award.end), award.start, award.end)
@@ -283,13 +282,13 @@ def where(allocation: Sequence[Sequence[int]], names: Mapping[int, str]) -> str:
     starts = {row[1] for row in allocation}
     at_once = max((sum(row[3] for row in allocation if row[1] <= start < row[2]) for start in starts), default=0)
     if sum(most.values()) > at_once:
-        return f"{at_once} at a time, moving between " + _listed(
+        return f"{at_once} at a time, moving between " + _list_text(
             [names.get(server, "?") for server in most if most[server]]
         )
-    return _listed([f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers])
+    return _list_text([f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers])
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _list_text(parts: Sequence[str]) -> str:
     rest = f" and {len(parts) - MOST_SERVERS} more" if len(parts) > MOST_SERVERS else ""
     return ", ".join(parts[:MOST_SERVERS]) + rest
 

@@ -100,7 +100,7 @@ def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) ->
     )
 
 
-def joined(awards: Sequence[Award]) -> Award:
+def award_of_pieces(awards: Sequence[Award]) -> Award:
     """One award, not saved, with the slots of all pieces that were not lost; nothing in those in which its job waited.
     What came back at a settlement, or of a lost one, is no part of its payment. `awards`: one at least, oldest first.
     """

@@ -93,12 +93,12 @@ def job_row(job: TrainingJob, award: Award | None) -> JobRow:
 
 def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
     rows = Award.objects.filter(job__in=job_ids).order_by("job_id", "-attempt", "-start")
-    return rows.distinct("job_id").only(*_TOLD)
+    return rows.distinct("job_id").only(*_FIELDS)
 
 
 _newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
-_TOLD: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
-_TOLD += ("returned", "charges", "rent", "adjusted", "cut_at", "work_left", "paid_before", "work")
+_FIELDS: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
+_FIELDS += ("returned", "charges", "rent", "adjusted", "cut_at", "work_left", "paid_before", "work")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:
@@ -121,7 +121,7 @@ def _held_by_job(newest: Sequence[Award]) -> dict[int, int]:
     in_pieces = [award.job_id for award in newest if award.work is not None]
     holding = [award for award in newest if award.work is None and may_hold(award)]
     if in_pieces:
-        holding += Award.objects.filter(MAY_HOLD, job__in=in_pieces, work__isnull=False, paid__gt=0).only(*_TOLD)
+        holding += Award.objects.filter(MAY_HOLD, job__in=in_pieces, work__isnull=False, paid__gt=0).only(*_FIELDS)
     settled = _settled({award.pool_id for award in holding})
     held: defaultdict[int, int] = defaultdict(int)
     for award in holding:

@@ -129,8 +129,8 @@ def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
     if award.interval is None:
         return {}
     key = f"award-prices:{award.interval.digest}:{award.job_id}:{award.start}"
-    if (known := cache.get(key)) is not None:
-        return {slot: tuple(Factor(*factor) for factor in factors) for slot, factors in known}
+    if (entries := cache.get(key)) is not None:
+        return {slot: tuple(Factor(*factor) for factor in factors) for slot, factors in entries}
     interval = Interval.objects.filter(pk=award.interval.pk).select_related("base").first()
     decided = decided_award(interval, award.job_id, award.start) if interval else None
     labels = list(ResourceKind.objects.filter(pool=pool).values_list("label", flat=True))

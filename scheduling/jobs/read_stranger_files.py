@@ -66,7 +66,7 @@ class OpenedFile:
         """Its bytes from `start` to `end`; fewer where it was cut meanwhile, and never what it grew by."""
         with closing(self.stream) as stream:
             stream.seek(start)
-            while (left := end - start) > 0 and (piece := stream.read(min(PIECE, left))):
+            while (rest := end - start) > 0 and (piece := stream.read(min(PIECE, rest))):
                 start += len(piece)
                 yield piece
 

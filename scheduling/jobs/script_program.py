@@ -73,9 +73,9 @@ def script_document(
 
 
 def script_lines(
-    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], brought: Brought | None
+    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], files: Brought | None
 ) -> Iterator[OptionLine]:
-    """The lines of the head as a program keeps them, and what becomes of the commands. `brought`: what comes along;
+    """The lines of the head as a program keeps them, and what becomes of the commands. `files`: what comes along;
     None: nobody knows."""
     for line in lines:
         option = line.option.split("=")[0]
@@ -104,7 +104,7 @@ def script_lines(
     for number, variable in variables_missing(script, request.gpus_per_worker):
         ends = "the script ends where it uses it" if "u" in script.shell_options else "it is empty"
         yield OptionLine(number, "", NOT_KEPT, f"{variable} is not set here, and {ends}.")
-    for number, file in files_missing(script, brought) if brought is not None else ():
+    for number, file in files_missing(script, files) if files is not None else ():
         yield OptionLine(number, "", NOT_KEPT, f"{file} does not come along: {_way_along(file)}.")
 
 

@@ -132,14 +132,14 @@ def _above_capacity(before: Mapping[CellPlace, int], after: Mapping[CellPlace, i
     }
     for place, units in units_wanted.items():
         if units > capacities.get(place, 0):
-            return _refusal(*place, asked=units, capacity=capacities.get(place, 0))
+            return _refusal(*place, total=units, capacity=capacities.get(place, 0))
     return None
 
 
-def _refusal(server_id: int, resource_id: int, *, asked: int, capacity: int) -> AboveCapacity:
+def _refusal(server_id: int, resource_id: int, *, total: int, capacity: int) -> AboveCapacity:
     server, resource = Server.objects.get(pk=server_id).name, ResourceKind.objects.get(pk=resource_id).name
-    sentence = f"{server} has {capacity} units of {resource}; the cells would take {asked}."
-    return AboveCapacity("above_capacity", sentence, server, resource, asked, capacity)
+    sentence = f"{server} has {capacity} units of {resource}; the cells would take {total}."
+    return AboveCapacity("above_capacity", sentence, server, resource, total, capacity)
 
 
 def _write(standing: QuerySet[Cell], before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) -> None:

@@ -63,8 +63,8 @@ class Owners:
             return self.servers[node.name]
         if partition := next((name for name in node.partitions if name in self.partitions), ""):
             return self.partitions[partition]
-        known = {name for each in node.partitions for name in accounts_of.get(each, ()) if name in self.accounts}
-        tenants = sorted({self.accounts[name] for name in known})
+        accounts = {name for each in node.partitions for name in accounts_of.get(each, ()) if name in self.accounts}
+        tenants = sorted({self.accounts[name] for name in accounts})
         if len(tenants) > 1:
             sentence = f"{node.name} is kept to accounts of {' and '.join(tenants)}: say whose it is by its name."
             return Refused("unknown_server", sentence)
@@ -156,17 +156,17 @@ def cluster_import(
     follows the cluster, cells stay as they are. Pools of one engine take turns: none sells what another one sells."""
     of_engine = list(Pool.objects.select_for_update(no_key=True).filter(engine=pool.engine).order_by("pk"))
     new = {change.name for change in changes if change.now is None}
-    if taken := Server.objects.filter(pool__in=of_engine, name__in=new).exclude(pool=pool).order_by("name").first():
-        return Refused("invalid_server", f"{taken.name}: the pool {taken.pool.slug} sells it already.")
+    if other := Server.objects.filter(pool__in=of_engine, name__in=new).exclude(pool=pool).order_by("name").first():
+        return Refused("invalid_server", f"{other.name}: the pool {other.pool.slug} sells it already.")
     for change in changes:
         if change.cluster is None:
             continue
         if change.now is None:
-            made = server_add(pool=pool, name=change.name, capacity=change.cluster, by=by, reason=reason, at=at)
-            refusal = made if isinstance(made, Refused) else None
-            if isinstance(made, Server) and change.owner:
+            outcome = server_add(pool=pool, name=change.name, capacity=change.cluster, by=by, reason=reason, at=at)
+            refusal = outcome if isinstance(outcome, Refused) else None
+            if isinstance(outcome, Server) and change.owner:
                 cells = cells_change_on_server(
-                    server=made, cells={change.owner: change.cluster}, by=by, reason=reason, at=at
+                    server=outcome, cells={change.owner: change.cluster}, by=by, reason=reason, at=at
                 )
                 refusal = cells if isinstance(cells, Refused) else None
         else:

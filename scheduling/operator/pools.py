@@ -15,9 +15,9 @@ from scheduling.market.elastic import NOT_ELASTIC, prices_refusal, prices_write
 from scheduling.market.view import (
     ONES,
     AmountSteps,
+    amount_text,
     fixed_settings,
     gives_floors,
-    shown,
     steps_flaw,
     unusable,
     unusable_instant,
@@ -145,7 +145,7 @@ def steps_refusal(steps: Mapping[str, AmountSteps], resources: Collection[str]) 
 
 def steps_listed(steps: Mapping[str, AmountSteps]) -> dict[str, dict[str, str]]:
     """As the history tells of them."""
-    return {name: {"least": shown(each.least), "step": shown(each.step)} for name, each in steps.items()}
+    return {name: {"least": amount_text(each.least), "step": amount_text(each.step)} for name, each in steps.items()}
 
 
 def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:

@@ -111,11 +111,11 @@ def units_refusal(units: Units, kinds: Mapping[str, ResourceKind]) -> Refused | 
 def _below_cells(server: Server, capacity: Units) -> BelowCells | None:
     with scope_disabled("a capacity must cover the cells of all owners"):
         rows = Cell.objects.filter(server=server).values_list("resource__name").annotate(Sum("units"))
-        taken = dict(rows)
+        cells = dict(rows)
     for resource, units in capacity.items():
-        if units < taken.get(resource, 0):
-            sentence = f"Cells take {taken[resource]} of the units of {resource} on {server.name}."
-            return BelowCells("below_cells", sentence, server.name, resource, units, taken[resource])
+        if units < cells.get(resource, 0):
+            sentence = f"Cells take {cells[resource]} of the units of {resource} on {server.name}."
+            return BelowCells("below_cells", sentence, server.name, resource, units, cells[resource])
     return None
 
 

@@ -105,7 +105,7 @@ class InstantDesk:
             other = supposed(self.job, None, fields)
             other.arrival = arrival
             answer = answer_again(self.answer, other, self.purse)
-        terms_given = answer.given
+        terms_given = answer.outcome
         if isinstance(terms_given, Reason):
             return QuotedTerms(False, terms_given)
         return terms_of(answer.snapshot.frame, terms_given, payer_id=self.job.tenant_id)
@@ -129,7 +129,7 @@ _last_seen: dict[int, QuotedMarket] = {}  # by pool
 SEEN_FOR = timedelta(seconds=5)
 
 
-def _seen(job: TrainingJob, at: datetime) -> QuotedMarket:
+def _market_now(job: TrainingJob, at: datetime) -> QuotedMarket:
     """The market now; or as it was moments ago, if nothing was told since, the same person asks again, and its tenant
     can spend what it could: money moves without an event (a top-up, earnings collected)."""
     row = supposed(job, SUPPOSED, {})
@@ -137,17 +137,17 @@ def _seen(job: TrainingJob, at: datetime) -> QuotedMarket:
     last = Event.objects.order_by("-pk").values_list("pk", flat=True).first()
     late, spendable = job.arrival >= slot, balance(account=available(job.tenant_id))
     key = (job.pool_id, job.tenant_id, job.submitted_by_id, clock.decided_slot, slot, late, last, spendable)
-    known = _last_seen.get(job.pool_id)
-    if known is not None and known.key == key and timedelta(0) <= at - known.at <= SEEN_FOR:
-        return known
-    snapshot = batch_view(job.pool, slot, clock, at, supposed=row, seen=frame)
+    earlier = _last_seen.get(job.pool_id)
+    if earlier is not None and earlier.key == key and timedelta(0) <= at - earlier.at <= SEEN_FOR:
+        return earlier
+    snapshot = batch_view(job.pool, slot, clock, at, supposed=row, last_frame=frame)
     policy = _policy(snapshot.frame)
     what_if = policy.one_more(snapshot.view)
     cap = snapshot.caps.get(SUPPOSED)
-    seen = _last_seen[job.pool_id] = QuotedMarket(
+    market = _last_seen[job.pool_id] = QuotedMarket(
         key, at, snapshot.frame, policy, what_if, cap, clock.held, threading.Lock()
     )
-    return seen
+    return market
 
 
 class BatchDesk:
@@ -155,10 +155,10 @@ class BatchDesk:
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
         self.job = job
-        seen = _seen(job, at)
-        self.held = seen.held
-        self.frame, self.policy, self.what_if, self.cap = seen.frame, seen.policy, seen.what_if, seen.cap
-        self.lock, self.reader = seen.lock, JobReader(seen.frame)
+        market = _market_now(job, at)
+        self.held = market.held
+        self.frame, self.policy, self.what_if, self.cap = market.frame, market.policy, market.what_if, market.cap
+        self.lock, self.reader = market.lock, JobReader(market.frame)
 
     def ask(self, fields: Spec) -> QuotedTerms:
         give_way()

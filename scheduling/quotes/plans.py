@@ -79,12 +79,12 @@ def plans_compare(*, pool: Pool, by: Access, at: datetime) -> Plans | Refused:
     if not gives_floors(pool):
         return NO_PLANS
     with scope(by.tenant):
-        chosen = sharing_of(by.tenant, pool).plan
+        choice = sharing_of(by.tenant, pool).plan
         queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
         rows = {row.pk: row for row in queue.select_related("pool").order_by("arrival", "pk")}
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool, lane=Lane.BATCH)
     if not rows:
-        return Plans(pool, chosen, max(clock.frontier, pool.slot_at(at) + 1), (), 0, 0, 0, 0)
+        return Plans(pool, choice, max(clock.frontier, pool.slot_at(at) + 1), (), 0, 0, 0, 0)
     with scope_disabled("the next boundary depends on everybody who waits; only the tenant's own jobs are planned"):
         view, policy, index = _boundary(pool, clock, by.tenant.pk, at)
     give_way()
@@ -97,7 +97,7 @@ def plans_compare(*, pool: Pool, by: Access, at: datetime) -> Plans | Refused:
     ]
     return Plans(
         pool=pool,
-        chosen=chosen,
+        chosen=choice,
         slot=view.slot,
         jobs=tuple(sorted(jobs, key=lambda each: each.same)[:MOST_SHOWN]),
         waiting=len(jobs),

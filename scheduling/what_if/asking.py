@@ -16,8 +16,8 @@ from scheduling.market.decide import code_version
 from scheduling.market.reads import contents_of
 from scheduling.market.view import DEMANDS, demands_check, steps_of
 from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
-from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, said
-from scheduling.what_if.seen import WhatIfSeen, seen, seen_all
+from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, value_of
+from scheduling.what_if.seen import WhatIfSeen, seen_all, view_of
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
@@ -25,7 +25,7 @@ from tenants.services.members import NOT_ALLOWED
 
 STEPS = 4
 ELASTIC = "elastic"  # the name of the policy that an elastic pool's intervals are stored with
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 MOST_OPEN = 3  # of one person
 MOST_OF_TENANT = 10  # open, about jobs of one tenant
 MOST_A_DAY = 60  # of one person
@@ -81,21 +81,21 @@ def what_if_start(
             interval=interval,
             job=job,
             field=field,
-            said=said(job, field),
+            said=value_of(job, field),
             instead=value,
             total=STEPS,
             asked_by=by.user,
             asked_at=at,
-            expires_at=at + KEPT,
+            expires_at=at + RETENTION,
         )
-        return seen(row, by)
+        return view_of(row, by)
 
 
 def what_if_read(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
     """Whoever asked, and the staff."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         row = _row(what_if_id, by, at)
-        return row if isinstance(row, Refused) else seen(row, by)
+        return row if isinstance(row, Refused) else view_of(row, by)
 
 
 def what_ifs_newest(*, by: Access, at: datetime, most: int = 20) -> tuple[WhatIfSeen, ...]:
@@ -117,7 +117,7 @@ def what_if_cancel(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen |
         if not still.update(state=WorkState.CANCELLED, ended_at=at):
             return OVER
         row = _row(what_if_id, by, at)
-        return row if isinstance(row, Refused) else seen(row, by)
+        return row if isinstance(row, Refused) else view_of(row, by)
 
 
 def _row(what_if_id: int, by: Access, at: datetime) -> WhatIf | Refused:
@@ -163,7 +163,7 @@ def _wrong_value(view: View, job: TrainingJob, field: str, value: Any) -> Refuse
             demands_check({field: value}, steps_of(job.pool))
     except BadScenario as error:
         return Misasked("invalid_value", f"{error}.", "value")
-    return NO_CHANGE if said(job, field) == value else None
+    return NO_CHANGE if value_of(job, field) == value else None
 
 
 def _floor_given(view: View, job: TrainingJob, field: str) -> Refused | None:

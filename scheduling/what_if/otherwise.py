@@ -58,7 +58,7 @@ def job_otherwise(view: View, row: TrainingJob, job: Job, field: str, value: Any
     return _read(view, row, spec, arrival, job)
 
 
-def said(row: TrainingJob, field: str) -> Any:
+def value_of(row: TrainingJob, field: str) -> Any:
     return row.arrival if field == ARRIVAL else row.spec.get(field)
 
 

@@ -26,7 +26,7 @@ UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 
 @dataclass(frozen=True)
 class JobAsked:
-    """A job that waited in the interval; `got`: what it got there, in words."""
+    """A job that waited in the interval; `outcome`: what it got there, in words."""
 
     id: int
     name: str
@@ -34,7 +34,7 @@ class JobAsked:
     slug: str
     spec: Mapping[str, Any]
     arrival: float
-    got: str
+    outcome: str
 
 
 @dataclass(frozen=True)
@@ -98,20 +98,20 @@ def _decided(interval: Interval) -> dict[int, str] | None:
         contents = contents_of(interval)
         (view, came), plan = document_and_jobs(contents.view), json.loads(contents.plan)
         booked = {row["job"]: {"state": AWARDED, **row} for row in plan["bookings"]}
-        left = {row["job"]: {"state": row["state"], "reason": row["code"]} for row in plan["refusals"]}
+        refusals = {row["job"]: {"state": row["state"], "reason": row["code"]} for row in plan["refusals"]}
         waiting = [number for number in sorted(set(view["waiting"])) if came[number].arrival < view["slot"]]
     except UNREADABLE:
         return None
-    got = left | booked
-    return {number: outcome_words(got[number]) if number in got else "no news" for number in waiting}
+    outcomes = refusals | booked
+    return {number: outcome_words(outcomes[number]) if number in outcomes else "no news" for number in waiting}
 
 
 def _jobs(numbers: Mapping[int, str], tenant: Tenant | None, also: int | None) -> tuple[tuple[JobAsked, ...], int]:
     """In the order of their numbers, and how many more there are."""
     with _reading(tenant):
-        shown = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand: no other field is read
+        fields = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand: no other field is read
         decided = RawSQL("SELECT unnest(%s::bigint[])", [list(numbers)])  # one value, and not ten thousand
-        rows = TrainingJob.objects.filter(pk__in=decided).select_related("tenant").only(*shown).order_by("pk")
+        rows = TrainingJob.objects.filter(pk__in=decided).select_related("tenant").only(*fields).order_by("pk")
         jobs = list(rows[:MOST_JOBS])
         count = rows.count() if len(jobs) == MOST_JOBS else len(jobs)
         if also in numbers and also not in {row.pk for row in jobs}:

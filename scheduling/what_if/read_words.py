@@ -110,22 +110,22 @@ def _count(number: int, word: str) -> str:
 
 def outcome_sentence(name: str, before: Outcome, after: Outcome) -> str:
     """What the other report would have meant for its job, in numbers."""
-    got, gets = before["state"] == AWARDED, after["state"] == AWARDED
-    if got and gets:
+    was_awarded, gets = before["state"] == AWARDED, after["state"] == AWARDED
+    if was_awarded and gets:
         if before == after:
-            words = _listed([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
+            words = _list_text([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
             return f"Nothing would have been different for {name}: {words}."
         moves = [_run(before, after), _changed("paid", before["paid"], after["paid"])]
-        return f"{name} would have {_listed([*moves, _changed('been worth', before['value'], after['value'])])}."
+        return f"{name} would have {_list_text([*moves, _changed('been worth', before['value'], after['value'])])}."
     if gets:
-        words = _listed([f"run in {_place(after)}", *_terms(after, "paid", "been worth")])
+        words = _list_text([f"run in {_place(after)}", *_terms(after, "paid", "been worth")])
         return f"{name} would have {words}, in place of {_idle(before)[1]}."
-    if got:
-        words = _listed([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
+    if was_awarded:
+        words = _list_text([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
         return f"{name} would have {_idle(after)[0]} in place of {words}."
     if _idle(before) == _idle(after):
-        return f"{name} would have {_idle(after)[0]}, as it did{_kept(before, after)}."
-    return f"{name} would have {_idle(after)[0]} in place of {_idle(before)[1]}{_kept(before, after)}."
+        return f"{name} would have {_idle(after)[0]}, as it did{_promise(before, after)}."
+    return f"{name} would have {_idle(after)[0]} in place of {_idle(before)[1]}{_promise(before, after)}."
 
 
 def gains_sentence(own: float, others: float, operator: float) -> str:
@@ -181,7 +181,7 @@ def _idle(outcome: Outcome) -> tuple[str, str]:
     return perfect + why, gerund + why
 
 
-def _kept(before: Outcome, after: Outcome) -> str:
+def _promise(before: Outcome, after: Outcome) -> str:
     """Its promise at home, where that is another."""
     was, now = before.get("floor") or 0.0, after.get("floor") or 0.0
     if micro(was) == micro(now):
@@ -196,5 +196,5 @@ def credits_words(amount: float) -> str:
     return write(exact).replace("-", "\N{MINUS SIGN}")
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _list_text(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])}, and {parts[-1]}"

@@ -95,7 +95,7 @@ class _Eyes:
     names: Mapping[int, str]
 
 
-def seen(row: WhatIf, by: Access) -> WhatIfSeen:
+def view_of(row: WhatIf, by: Access) -> WhatIfSeen:
     """Needs the scope of all tenants."""
     return seen_all([row], by)[0]
 
@@ -106,10 +106,10 @@ def seen_all(rows: Iterable[WhatIf], by: Access) -> tuple[WhatIfSeen, ...]:
     ids = {each["tenant"] for row in rows_seen for each in (row.result or {}).get("tenants", ())}
     names = dict(Tenant.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
     eyes = _Eyes(by.allows(Permission.FAIRNESS_VIEW), by.allows(Permission.LEDGER_VIEW), names)
-    return tuple(_seen(row, eyes) for row in rows_seen)
+    return tuple(_view(row, eyes) for row in rows_seen)
 
 
-def _seen(row: WhatIf, eyes: _Eyes) -> WhatIfSeen:
+def _view(row: WhatIf, eyes: _Eyes) -> WhatIfSeen:
     return WhatIfSeen(
         id=row.pk,
         pool_id=row.interval.pool_id,

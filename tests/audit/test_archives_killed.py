@@ -21,8 +21,8 @@ from tests.concurrency.beside import Beside, beside
 pytestmark = [pytest.mark.wide, pytest.mark.django_db(transaction=True)]
 
 STEPS = [
-    ("_written", "before"),
-    ("_written", "after"),
+    ("_archive_write", "before"),
+    ("_archive_write", "after"),
     ("_checked", "after"),
     ("_synced", "before"),
     ("_synced", "after"),

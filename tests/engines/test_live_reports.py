@@ -307,7 +307,7 @@ def test_a_program_of_peoples_own_that_goes_on_beyond_its_most_epochs_is_ended(f
     with scope(world.renter):
         outlook = job_outlook(job)
     assert outlook is not None
-    assert (outlook.ended_after, outlook.converged, outlook.left) == (MOST, False, None)
+    assert (outlook.ended_after, outlook.converged, outlook.rest) == (MOST, False, None)
 
 
 @pytest.fixture

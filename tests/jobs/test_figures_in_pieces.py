@@ -260,9 +260,9 @@ def test_what_came_back_of_a_lost_piece_is_no_part_of_what_the_job_got_for(prora
     award_fail(award_id=running.pk, slot=9, detail="power", at=moment(prorated.pool, 9.5))
     advance(prorated.pool, 60.5)
     page = agrees(prorated, job, 60.5)
-    assert page.got is not None
+    assert page.in_market is not None
     assert book_of(job).back > 0
-    assert page.got.pays == book_of(job).paid
+    assert page.in_market.pays == book_of(job).paid
 
 
 def test_the_price_of_the_run_is_what_its_parts_add_up_to_also_where_some_came_back(world: World) -> None:

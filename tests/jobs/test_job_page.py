@@ -251,7 +251,7 @@ def test_promise_stands_beside_what_was_awarded(scene: Story) -> None:
     pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(26))
     page = page_of(job, scene.owner)
     assert page.home is not None
-    assert page.got is not None
+    assert page.in_market is not None
     assert page.gain is not None
     assert page.gain >= 0
     words = text_of(client_as(VIEWER, scene.owner).get(f"/t/owner/jobs/{job.pk}/", secure=True).content.decode())

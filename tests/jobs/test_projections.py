@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from scheduling.core.policies.astraea import MoveCause
-from scheduling.jobs.projections import PastProjections, Projection, _Said, _said, held, job_projection
+from scheduling.jobs.projections import PastProjections, Projection, _first_starts, _FirstStart, held, job_projection
 from scheduling.models import AlonePlan, JobState, TenantPolicy, TrainingJob
 from tenants.roles import OWNER
 from tenants.scoping import scope
@@ -22,17 +22,17 @@ QUEUED, CANCELLED, EXPIRED = JobState.QUEUED, JobState.CANCELLED, JobState.EXPIR
 
 def test_how_projections_held_is_counted_over_those_that_are_old_enough() -> None:
     said = [
-        _Said(1, start=10, began=10, state=JobState.FINISHED),
-        _Said(1, start=10, began=4, state=JobState.FINISHED),  # it rented before
-        _Said(1, start=10, began=12, state=JobState.RUNNING),
-        _Said(1, start=10, began=18, state=JobState.FINISHED),
-        _Said(1, start=10, began=None, state=EXPIRED),
-        _Said(1, start=10, began=None, state=QUEUED),  # late already
-        _Said(1, start=30, began=None, state=EXPIRED),  # it will never start
-        _Said(1, start=30, began=None, state=QUEUED),  # nobody knows yet
-        _Said(1, start=10, began=22, state=JobState.AWARDED),  # late, and not begun yet
-        _Said(1, start=30, began=22, state=JobState.AWARDED),  # nobody knows yet
-        _Said(1, start=10, began=None, state=CANCELLED),
+        _FirstStart(1, start=10, began=10, state=JobState.FINISHED),
+        _FirstStart(1, start=10, began=4, state=JobState.FINISHED),  # it rented before
+        _FirstStart(1, start=10, began=12, state=JobState.RUNNING),
+        _FirstStart(1, start=10, began=18, state=JobState.FINISHED),
+        _FirstStart(1, start=10, began=None, state=EXPIRED),
+        _FirstStart(1, start=10, began=None, state=QUEUED),  # late already
+        _FirstStart(1, start=30, began=None, state=EXPIRED),  # it will never start
+        _FirstStart(1, start=30, began=None, state=QUEUED),  # nobody knows yet
+        _FirstStart(1, start=10, began=22, state=JobState.AWARDED),  # late, and not begun yet
+        _FirstStart(1, start=30, began=22, state=JobState.AWARDED),  # nobody knows yet
+        _FirstStart(1, start=10, began=None, state=CANCELLED),
     ]
     found = held(said, slot=20)
     assert found == PastProjections(projections=8, by_then=2, later=2, later_by=5.0, not_started=4)
@@ -82,7 +82,7 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
     last = projected(late, 14.5)
     assert last is None  # it has begun at 14, for good
     with scope(lumen):
-        assert held(_said(pool, 14), 14) == PastProjections(
+        assert held(_first_starts(pool, 14), 14) == PastProjections(
             projections=2, by_then=1, later=1, later_by=3.0, not_started=0
         )
 

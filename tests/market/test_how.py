@@ -25,7 +25,7 @@ chosen = st.builds(ExampleNumbers, **{name: st.integers(bound.least, bound.most)
 def test_the_example_as_it_stands_in_the_page_without_numbers() -> None:
     found = example(ExampleNumbers())
     assert found.for_sale == 8
-    assert [(round(job.paid / MICRO, 2), job.got.starts, job.got.ends) for job in found.jobs if job.got] == [
+    assert [(round(job.paid / MICRO, 2), job.award.starts, job.award.ends) for job in found.jobs if job.award] == [
         (4.0, "12:00", "14:00"),
         (9.0, "13:00", "16:00"),
         (3.0, "14:00", "15:00"),
@@ -41,7 +41,7 @@ def test_whatever_the_numbers_nobody_is_worse_off_than_alone_and_payments_are_ea
     found = example(numbers)
     for job in found.jobs:
         if job.rents:
-            assert job.left >= (job.alone.value if job.alone else 0) * MICRO - 1
+            assert job.surplus >= (job.alone.value if job.alone else 0) * MICRO - 1
     assert sum(total for _, _, total in found.earned) == found.together[1] == sum(job.paid for job in found.jobs)
     assert all(0 <= hour.sold <= found.for_sale for hour in found.hours)
 

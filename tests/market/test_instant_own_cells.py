@@ -239,9 +239,9 @@ def test_a_job_page_says_what_came_back_and_what_home_would_have_been_worth() ->
     job = submitted(pool, castor).job  # a slot's wait at home is worth 98, the other server at once 99
     with scope(castor):
         page = job_page(again(job), at=moment(0), money=True)
-    assert page.got is not None
-    assert (page.got.pays, page.got.own_part, page.got.net) == (50_000, 25_000, 25_000)
-    assert page.got.left == 99_000_000 - 25_000
+    assert page.in_market is not None
+    assert (page.in_market.pays, page.in_market.own_part, page.in_market.net) == (50_000, 25_000, 25_000)
+    assert page.in_market.surplus == 99_000_000 - 25_000
     assert page.own_idle_worth == 98_000_000
 
 

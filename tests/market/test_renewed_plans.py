@@ -129,7 +129,7 @@ def test_a_job_that_its_tenant_cancels_is_paid_for_and_nothing_comes_back(world:
         job = TrainingJob.objects.select_related("pool", "tenant").get(pk=world.job.pk)
         page = job_page(job, at=moment(world.pool, 6.5), money=True)
     assert page.home is not None
-    assert page.got is not None
+    assert page.in_market is not None
     assert page.gain is None  # it never had what it was given
     assert all_is_proved(world)
 

@@ -67,8 +67,8 @@ def test_price_and_share_of_the_gain_are_told_apart_and_all_is_proved() -> None:
         (account,) = charge_account(award.job)
         number = Interval.objects.get(pk=award.interval_id).number
         shown = interval_view(tenant=renter, pool=pool, number=number, money=True, jobs=True)
-    assert page.got is not None
-    assert page.got.dividend == award.dividend
+    assert page.in_market is not None
+    assert page.in_market.dividend == award.dividend
     assert account.has_factors  # units x price
     assert abs(account.own_part) <= 1
     assert sum(slot.paid for slot in account.slots) == award.paid

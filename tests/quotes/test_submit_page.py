@@ -15,7 +15,7 @@ from scheduling.common.texts import MOST_VALUES, plain_document
 from scheduling.core.workload.model_types import MODEL_TYPES
 from scheduling.models import Pool, TrainingJob
 from scheduling.quotes.pages.submit_form import form_values
-from scheduling.quotes.pages.submit_text import LONGEST, BadText, read_job, written
+from scheduling.quotes.pages.submit_text import LONGEST, BadText, job_text, read_job
 from tenants.models import Tenant
 from tenants.roles import OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, Permission
 from tenants.scoping import scope_disabled
@@ -359,7 +359,7 @@ def test_button_that_fills_in_nothing_readable_changes_nothing(applied: str) -> 
 
 
 def test_written_job_is_read_back() -> None:
-    found = read_job(written("x", "batch", SPEC))
+    found = read_job(job_text("x", "batch", SPEC))
     assert (found.name, found.lane, found.spec) == ("x", "batch", SPEC)
 
 

@@ -104,7 +104,7 @@ class Page:
         card = self._send("quote/", wanted, worth, "vision").context["card"]
         if card.refused:
             return {"refused": card.refused.sentence}
-        return {lane.lane: (lane.admitted, lane.price, lane.reason) for lane in card.lanes if lane.chosen}
+        return {lane.lane: (lane.admitted, lane.price, lane.reason) for lane in card.lanes if lane.is_chosen}
 
     def submit(self, wanted: str, worth: float, name: str) -> Outcome:
         reply = self._send("", wanted, worth, name)

@@ -200,8 +200,8 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
         in_book = {account: paid for account, paid in sums.to_owners.items() if account >= 8}
         in_book |= {0: operators} if operators else {}
         yield from _differ("what each owner got", by_account, in_book)
-    if page.got is not None and page.by_use is None and job.state in ("awarded", "running", "finished"):
-        yield from _differ("what it pays as awarded", page.got.pays, sums.net)
+    if page.in_market is not None and page.by_use is None and job.state in ("awarded", "running", "finished"):
+        yield from _differ("what it pays as awarded", page.in_market.pays, sums.net)
     compared = page.gain is not None and page.pieces is None  # a job in pieces is not compared on its page
     if compared and (page.gain or 0) < 0 and all(each.rent != "open" for each in told):
         yield f"its page says that it is worse off than alone, by {-page.gain}"

@@ -231,5 +231,5 @@ def _run(audit_id: int) -> AuditRun:
 def _audit(run: AuditRun) -> dict[str, Any]:
     progress = audit_progress(run)
     names = ("id", "kind", "state", "pool", "number", "period_start", "period_end", "asked_at", "ended_at")
-    shown = {name: getattr(run, name) for name in (*names, "is_clean", "sentence", "result", "size")}
-    return shown | {"done": progress.done if progress else None, "total": progress.total or None if progress else None}
+    row = {name: getattr(run, name) for name in (*names, "is_clean", "sentence", "result", "size")}
+    return row | {"done": progress.done if progress else None, "total": progress.total or None if progress else None}

@@ -84,11 +84,11 @@ class JobVerify(TenantView):
             return self.refused(verdict)
         everything = self.access.allows(Permission.FAIRNESS_VIEW)
         findings = verdict.findings if everything else findings_for(verdict.findings, {job_id})
-        shown = {
+        document = {
             "job": job_id,
             "clean": not verdict.findings,
             "awards": verdict.awards,
             "findings": findings,
             "hidden": len(verdict.findings) - len(findings),
         }
-        return self.shown(ChargeShown, shown)
+        return self.shown(ChargeShown, document)

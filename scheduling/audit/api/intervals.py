@@ -87,8 +87,8 @@ class IntervalVerify(PoolView):
         everything = self.access.allows(Permission.FAIRNESS_VIEW)
         findings = verdict.findings if everything else findings_for(verdict.findings, ())
         hidden = len(verdict.findings) - len(findings)
-        shown = vars(verdict) | {"clean": not verdict.findings, "findings": findings, "hidden": hidden}
-        return self.shown(IntervalVerdict, shown)
+        document = vars(verdict) | {"clean": not verdict.findings, "findings": findings, "hidden": hidden}
+        return self.shown(IntervalVerdict, document)
 
 
 class OwnInterval(TenantPoolView):

@@ -124,7 +124,7 @@ def check(path, known_key=""):
 
 def check_manifest(manifest, signed, contents, names, known_key):
     stated = json.loads(manifest)
-    listed = stated.get("files", {})
+    files = stated.get("files", {})
     if stated.get("format") != FORMAT:
         yield f"this program checks bundles of the form {FORMAT}"
     public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
@@ -132,12 +132,12 @@ def check_manifest(manifest, signed, contents, names, known_key):
         yield "the bundle is signed with another key than the one you gave"
     if not signature_holds(public, manifest, signature):
         yield "the signature does not belong to the list of files"
-    if set(listed) != {*FILES, "check.py"}:
+    if set(files) != {*FILES, "check.py"}:
         yield "the list of files is not the list of a bundle"
-    if sorted(names) != sorted([*listed, "manifest.json", "signature.json"]):
+    if sorted(names) != sorted([*files, "manifest.json", "signature.json"]):
         yield "the files are not those of the list"
     for name, content in contents.items():
-        if listed.get(name) != hashlib.sha256(content).hexdigest():
+        if files.get(name) != hashlib.sha256(content).hexdigest():
             yield f"{name} was changed"
 
 
@@ -279,11 +279,11 @@ def check_submissions(submissions, events):
 
 def check_heads(rows):
     """What intervals name as the ends of the other chains is there, as far as the bundle reaches."""
-    known = {("answers", row["number"]): row["digest"] for row in rows["answers.jsonl"]}
-    known.update((("feed", row["number"]), row["digest"]) for row in rows["seals.jsonl"])
+    digests = {("answers", row["number"]): row["digest"] for row in rows["answers.jsonl"]}
+    digests.update((("feed", row["number"]), row["digest"]) for row in rows["seals.jsonl"])
     for row in rows["intervals.jsonl"]:
         for chain, (number, digest) in (json.loads(row["heads"]) if row["heads"] else {}).items():
-            if known.get((chain, number), digest) != digest:
+            if digests.get((chain, number), digest) != digest:
                 yield f"interval {row['number']} saw another {chain} {number}"
 
 
@@ -369,8 +369,8 @@ def reduced(charges, amount):
     owners = list(dict.fromkeys(owner for slot in charges for owner, _ in slot))
     parts = {owner: [part for slot in charges for who, part in slot if who == owner] for owner in owners}
     less = {}
-    for owner, taken in zip(owners, split(amount, [sum(parts[owner]) for owner in owners])):  # noqa: B905  as above
-        less[owner] = iter(split(taken, parts[owner]))
+    for owner, share in zip(owners, split(amount, [sum(parts[owner]) for owner in owners])):  # noqa: B905  as above
+        less[owner] = iter(split(share, parts[owner]))
     return [[[owner, part - next(less[owner])] for owner, part in slot] for slot in charges]
 
 

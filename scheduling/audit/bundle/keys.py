@@ -49,9 +49,9 @@ def signing_key_renew(*, by: Access, reason: str, at: datetime) -> SigningKey | 
         row.save(update_fields=["retired_at"])
         history.append(at=at, by=by, action=RETIRE, subject=_subject(row), reason=reason)
     seed = secrets.token_bytes(32)
-    made = SigningKey.objects.create(public_key=public_key(seed).hex(), secret=store(seed.hex()), made_at=at)
-    history.append(at=at, by=by, action=MAKE, subject=_subject(made), reason=reason)
-    return made
+    key = SigningKey.objects.create(public_key=public_key(seed).hex(), secret=store(seed.hex()), made_at=at)
+    history.append(at=at, by=by, action=MAKE, subject=_subject(key), reason=reason)
+    return key
 
 
 @transaction.atomic

@@ -87,24 +87,24 @@ def _of_period(pool: Pool, start: datetime, end: datetime) -> QuerySet[Interval]
 def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle:
     public = signature.public_key(seed).hex()
     with zipfile.ZipFile(file, "w") as bundle:
-        written = _Writer(bundle)
+        writer = _Writer(bundle)
         intervals = _of_period(pool, start, end)
         readme = README.format(pool=pool.slug, start=start.isoformat(), end=end.isoformat(), key=public)
-        written.file("README.txt", [readme.encode()])
-        count = written.rows("intervals.jsonl", (_interval(row) for row in intervals.iterator(chunk_size=20)))
+        writer.file("README.txt", [readme.encode()])
+        count = writer.rows("intervals.jsonl", (_interval(row) for row in intervals.iterator(chunk_size=20)))
         answers = _answers(pool, start, end)
         frames = AnswerFrame.objects.filter(pk__in=answers.order_by().values("frame")).order_by("pk")
-        written.rows("frames.jsonl", (_frame(row) for row in frames.iterator(chunk_size=20)))
-        answered = written.rows("answers.jsonl", (_answer(row) for row in answers.iterator(chunk_size=200)))
-        awards = written.rows("awards.jsonl", _awards(pool, start, end, answers))
+        writer.rows("frames.jsonl", (_frame(row) for row in frames.iterator(chunk_size=20)))
+        answered = writer.rows("answers.jsonl", (_answer(row) for row in answers.iterator(chunk_size=200)))
+        awards = writer.rows("awards.jsonl", _awards(pool, start, end, answers))
         feed = events_told(pool.pk, start, end)
         seals = _seals(feed)
-        written.rows("seals.jsonl", (_seal(row) for row in seals.iterator(chunk_size=5)))
-        events = written.rows("events.jsonl", (asdict(row) for row in feed))
-        written.rows("submissions.jsonl", _submissions(feed))
-        transactions = written.rows("transactions.jsonl", transactions_between(start=start, end=end))
-        written.file("balances.json", [_line({"closing": balances_at(moment=end)})])
-        written.file("check.py", [Path(check.__file__).read_bytes()])
+        writer.rows("seals.jsonl", (_seal(row) for row in seals.iterator(chunk_size=5)))
+        events = writer.rows("events.jsonl", (asdict(row) for row in feed))
+        writer.rows("submissions.jsonl", _submissions(feed))
+        transactions = writer.rows("transactions.jsonl", transactions_between(start=start, end=end))
+        writer.file("balances.json", [_line({"closing": balances_at(moment=end)})])
+        writer.file("check.py", [Path(check.__file__).read_bytes()])
         period = {"start": start.astimezone(UTC).isoformat(), "end": end.astimezone(UTC).isoformat()}
         chains = {
             "chain": {"pool": pool.pk, **_ends(intervals, "interval")},
@@ -112,11 +112,11 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
             "feed": _ends(seals, "seal"),
         }
         opening = {"period": period, **chains, "opening": balances_at(moment=start)}
-        stated = {"format": check.FORMAT, "digits": DIGITS, **opening, "files": dict(written.digests)}
+        stated = {"format": check.FORMAT, "digits": DIGITS, **opening, "files": dict(writer.digests)}
         manifest = _line(stated)
-        written.file("manifest.json", [manifest])
+        writer.file("manifest.json", [manifest])
         signed = {"public_key": public, "signature": signature.sign(seed, manifest).hex()}
-        written.file("signature.json", [_line(signed)])
+        writer.file("signature.json", [_line(signed)])
     return Bundle(count, answered, awards, events, transactions, public)
 
 

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 
 from scheduling.audit.bundle import signing_keys
 from scheduling.audit.requests import (
-    KEPT,
     OPEN_AUDITS,
+    RETENTION,
     audit_cancel,
     audit_progress,
     bundle_bytes,
@@ -60,7 +60,7 @@ def audits(request: AccessRequest) -> HttpResponseBase:
         "table": table_of(request, rows, LIST),
         "pools": list(Pool.objects.order_by("slug")),
         "chosen": request.GET.get("pool", ""),
-        "kept": KEPT.days,
+        "kept": RETENTION.days,
         "first": last.replace(day=1),
         "last": last,
         "unfinished": unfinished,
@@ -81,7 +81,7 @@ def audit(request: AccessRequest, pk: int) -> HttpResponseBase:
         "can_cancel": can_cancel(run),
         "ahead": AuditRun.objects.filter(state=AuditState.QUEUED, pk__lt=run.pk).count(),
         "has_file": run.kind == AuditKind.BUNDLE and run.parts.exists(),
-        "kept": KEPT.days,
+        "kept": RETENTION.days,
         "more_findings": run.result.get("count", 0) - len(run.result.get("findings", ())),
         **(_arithmetic(run) if over else {}),
     }

@@ -37,13 +37,13 @@ def _verdict(request: AccessRequest, job: TrainingJob) -> dict[str, Any]:
     if isinstance(verdict, Refused):
         return {"refusal": verdict.sentence}
     everything = request.access.allows(Permission.FAIRNESS_VIEW)
-    shown = verdict.findings if everything else findings_for(verdict.findings, {job.pk})
+    findings = verdict.findings if everything else findings_for(verdict.findings, {job.pk})
     number = len(verdict.findings)
     again = "Decided again, split again and looked for in the book."
     return {
         "verified": True,
         "clean": not number,
-        "findings": shown,
-        "hidden": number - len(shown),
+        "findings": findings,
+        "hidden": number - len(findings),
         "sentence": f"{again} {number} difference{'' if number == 1 else 's'}.",
     }

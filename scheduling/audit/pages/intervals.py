@@ -76,5 +76,5 @@ def _verdict(request: AccessRequest, pool: Pool, view: IntervalView) -> ReaderVe
         return ReaderVerdict(None, verified.sentence)
     if request.access.allows(Permission.FAIRNESS_VIEW):
         return ReaderVerdict(verified, "", verified.findings)
-    shown = findings_for(verified.findings, {bid.job_id for bid in view.bids})
-    return ReaderVerdict(verified, "", shown, len(verified.findings) - len(shown))
+    findings = findings_for(verified.findings, {bid.job_id for bid in view.bids})
+    return ReaderVerdict(verified, "", findings, len(verified.findings) - len(findings))

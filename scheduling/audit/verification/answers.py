@@ -77,14 +77,14 @@ def answers_walk(walk: AnswerWalk, *, upto: int, most: int) -> bool:
 
 
 def answer_rows(answers: Sequence[InstantAnswer]) -> AnswerRows:
-    seen = {answer.interval_head for answer in answers}
+    heads = {answer.interval_head for answer in answers}
     frames = AnswerFrame.objects.filter(pk__in={answer.frame_id for answer in answers})
     pools = {answer.pool_id for answer in answers}
     return AnswerRows(
         {frame.pk: _content(frame) for frame in frames},
         TrainingJob.objects.in_bulk([answer.job_id for answer in answers]),
         {award.pk: award for award in Award.objects.filter(pk__in=[answer.award_id for answer in answers])},
-        frozenset(Interval.objects.filter(pool__in=pools, digest__in=seen).values_list("digest", flat=True)),
+        frozenset(Interval.objects.filter(pool__in=pools, digest__in=heads).values_list("digest", flat=True)),
     )
 
 
@@ -168,9 +168,9 @@ def _too_dear(booking: Booking, plan: Plan) -> Reason | None:
     """The refusal that follows such a booking where its price was no longer there; None where none was written."""
     if not plan.refusals:
         return None
-    price, left = credits_of(settlement.micro(booking.paid)), plan.refusals[0].reason.numbers.get("left")
-    short = isinstance(left, int | float) and left < price
-    return Reason("low_balance", {"price": price, "left": left if short else None})
+    price, rest = credits_of(settlement.micro(booking.paid)), plan.refusals[0].reason.numbers.get("left")
+    short = isinstance(rest, int | float) and rest < price
+    return Reason("low_balance", {"price": price, "left": rest if short else None})
 
 
 def _submission_differs(job: TrainingJob, submission: Mapping[str, Any]) -> list[Finding]:
@@ -212,10 +212,10 @@ def _resold(question: StoredQuestion, placed: Booking, operator: Sequence[Alloca
     job, view, servers = question.question.job, question.question.view, len(question.question.cluster.servers)
     worker, ps = job.worker_types[placed.worker_type].demand, job.ps_types[placed.ps_type].demand
     whole, of_operator = ([astuple(row) for row in rows] for rows in (placed.allocation, operator))
-    taken = amounts_in(whole, of_operator, worker, ps, range(len(worker)), since=placed.start)
+    amounts = amounts_in(whole, of_operator, worker, ps, range(len(worker)), since=placed.start)
     offered = []
     for units, resale in zip(question.freed, view.resale, strict=True):
         part = Part.OPERATOR if resale.server < servers else Part.HOME
         place = CalendarUnit(resale.server % servers, resale.resource, part.value, resale.slot)
         offered.append((place, units, resale.share))
-    return given_up_sold(placed.phase, question.submission["tenant"], taken, offered)
+    return given_up_sold(placed.phase, question.submission["tenant"], amounts, offered)

@@ -65,7 +65,7 @@ class Archives:
         interval.base = None  # an archive has every interval whole
         return interval
 
-    def taken(self) -> list[Finding]:
+    def findings_take(self) -> list[Finding]:
         """What was found since the last time."""
         findings, self.findings = self.findings, []
         return findings

@@ -95,8 +95,8 @@ def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
     """What the job has left after a single slot, and what it paid before."""
     view = replayed.view
     place = next(index for index, job in enumerate(view.waiting) if job.number == booking.job)
-    left = work_left(view.jobs[booking.job], float(view.remaining[place]), booking)
-    return {"work_left": left, "paid_before": micro(view.paid.get(booking.job, 0.0))}
+    rest = work_left(view.jobs[booking.job], float(view.remaining[place]), booking)
+    return {"work_left": rest, "paid_before": micro(view.paid.get(booking.job, 0.0))}
 
 
 def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:

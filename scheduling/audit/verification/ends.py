@@ -180,8 +180,8 @@ def _ticks_verify(pool: Pool) -> Iterator[Finding]:
 def _resold_verify(pool: Pool) -> Iterator[Finding]:
     """What answers sold again is there; how much of it, is looked at with the job that gave it up."""
     sold = sold_again(pool.pk)
-    gone = sold.keys() - set(FreedUnits.objects.filter(pk__in=sold).values_list("pk", flat=True))
-    for freed in sorted(gone):
+    absent = sold.keys() - set(FreedUnits.objects.filter(pk__in=sold).values_list("pk", flat=True))
+    for freed in sorted(absent):
         yield Finding(f"pool {pool.pk}", f"given up units ({freed}) that an answer sold again are gone")
     of_nobody = FreedUnits.objects.filter(pool=pool).exclude(award__in=Award.objects.filter(pool=pool))
     for freed in of_nobody.order_by("pk").values_list("pk", flat=True):

@@ -26,13 +26,13 @@ ALIKE = ("pool_id", "number")  # in all rows of an interval
 NUMBERS = tuple(name for name in NAMES if name not in (*DOCUMENTS, *ALIKE))
 OPTIONAL = tuple(field.attname for field in FIELDS if field.null)
 # A hundred rows as one run of bytes: to make a Python number of each figure takes longer than to compare them all.
-_SENT = " || ".join(
+_FIGURES = " || ".join(
     f"float8send(coalesce({name}, 'NaN'))" if name in OPTIONAL else f"float8send({name}::float8)" for name in NUMBERS
 )
 _TEXTS = ", ".join(f"string_agg({name}::text, E'\\n')" for name in DOCUMENTS)
 _COUNTED = ", ".join([*(f"min({name}), max({name})" for name in ALIKE), *(f"count({name})" for name in OPTIONAL)])
 _ROWS = f"""
-SELECT fairness_id, ARRAY[{_COUNTED}], string_agg({_SENT}, ''::bytea), {_TEXTS}
+SELECT fairness_id, ARRAY[{_COUNTED}], string_agg({_FIGURES}, ''::bytea), {_TEXTS}
   FROM (SELECT * FROM scheduling_tenantfairness WHERE fairness_id = ANY(%s) ORDER BY fairness_id, tenant_id) AS row
  GROUP BY fairness_id
 """  # noqa: S608  columns of our own model
@@ -70,10 +70,10 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
     return {
         fairness_id: Columns(
             counted,
-            np.frombuffer(sent, dtype=">f8").reshape(-1, len(NUMBERS)),
+            np.frombuffer(figures, dtype=">f8").reshape(-1, len(NUMBERS)),
             [list(map(read, text.split("\n"))) for text in texts],
         )
-        for fairness_id, counted, sent, *texts in rows
+        for fairness_id, counted, figures, *texts in rows
     }
 
 

@@ -79,6 +79,6 @@ def _jobs_gone(rows: list[EventRow]) -> Iterator[Finding]:
     jobs = {(int(number), pool) for number, pool in pools_by_job.items() if number.isdecimal()}
     with scope_disabled("jobs of all tenants are told of in one feed"):
         there = TrainingJob.objects.filter(pk__in=[number for number, _ in jobs])
-        gone = jobs - set(there.values_list("pk", "pool_id"))
-    for number, pool in sorted(gone):
+        absent = jobs - set(there.values_list("pk", "pool_id"))
+    for number, pool in sorted(absent):
         yield Finding(f"job {number}", f"it was submitted to pool {pool}, and is gone")

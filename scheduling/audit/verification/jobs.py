@@ -52,8 +52,8 @@ def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
             findings += _estimate_differs(where, job, life, rows)
             if job.pk in rows.worths:
                 findings += differences(where, {"worth": (job.worth, rows.worths[job.pk])})
-            gone = sorted(life.awards.keys() - rows.there.keys())
-            findings += [Finding(where, f"award {number}, of which it was told, is gone") for number in gone]
+            absent = sorted(life.awards.keys() - rows.there.keys())
+            findings += [Finding(where, f"award {number}, of which it was told, is gone") for number in absent]
             for number in sorted(life.awards.keys() & rows.there.keys()):
                 about = f"award {number} of job {job.pk}"
                 findings += differences(about, {"attempt": (rows.there[number], life.awards[number])})
@@ -63,7 +63,7 @@ def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
     return findings
 
 
-_TOLD = """
+_EVENTS = """
 SELECT about.job_id, event.kind, event.at, event.data::text
   FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) AS about (job_id, tenant_id, subject)
   JOIN scheduling_event event ON event.tenant_id = about.tenant_id AND event.subject = about.subject
@@ -76,7 +76,7 @@ def _events(jobs: Sequence[TrainingJob]) -> Mapping[int, list[JobEvent]]:
     tenants, subjects = [job.tenant_id for job in jobs], [job_subject(job.pk) for job in jobs]
     events: defaultdict[int, list[JobEvent]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(_TOLD, [[job.pk for job in jobs], tenants, subjects])
+        cursor.execute(_EVENTS, [[job.pk for job in jobs], tenants, subjects])
         for job_id, kind, at, data in cursor.fetchall():
             events[job_id].append(JobEvent(kind, at, json.loads(data)))
     return events
@@ -84,9 +84,9 @@ def _events(jobs: Sequence[TrainingJob]) -> Mapping[int, list[JobEvent]]:
 
 def _rows(pool: Pool, jobs: Sequence[TrainingJob], lives: Iterable[Life | None]) -> JobRows:
     ids = [job.pk for job in jobs]
-    known = [life for life in lives if life is not None]
-    awards_cut = {award for life in known for award in life.cuts}
-    there = Award.objects.filter(pk__in={award for life in known for award in life.awards}, job__in=ids)
+    readable = [life for life in lives if life is not None]
+    awards_cut = {award for life in readable for award in life.cuts}
+    there = Award.objects.filter(pk__in={award for life in readable for award in life.awards}, job__in=ids)
     estimates, awards = defaultdict[int, list[StartEstimate]](list), defaultdict[int, list[Award]](list)
     freed, paid = defaultdict[int, list[FreedUnits]](list), dict[tuple[int, int], int]()
     for estimate in StartEstimate.objects.filter(job__in=ids).order_by("pk"):

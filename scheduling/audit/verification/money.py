@@ -51,15 +51,15 @@ def award_money(award: Award, transactions: Mapping[str, TransactionView], settl
         sum(parts.values()) for slot, parts in slots.items() if settle_key(award.pool_id, slot, award.pk) not in settled
     )
     entries = [entry for row in transactions.values() for entry in row.entries]
-    left = sum(amount for account, amount in entries if account == held(award.tenant_id))
-    return findings + differences(where, {"what is held": (left, owed)})
+    rest = sum(amount for account, amount in entries if account == held(award.tenant_id))
+    return findings + differences(where, {"what is held": (rest, owed)})
 
 
 def _slots(award: Award) -> dict[int, Entries]:
     """Slot -> what its owners are owed for it, once it has passed."""
     # A list of charges that is shorter than its award is a finding of the award's terms.
-    listed = zip(range(award.start, award.paid_until), award.owed, strict=False)
-    payments_by_slot = {slot: parts_by_account(charges) for slot, charges in listed}
+    pairs = zip(range(award.start, award.paid_until), award.owed, strict=False)
+    payments_by_slot = {slot: parts_by_account(charges) for slot, charges in pairs}
     return {slot: parts for slot, parts in payments_by_slot.items() if any(parts.values())}
 
 

@@ -42,7 +42,7 @@ class ProgramSet:
 
 def programs_verify() -> Iterator[Finding]:
     """Every program, version, archive and switch."""
-    programs, switches = _told()
+    programs, switches = _of_history()
     slugs = dict(Tenant.objects.values_list("pk", "slug"))
     rows = list(CatalogueProgram.objects.order_by("pk"))
     owners = {row.pk: _owner(row.tenant_id, slugs) for row in rows}
@@ -76,7 +76,7 @@ def programs_verify() -> Iterator[Finding]:
             yield Finding(f"programs of {slug}", "no entry of the history tells of the switch")
 
 
-def _told() -> tuple[dict[tuple[str, str], ProgramSet], dict[str, bool]]:
+def _of_history() -> tuple[dict[tuple[str, str], ProgramSet], dict[str, bool]]:
     programs, switches = dict[tuple[str, str], ProgramSet](), dict[str, bool]()
     entries = AuditEntry.objects.filter(action__in=ACTIONS).order_by("sequence")
     for entry in entries.iterator(chunk_size=2_000):

@@ -61,7 +61,7 @@ def adjusted_verify(awards: Sequence[Award], archives: Archives) -> list[Finding
         plan = json.loads(contents_of(interval).plan) if interval else {}
         settled = {row["job"] for row in plan.get("settlements", ())}
         explained |= {pk for pk in pks if cheaper[pk].job_id in settled}
-    return archives.taken() + [
+    return archives.findings_take() + [
         Finding(f"award {pk} of job {cheaper[pk].job_id}", "it came cheaper, and no interval settled its rent")
         for pk in sorted(cheaper.keys() - explained)
     ]

@@ -114,8 +114,8 @@ def _settings_verify(pool_ids: Collection[int] | None) -> list[Finding]:
         elif name in pools:
             _CHANGES[entry.action](pools[name], part, entry)
     if pool_ids is not None:
-        chosen = Pool.objects.filter(pk__in=pool_ids).order_by("pk")
-        return [finding for pool in chosen for finding in _pool_verify(pool, pools.get(pool.slug))]
+        rows = Pool.objects.filter(pk__in=pool_ids).order_by("pk")
+        return [finding for pool in rows for finding in _pool_verify(pool, pools.get(pool.slug))]
     stand = list(Pool.objects.order_by("pk"))
     return [
         *(finding for pool in stand for finding in _pool_verify(pool, pools.get(pool.slug))),
@@ -242,8 +242,8 @@ def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
         yield Finding(where, "no entry of the history tells that it was made")
         return
     yield from differences(where, _exactly(pool, right.values))
-    made = Pool()
-    yield from differences(where, {name: (getattr(pool, name), getattr(made, name)) for name in AS_MADE})
+    blank = Pool()
+    yield from differences(where, {name: (getattr(pool, name), getattr(blank, name)) for name in AS_MADE})
     kinds = list(ResourceKind.objects.filter(pool=pool).order_by("pk"))
     yield from differences(where, {"its resources": ([kind.name for kind in kinds], right.resources)})
     if right.labels is not None:
@@ -266,11 +266,11 @@ def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
     pair = tuple(sorted(rows, key=lambda price: price[:2]) for rows in (stored, right.prices))
     yield from differences(where, {"its prices of use": (pair[0], pair[1])})
     promoted = WeightsPromotion.objects.filter(pool=pool).order_by("pk").select_related("weights")
-    taken = [
+    promotions = [
         PromotionSet(_weights_named(row), row.from_slot, row.by_rule, row.made_at)
         for row in promoted.defer("weights__content")
     ]
-    yield from differences(where, {"its weights put in place": (taken, right.promotions)})
+    yield from differences(where, {"its weights put in place": (promotions, right.promotions)})
     alerts = {row.measure: history.exact(row.threshold) for row in FairnessAlert.objects.filter(pool=pool)}
     yield from differences(where, {"its limits of fairness": (alerts, dict(right.alerts))})
 
@@ -291,17 +291,17 @@ def _servers_verify(pool: Pool, names: Mapping[int, str], right: PoolSet) -> Ite
         capacities[row.server_id][resource or f"resource {row.resource_id} of pool {row.pool_id}"] = row.units
     for name in sorted(servers.keys() | right.servers.keys()):
         where = f"server {name} of pool {pool.slug}"
-        server, made = servers.get(name), right.servers.get(name)
-        if server is None or made is None:
+        server, right_server = servers.get(name), right.servers.get(name)
+        if server is None or right_server is None:
             yield Finding(where, "it is gone" if server is None else "no entry of the history tells that it was added")
             continue
         yield from differences(
             where,
             {
-                **_exactly(server, made.hosts),
-                **_exactly(server, made.loss or {}),
-                "state": (server.state, made.state),
-                "capacity": (capacities[server.pk], dict(made.capacity)),
+                **_exactly(server, right_server.hosts),
+                **_exactly(server, right_server.loss or {}),
+                "state": (server.state, right_server.state),
+                "capacity": (capacities[server.pk], dict(right_server.capacity)),
             },
         )
 

@@ -31,14 +31,14 @@ def noted_verify(chain: str, links: Links, name_of: Callable[[int], str]) -> lis
     return []
 
 
-def known_verify(pool_ids: Sequence[int], known: Iterable[str]) -> list[Finding]:
+def known_verify(pool_ids: Sequence[int], digests: Iterable[str]) -> list[Finding]:
     """Digests that somebody noted elsewhere are in a chain of one of the pools, or in that of the feed. (All zeros: it
     had not begun.)"""
     of_pools = (links.filter(pool__in=pool_ids) for links in (Interval.objects, InstantAnswer.objects))
     chains: tuple[Links, ...] = (*of_pools, FeedSeal.objects.all())
     return [
         Finding(f"head {one}", "was noted earlier and is in no chain: one of them was cut off or rewritten")
-        for one in known
+        for one in digests
         if one != START and not any(links.filter(digest=one).exists() for links in chains)
     ]
 

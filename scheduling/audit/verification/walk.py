@@ -115,7 +115,7 @@ def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> Non
     walk.awards += len(rows.awards[interval.pk])
     if interval.is_archived and archives.filled(interval) is None:
         # Its place in the chain is all that can be looked at here, and which ends of the other chains it saw.
-        walk.findings += [*archives.taken(), *read_or_named(where, lambda: heads_differ(interval, rows))]
+        walk.findings += [*archives.findings_take(), *read_or_named(where, lambda: heads_differ(interval, rows))]
         walk.findings += _missing(interval, rows)
         walk.memory = None
         return

@@ -27,7 +27,7 @@ def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float |
     last = Interval.objects.filter(pool=pool).order_by("-number").first()
 
     @cache
-    def said(interval_id: int) -> dict[int, float | None]:
+    def worths_of(interval_id: int) -> dict[int, float | None]:
         contents = contents_of(Interval.objects.get(pk=interval_id))
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         return {job.number: plan.worths.get(job.number, view.worths.get(job.number)) for job in view.waiting}
@@ -35,11 +35,13 @@ def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float |
     for number in waiting:
         award = awards.get(number)
         before = award.interval if award is not None else None
-        looked_since = last is not None and (before is None or last.number > before.number) and number in said(last.pk)
+        looked_since = (
+            last is not None and (before is None or last.number > before.number) and number in worths_of(last.pk)
+        )
         if looked_since and last is not None:
-            worths[number] = said(last.pk)[number]
+            worths[number] = worths_of(last.pk)[number]
         elif award is None or before is None or award.state == AwardState.VOID:
             worths[number] = None
         else:
-            worths[number] = said(before.pk).get(number)
+            worths[number] = worths_of(before.pk).get(number)
     return worths

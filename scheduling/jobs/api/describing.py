@@ -66,8 +66,8 @@ class JobsParse(TenantView):
         lines = lines_shown(wording.script or "", outcome.lines)
         fields = ("how", "name", "spec", "begin", "indexes")
         after = {"after": after_jobs(outcome.after), "after_arrays": after_arrays(outcome.after)}
-        shown = {"lines": lines, "program": outcome.document}
-        return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | after | shown)
+        script = {"lines": lines, "program": outcome.document}
+        return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | after | script)
 
 
 class JobDescribed(TenantView):

@@ -94,13 +94,13 @@ def array_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
 def jobs_cancel(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """First what would happen to each, then, confirmed, the cancellations one by one: one that fails stops none."""
     ids = [int(each) for each in request.POST.getlist("job") if each.isdecimal() and len(each) < 19][:MOST_AT_ONCE]
-    chosen, at = jobs_chosen(ids), timezone.now()
-    if not chosen:
+    jobs, at = jobs_chosen(ids), timezone.now()
+    if not jobs:
         messages.error(request, "Choose the jobs to cancel first; nothing was changed.")
         return redirect("tenant_jobs", tenant_slug)
     if "confirmed" not in request.POST:
-        return _confirm(request, cancel_previews(chosen, at))
-    outcomes = [(job, job_cancel(job_id=job.pk, by=request.access, at=at)) for job in chosen]
+        return _confirm(request, cancel_previews(jobs, at))
+    outcomes = [(job, job_cancel(job_id=job.pk, by=request.access, at=at)) for job in jobs]
     refused = [f"{job.name}: {outcome.sentence}" for job, outcome in outcomes if isinstance(outcome, Refused)]
     done = len(outcomes) - len(refused)
     if done:

@@ -105,8 +105,8 @@ def use_asked(pool: Pool, parameters: Any, tenant_id: int | None = None) -> tupl
     columns = use_over_time(pool=pool, first=first, end=end, step=step, tenant_id=tenant_id, zone=UTC)
     wanted = parameters.get("resource")
     lines = [UseLine(names[column.resource_id], column) for column in columns]
-    chosen = {"from": first.isoformat(), "before": end.isoformat()}
-    return [line for line in lines if wanted in (None, line.resource)], chosen
+    span = {"from": first.isoformat(), "before": end.isoformat()}
+    return [line for line in lines if wanted in (None, line.resource)], span
 
 
 class PoolUse(PoolView):

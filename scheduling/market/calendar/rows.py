@@ -37,14 +37,14 @@ def batch_reserve(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Sequence[
     if not bookings:
         return
     start = min(booking.start for booking in bookings)
-    taken = _taken(frame, jobs, bookings, start)
-    resources, slots, servers = np.nonzero(taken > 0)
+    amounts = _amounts(frame, jobs, bookings, start)
+    resources, slots, servers = np.nonzero(amounts > 0)
     columns = (
         np.array(frame.server_ids)[servers],
         np.array(frame.resource_ids)[resources],
         start + slots,
         frame.batch_cluster.capacity[resources, servers],
-        taken[resources, slots, servers],
+        amounts[resources, slots, servers],
     )
     # In order of the primary key, so that two writers meet at the same row first.
     in_order = np.lexsort((slots, columns[1], columns[0]))
@@ -52,17 +52,17 @@ def batch_reserve(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Sequence[
         cursor.execute(_RESERVE, [Part.HOME, frame.pool.pk, *(column[in_order].tolist() for column in columns)])
 
 
-def _taken(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Iterable[Booking], start: int) -> FloatArray:
+def _amounts(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Iterable[Booking], start: int) -> FloatArray:
     """(resources, slots from `start`, servers) amounts."""
     end = max(booking.end for booking in bookings)
-    taken = np.zeros((len(frame.resource_ids), end - start, len(frame.server_ids)))
+    totals = np.zeros((len(frame.resource_ids), end - start, len(frame.server_ids)))
     for booking in bookings:
         job = jobs[booking.job]
         worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
         for row in booking.allocation:
             amounts = row.workers * worker + row.ps * ps
-            taken[:, row.start - start : row.end - start, row.server] += amounts[:, None]
-    return taken
+            totals[:, row.start - start : row.end - start, row.server] += amounts[:, None]
+    return totals
 
 
 def prices_post(frame: PoolFrame, windows: Iterable[Window]) -> None:

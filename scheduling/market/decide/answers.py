@@ -171,22 +171,22 @@ def plan_of(job: int, booking: Booking | None, reason: Reason | None) -> Plan:
 def given_up_sold(
     phase: str | None,
     tenant_id: int,
-    taken: Mapping[CalendarUnit, float],
+    amounts: Mapping[CalendarUnit, float],
     offered: Iterable[tuple[CalendarUnit, GivenUp, float]],
 ) -> list[tuple[int, float]]:
-    """(id, amount) of the given up units that a booking of the tenant uses, which takes `taken`. `offered`: in which
+    """(id, amount) of the given up units that a booking of the tenant uses, which takes `amounts`. `offered`: in which
     place they are, and what part of the units for sale there.
 
     They count as sold in that proportion. Whoever runs on its own cells uses what it gave up itself, as far as that
     goes, and nothing of others.
     """
-    left, resold = dict(taken), []
+    rest, resold = dict(amounts), []
     for place, units, share in offered:
         if phase != OWN:
-            used = taken.get(place, 0.0) * share
+            used = amounts.get(place, 0.0) * share
         elif units.tenant_id == tenant_id:
-            used = min(left.get(place, 0.0), units.unsold)
-            left[place] = left.get(place, 0.0) - used
+            used = min(rest.get(place, 0.0), units.unsold)
+            rest[place] = rest.get(place, 0.0) - used
         else:
             continue
         if used:
@@ -207,13 +207,13 @@ def _input(question: Question, job: TrainingJob, freed: Sequence[GivenUp]) -> by
 
 def question_of(frame: bytes, input_: bytes) -> StoredQuestion:
     """What the lane was asked, from the bytes of its record; `frame` not compressed."""
-    known, document = json.loads(frame), json.loads(input_)
-    cluster = records.cluster_of(known["cluster"])
+    pool_document, document = json.loads(frame), json.loads(input_)
+    cluster = records.cluster_of(pool_document["cluster"])
     submission, purse = document["submission"], document["purse"]
     question = Question(
         cluster=cluster,
-        policy=policies.build(known["policy"], cluster, ()),
-        share_percent=known["share_percent"],
+        policy=policies.build(pool_document["policy"], cluster, ()),
+        share_percent=pool_document["share_percent"],
         view=records.view_of(document["view"], parts_of(cluster).counter),
         purse=Purse(purse["available"], purse["budget_left"]),
         own_limit=submission["spec"].get("max_price"),

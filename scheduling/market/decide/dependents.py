@@ -93,8 +93,8 @@ def fates(
         if not isinstance(each, str):
             return _OUTCOMES.get(now[each], FAILED), each
         if each not in arrays:
-            listed = [(_OUTCOMES.get(now[number], FAILED), number) for number in (members or {})[each]]
-            arrays[each] = min(listed, key=lambda pair: (FAILED, OPEN, DONE).index(pair[0]))
+            outcomes = [(_OUTCOMES.get(now[number], FAILED), number) for number in (members or {})[each]]
+            arrays[each] = min(outcomes, key=lambda pair: (FAILED, OPEN, DONE).index(pair[0]))
         return arrays[each]
 
     for job, after in waiting.items():

@@ -47,7 +47,7 @@ class LaneAnswer:
 
     snapshot: InstantSnapshot
     question: Question
-    given: Booking | Reason  # a booking names the counter's servers, see `scheduling.core.calendar`
+    outcome: Booking | Reason  # a booking names the counter's servers, see `scheduling.core.calendar`
 
 
 def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Sequence[Event] = ()) -> Award | None:
@@ -62,11 +62,11 @@ def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Seq
     with scope_disabled("what is for sale is everybody's"):
         for _ in range(MOST_TRIES):
             answer = instant_answer(job, purse_of(job, at))
-            steps.done("answer", booked=isinstance(answer.given, Booking))
-            if isinstance(answer.given, Reason):
-                booking, reason = None, answer.given
+            steps.done("answer", booked=isinstance(answer.outcome, Booking))
+            if isinstance(answer.outcome, Reason):
+                booking, reason = None, answer.outcome
                 break
-            booking, head = answer.given, clock.head
+            booking, head = answer.outcome, clock.head
             try:
                 with transaction.atomic():
                     award = _award(job, answer, booking, clock, told, at)
@@ -161,16 +161,16 @@ def _award(
     award = award_new(job, frame, placed, settlement.charges(placed), lane=Lane.INSTANT)
     award.on_operator, award.awarded_at = allocation_rows(frame, on_operator), at
     award.save(force_insert=True)
-    taken = _units(snapshot, award)
-    units_take(job.pool_id, taken, _capacities(frame, taken))
-    resold = _sold_again(snapshot, award, taken)
+    units = _units(snapshot, award)
+    units_take(job.pool_id, units, _capacities(frame, units))
+    resold = _sold_again(snapshot, award, units)
     digest = _record(job, award, answer, plan_of(job.pk, booking, None), resold, clock, at)  # with all as it was found
     _sell_again(snapshot, resold)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
     starts = award.start <= snapshot.settled_slot + 1  # the boundary at which it would have been started is over
     news = _news(job, award, answer.question.purse, digest, starts, at)
-    events_append([*events, *news, *prices_after(snapshot, booking, taken, at)])
+    events_append([*events, *news, *prices_after(snapshot, booking, units, at)])
     if starts:
         awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
@@ -185,19 +185,19 @@ def _units(snapshot: InstantSnapshot, award: Award) -> dict[CalendarUnit, float]
     return amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=award.start)
 
 
-def _capacities(frame: PoolFrame, taken: Iterable[CalendarUnit]) -> dict[tuple[int, int, str], float]:
+def _capacities(frame: PoolFrame, units: Iterable[CalendarUnit]) -> dict[tuple[int, int, str], float]:
     """(server, resource, part) -> units, as the calendar counts them, wherever something is taken."""
     parts = {Part.HOME.value: frame.home.capacity, Part.OPERATOR.value: frame.shape.parts.operator.capacity}
     return {
         (server_id, resource_id, part): float(
             parts[part][frame.resource_index[resource_id], frame.server_index[server_id]]
         )
-        for server_id, resource_id, part in {unit[:3] for unit in taken}
+        for server_id, resource_id, part in {unit[:3] for unit in units}
     }
 
 
 def _sold_again(
-    snapshot: InstantSnapshot, award: Award, taken: Mapping[CalendarUnit, float]
+    snapshot: InstantSnapshot, award: Award, amounts: Mapping[CalendarUnit, float]
 ) -> list[tuple[int, float]]:
     """How much of which given up units the award uses."""
     offered = [
@@ -205,7 +205,7 @@ def _sold_again(
         for freed in snapshot.freed
         for units in [freed.units]
     ]
-    return given_up_sold(award.phase, award.tenant_id, taken, offered)
+    return given_up_sold(award.phase, award.tenant_id, amounts, offered)
 
 
 def _given_up(units: FreedUnits) -> GivenUp:

@@ -100,7 +100,7 @@ def _attempt(
     more. `pool_frame`: the pool as the glance read it."""
     # 3. Gather: rows become one frozen view.
     plans.floors_missed_void(pool.pk, slot, at)
-    snapshot = batch_view(pool, slot, clock, at, seen=pool_frame)
+    snapshot = batch_view(pool, slot, clock, at, last_frame=pool_frame)
     policy = batch_policy(snapshot.frame, slot)
     if pool.is_elastic:
         snapshot = replace(snapshot, view=with_reports(snapshot.view, policy))

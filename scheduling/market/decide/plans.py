@@ -69,7 +69,7 @@ def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
         missed = sorted(cursor.fetchall())
     data = {"reason": "floor_missed"}
     events_append(
-        _told(EventKind.JOB_REQUEUED, pool_id, tenant_id, job_id, data | {"job": job_id, "start": start}, at)
+        _job_event(EventKind.JOB_REQUEUED, pool_id, tenant_id, job_id, data | {"job": job_id, "start": start}, at)
         for job_id, tenant_id, start in missed
     )
 
@@ -122,12 +122,12 @@ def refunds_of(refund: float, paid: Sequence[int]) -> list[int]:
 def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amounts) -> Award:
     """The terms of a booking in rows and whole micro-credits; `amounts` (slots, owners) of them."""
     frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
-    asked = snapshot.view.jobs.get(booking.job)
-    whole = not frame.pool.is_elastic and asked is not None and not asked.divisible
-    if job is None or asked is None or (whole and booking.work < asked.work):
+    wish = snapshot.view.jobs.get(booking.job)
+    whole = not frame.pool.is_elastic and wish is not None and not wish.divisible
+    if job is None or wish is None or (whole and booking.work < wish.work):
         raise UnbookablePlan(f"job {booking.job} does not wait, or is not given all it needs")
     award = award_new(job, frame, booking, amounts, lane=Lane.BATCH)
-    award.work = work_in_pieces(asked, booking)
+    award.work = work_in_pieces(wish, booking)
     return award
 
 
@@ -148,8 +148,8 @@ def _slots_say(snapshot: BatchSnapshot, bookings: Sequence[Booking], awards: Seq
 
 def work_left(job: Job, remaining: float, booking: Booking) -> float:
     """Mini-batches after a booking of one slot; what is only an error of rounding is nothing, as in a simulation."""
-    left = remaining - booking.work
-    return left if left > TOLERANCE * job.work else 0.0
+    rest = remaining - booking.work
+    return rest if rest > TOLERANCE * job.work else 0.0
 
 
 def paid_by(bookings: Iterable[Booking]) -> int:
@@ -256,7 +256,7 @@ def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
             [EventKind.JOB_AWARDED, EventKind.JOB_STARTED] if award.start <= interval.slot else [EventKind.JOB_AWARDED]
         )
         about = (award.pool_id, award.tenant_id, award.job_id, data, interval.decided_at)
-        events += [_told(kind, *about) for kind in kinds]
+        events += [_job_event(kind, *about) for kind in kinds]
     return events
 
 
@@ -272,7 +272,7 @@ def refusal_events(
         if refusal.state != WAITING or pauses or job.reason_code != refusal.reason.code:
             data = {"job": job.pk, "reason": refusal.reason.code, "numbers": numbers_of(refusal.reason)}
             data |= {"last_chance": True} if refusal.job in last else {}
-            events.append(_told(_KINDS[refusal.state], job.pool_id, job.tenant_id, job.pk, data, at))
+            events.append(_job_event(_KINDS[refusal.state], job.pool_id, job.tenant_id, job.pk, data, at))
     return events
 
 
@@ -282,11 +282,13 @@ def last_chance_events(snapshot: BatchSnapshot, last: Mapping[int, Reason], at: 
     events = []
     for number, reason in sorted(last.items()):
         job, data = snapshot.waiting[number], {"job": number, "reason": reason.code, "numbers": numbers_of(reason)}
-        events.append(_told(EventKind.JOB_LAST_CHANCE, job.pool_id, job.tenant_id, number, data, at))
+        events.append(_job_event(EventKind.JOB_LAST_CHANCE, job.pool_id, job.tenant_id, number, data, at))
     return events
 
 
-def _told(kind: EventKind, pool_id: int, tenant_id: int, job_id: int, data: Mapping[str, Any], at: datetime) -> Event:
+def _job_event(
+    kind: EventKind, pool_id: int, tenant_id: int, job_id: int, data: Mapping[str, Any], at: datetime
+) -> Event:
     return event(kind, pool_id=pool_id, at=at, tenant_id=tenant_id, subject=job_subject(job_id), data=data)
 
 

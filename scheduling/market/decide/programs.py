@@ -28,7 +28,7 @@ def program_of(spec: Mapping[str, Any]) -> tuple[RegisteredProgram, dict[str, An
     """
     if PROGRAM not in spec:
         return None
-    program, parameters = _asked(spec[PROGRAM])
+    program, parameters = _choice_read(spec[PROGRAM])
     units = {"minibatches": 1} | {name: spec[name] for name in UNITS if name in spec}
     values = program.validate({**units, **parameters})
     if not isinstance(values, dict):
@@ -65,9 +65,9 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: 
             return Pinned(dict(spec), None)
         _shape_check(PARAMETER_SERVER, job)
         return Pinned(dict(spec), Saves(LIVE))
-    known = ("name", "version", "owner", "parameters")
-    if unknown := sorted(set(map(str, wanted)) - set(known)):
-        raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(known)}")
+    fields = ("name", "version", "owner", "parameters")
+    if unknown := sorted(set(map(str, wanted)) - set(fields)):
+        raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(fields)}")
     stored = _usable(wanted, tenant_id, among)
     if stored.is_closed:
         what = f"names version {stored.version}, whose files are kept no more, as no job used them for long"
@@ -112,9 +112,9 @@ def _usable(choice: Mapping[str, Any], tenant_id: int, among: Among) -> StoredPr
         raise BadScenario(f"{PROGRAM}.version", "must be a whole number from 1")
     newest = next(iter(among(tenant_id=tenant_id, name=name, owner=owner)), None)
     if newest is None:
-        known = [*PROGRAMS, *usable_names(tenant_id=tenant_id)]
-        near = nearest(name, known)
-        instead = f"did you mean {near}?" if near else f"there are {', '.join(known[:MOST_NAMED])}"
+        names = [*PROGRAMS, *usable_names(tenant_id=tenant_id)]
+        near = nearest(name, names)
+        instead = f"did you mean {near}?" if near else f"there are {', '.join(names[:MOST_NAMED])}"
         raise BadScenario(f"{PROGRAM}.name", f"is no program that you may use; {instead}")
     if version in (None, newest.version):
         return newest
@@ -133,7 +133,7 @@ def _shape_check(shape: str, job: Job) -> None:
         raise BadScenario("ps_demand", sentence)
 
 
-def _asked(choice: object) -> tuple[RegisteredProgram, Mapping[str, Any]]:
+def _choice_read(choice: object) -> tuple[RegisteredProgram, Mapping[str, Any]]:
     if not isinstance(choice, Mapping):
         raise BadScenario(PROGRAM, "must be an object with a name and parameters")
     if unknown := sorted(set(choice) - {"name", "parameters"}):

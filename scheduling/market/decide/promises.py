@@ -62,8 +62,8 @@ def promises_kept(pool: Pool, server_ids: Collection[int], slot: int) -> BelowPr
         frame = pool_frame(pool, also={row.tenant_id for row in floors})
         promised = _booked(pool, standing, slot) | _reserved(frame, floors, standing, slot)
     for place, amount in sorted(promised.items(), key=str):
-        if amount > _left(frame, place) + ROUNDING:
-            return _refusal(place, _left(frame, place), amount)
+        if amount > _units_after(frame, place) + ROUNDING:
+            return _refusal(place, _units_after(frame, place), amount)
     _learn(frame, standing - lost_from.keys(), slot)
     return None
 
@@ -101,7 +101,7 @@ def _reserved(frame: PoolFrame, floors: list[StandingFloor], server_ids: Collect
     return dict(most)
 
 
-def _left(frame: PoolFrame, place: _PromisedPlace) -> float:
+def _units_after(frame: PoolFrame, place: _PromisedPlace) -> float:
     """Units there after the change."""
     resource, server = frame.resource_index[place.resource_id], frame.server_index[place.server_id]
     if isinstance(place.whose, int):
@@ -111,10 +111,10 @@ def _left(frame: PoolFrame, place: _PromisedPlace) -> float:
     return float(frame.cluster.operator_cells[resource, server])
 
 
-def _refusal(place: _PromisedPlace, left: float, promised: float) -> BelowPromise:
+def _refusal(place: _PromisedPlace, rest: float, promised: float) -> BelowPromise:
     server, resource = Server.objects.get(pk=place.server_id).name, ResourceKind.objects.get(pk=place.resource_id).name
-    sentence = f"{promised:g} units of {resource} on {server} are promised; the change would leave {left:g}."
-    return BelowPromise("below_promise", sentence, server, resource, left, promised)
+    sentence = f"{promised:g} units of {resource} on {server} are promised; the change would leave {rest:g}."
+    return BelowPromise("below_promise", sentence, server, resource, rest, promised)
 
 
 def _learn(frame: PoolFrame, server_ids: Collection[int], slot: int) -> None:
@@ -125,12 +125,12 @@ def _learn(frame: PoolFrame, server_ids: Collection[int], slot: int) -> None:
         for resource_id in frame.resource_ids
         for part in Part
     ]
-    left = [_left(frame, _PromisedPlace(*place)) for place in places]
+    capacities = [_units_after(frame, _PromisedPlace(*place)) for place in places]
     if not places:
         return
     columns = [list(column) for column in zip(*places, strict=True)]
     with connection.cursor() as cursor:
-        cursor.execute(_LEARN, [*columns, left, slot])
+        cursor.execute(_LEARN, [*columns, capacities, slot])
 
 
 _LEARN = """

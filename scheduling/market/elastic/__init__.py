@@ -17,7 +17,7 @@ set these in `operator/use_prices.py`, and `quotes/elastic_quotes.py` says befor
 from scheduling.market.elastic.prices import MOST_CREDITS, MOST_PRICE, NOT_ELASTIC, prices_refusal, prices_write
 from scheduling.market.elastic.read_prices import UsePricesNow, use_prices, use_prices_of
 from scheduling.market.elastic.read_reports import with_reports
-from scheduling.market.elastic.read_sizes import MOST_SLOTS, SoFar, joined, so_far
+from scheduling.market.elastic.read_sizes import MOST_SLOTS, SoFar, award_of_slots, so_far
 from scheduling.market.elastic.read_targets import (
     LEAST_THRESHOLD,
     MOST_THRESHOLD,
@@ -39,8 +39,8 @@ __all__ = [
     "THRESHOLD",
     "SoFar",
     "UsePricesNow",
+    "award_of_slots",
     "is_learned",
-    "joined",
     "prices_refusal",
     "prices_write",
     "promotion_by",

@@ -59,7 +59,7 @@ def elastic_events(
             data |= {"workers_before": before.workers, "ps_before": before.ps}
         if (reason := smaller.get(award.job_id)) is not None:
             data["smaller"] = {"reason": reason.code, "numbers": dict(reason.numbers)}
-        events.append(_told(kind, award, data))
+        events.append(_award_event(kind, award, data))
     return events
 
 
@@ -98,7 +98,7 @@ def jobs_pause(pool: Pool, reason: Reason, at: datetime) -> None:
     )
 
 
-def _told(kind: EventKind, award: Award, data: dict[str, Any]) -> Event:
+def _award_event(kind: EventKind, award: Award, data: dict[str, Any]) -> Event:
     return event(
         kind,
         pool_id=award.pool_id,

@@ -19,7 +19,7 @@ def heeds(policy: Policy) -> HeedsReports | None:
 def beliefs_of(numbers: Iterable[int]) -> dict[int, Belief]:
     """By job, of those whose programs said something. One query."""
     rows = JobReport.objects.filter(job__in=list(numbers)).values_list("job_id", "epochs_left", "speed")
-    return {number: Belief(left, tuple(speed)) for number, left, speed in rows}
+    return {number: Belief(epochs_left, tuple(speed)) for number, epochs_left, speed in rows}
 
 
 def with_reports(view: View, policy: Policy) -> View:

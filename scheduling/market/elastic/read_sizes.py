@@ -48,7 +48,7 @@ def so_far(pool: Pool, awards: Sequence[Award]) -> SoFar:
     return SoFar(newest, paid, len(delivered), len(awards) - len(delivered), _sizes(pool, delivered)[-MOST_SIZES:])
 
 
-def joined(awards: Sequence[Award]) -> Award:
+def award_of_slots(awards: Sequence[Award]) -> Award:
     """One award, not saved, with the slots of all of them that were not lost; nothing in those in which it waited. Its
     numbers are the largest that it had."""
     last, delivered = awards[-1], _delivered(awards)

@@ -50,11 +50,11 @@ def _reports(numbers: list[int]) -> Mapping[int, float]:
     if not numbers:
         return {}
     runs = Run.objects.filter(job__in=numbers, progress__has_key="epochs").order_by("job_id", "-pk").distinct("job_id")
-    left = {}
+    rests = {}
     for job_id, state, progress in runs.values_list("job_id", "state", "progress"):
         done, epochs = epochs_reported(progress) or (0.0, 1.0)
-        left[job_id] = 0.0 if state == RunState.FINISHED else 1.0 - done / epochs
-    return left
+        rests[job_id] = 0.0 if state == RunState.FINISHED else 1.0 - done / epochs
+    return rests
 
 
 def epochs_reported(progress: object) -> tuple[float, float] | None:

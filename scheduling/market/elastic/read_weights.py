@@ -51,8 +51,8 @@ def weights_stored(name: str) -> bytes:
     """The content of the weights of that name. Raises `BadScenario` where there are none."""
     digest = PolicyWeights.objects.filter(name=name).values_list("digest", flat=True).first()
     if digest is None:
-        known = ", ".join(PolicyWeights.objects.values_list("name", flat=True)) or "none"
-        raise BadScenario("policy.weights", f"no weights are stored as {name}; there are: {known}")
+        names = ", ".join(PolicyWeights.objects.values_list("name", flat=True)) or "none"
+        raise BadScenario("policy.weights", f"no weights are stored as {name}; there are: {names}")
     return _content(digest)
 
 

@@ -63,15 +63,15 @@ def tiles(pool: Pool, now: MarketNow, history: PriceHistory) -> tuple[Tile, ...]
 def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile:
     past = [one.prices[index] for one in history.slots if one.slot <= now.slot]
     following = next((one.prices[index] for one in history.slots if one.slot == now.slot + 1), None)
-    known = [price for price in past if price is not None]
+    prices = [price for price in past if price is not None]
     return Tile(
         resource=now.resources[index],
         first=index == 0,
         then=following,
         then_at=pool.slot_start(now.slot + 1),
         line=step_line(past, width=100, height=40),
-        low=min(known, default=0.0),
-        high=max(known, default=0.0),
+        low=min(prices, default=0.0),
+        high=max(prices, default=0.0),
     )
 
 

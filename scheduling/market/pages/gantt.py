@@ -31,7 +31,7 @@ class PriceStrip:
     price: float | None
     height: float
     now: bool
-    said: bool  # there is room for the number
+    has_label: bool  # there is room for the number
 
     @property
     def top(self) -> float:
@@ -42,7 +42,7 @@ class PriceStrip:
 class GanttTick:
     x: float
     at: datetime
-    said: bool  # its time is written; not where the plate of the present moment would cover it
+    has_label: bool  # its time is written; not where the plate of the present moment would cover it
 
 
 @dataclass(frozen=True)
@@ -107,27 +107,27 @@ def chart(
     tenant_id: int,
     most_servers: int,
 ) -> Chart:
-    shown = _servers(overview, server_ids, bookings, tenant_id, most_servers)
-    rows = tuple(_row(server, index, tenant_id) for index, server in enumerate(shown))
+    servers = _servers(overview, server_ids, bookings, tenant_id, most_servers)
+    rows = tuple(_row(server, index, tenant_id) for index, server in enumerate(servers))
     by_server: defaultdict[int, list[BookedUnits]] = defaultdict(list)
     for booking in bookings.rows:
         by_server[booking.server_id].append(booking)
     at = (now.at - pool.epoch_at).total_seconds() / pool.slot_seconds
-    drawn = [
+    bars = [
         (bar, booking)
-        for row, server in zip(rows, shown, strict=True)
+        for row, server in zip(rows, servers, strict=True)
         for bar, booking in bars_of(server, row.y, by_server[server_ids[server.name]], span, pool)
     ]
-    words = [word_of(bar, booking, span, at) for bar, booking in drawn]
+    words = [word_of(bar, booking, span, at) for bar, booking in bars]
     names = {number: name for name, number in server_ids.items()}
-    listed = [booking for booking in bookings.rows if names.get(booking.server_id) in {row.name for row in rows}]
+    table = [booking for booking in bookings.rows if names.get(booking.server_id) in {row.name for row in rows}]
     return Chart(
         rows=rows,
-        bars=tuple(bar for bar, _ in drawn),
+        bars=tuple(bar for bar, _ in bars),
         words=tuple(word for word in words if word is not None),
         prices=tuple(_prices(history, span, now.slot)),
         ticks=tuple(_ticks(pool, span, span.x(at))),
-        table=tuple(_table_row(pool, booking, names) for booking in listed),
+        table=tuple(_table_row(pool, booking, names) for booking in table),
         first_at=pool.slot_start(span.first),
         last_at=pool.slot_start(span.last),
         now=span.x(at),
@@ -152,8 +152,8 @@ def _servers(
         owned = any(capacity.units_of(tenant_id) for capacity in server.capacities)
         return not owned and ids[server.name] not in mine
 
-    chosen = {server.name for server in sorted(overview.servers, key=foreign)[:most]}
-    return [server for server in overview.servers if server.name in chosen]
+    names = {server.name for server in sorted(overview.servers, key=foreign)[:most]}
+    return [server for server in overview.servers if server.name in names]
 
 
 def _row(server: ServerView, index: int, tenant_id: int) -> GanttRow:
@@ -165,10 +165,10 @@ def _row(server: ServerView, index: int, tenant_id: int) -> GanttRow:
 
 def _prices(history: PriceHistory, span: BarSpan, now: int) -> Iterator[PriceStrip]:
     """Of the first resource; its number is written where a slot is wide enough."""
-    shown = [one for one in history.slots if span.first <= one.slot < span.last]
-    highest = max((one.prices[0] or 0.0 for one in shown if one.prices), default=0.0)
+    slots = [one for one in history.slots if span.first <= one.slot < span.last]
+    highest = max((one.prices[0] or 0.0 for one in slots if one.prices), default=0.0)
     every = max(1, -(-(span.last - span.first) // 16))
-    for one in shown:
+    for one in slots:
         price = one.prices[0] if one.prices else None
         part = (price or 0.0) / highest if highest else 0.0
         height = round(25 * part, 1)
@@ -182,7 +182,7 @@ def _ticks(pool: Pool, span: BarSpan, now: float) -> Iterator[GanttTick]:
     every = max(1, -(-(span.last - span.first) // _MOST_TICKS))
     for slot in range(span.first, span.last, every):
         x = span.x(slot)
-        yield GanttTick(x, pool.slot_start(slot), said=not now - _PLATE_BEFORE < x < now + _PLATE_AFTER)
+        yield GanttTick(x, pool.slot_start(slot), has_label=not now - _PLATE_BEFORE < x < now + _PLATE_AFTER)
 
 
 def _table_row(pool: Pool, booking: BookedUnits, names: Mapping[int, str]) -> GanttTableRow:

@@ -85,7 +85,7 @@ def _lanes(bookings: Sequence[tuple[BookedUnits, int]]) -> list[tuple[int, int, 
     once; a booking whose units do not lie together is drawn in pieces.
     """
     over: list[int] = []  # per unit, when its last booking ends
-    drawn = []
+    blocks = []
     for booking, count in sorted(bookings, key=lambda one: (one[0].start, -one[1])):
         free = [unit for unit, end in enumerate(over) if end <= booking.start][:count]
         while len(free) < count:
@@ -93,8 +93,8 @@ def _lanes(bookings: Sequence[tuple[BookedUnits, int]]) -> list[tuple[int, int, 
             over.append(booking.start)
         for unit in free:
             over[unit] = booking.end
-        drawn += [(first, last, booking) for first, last in _runs(free)]
-    return drawn
+        blocks += [(first, last, booking) for first, last in _runs(free)]
+    return blocks
 
 
 def _runs(units: Sequence[int]) -> Iterator[tuple[int, int]]:

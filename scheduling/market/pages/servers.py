@@ -40,12 +40,12 @@ def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     tenant, part, overview = open_tenant(request), request.GET.get("part"), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=SLOTS_BACK, overview=overview)
     choice = servers_choice(overview, tenant.pk, request.GET)
-    shown = choice.overview if choice else overview
+    page_overview = choice.overview if choice else overview
     context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "now": now, "choice": choice}
     if part != "cells":
-        context |= _chart(request, tenant, shown, now)
+        context |= _chart(request, tenant, page_overview, now)
     if part != "chart":
-        context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(shown, tenant.pk)}
+        context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(page_overview, tenant.pk)}
     return part_or_page(request, "market/servers.html", PARTS, context)
 
 

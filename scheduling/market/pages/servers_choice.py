@@ -50,7 +50,7 @@ class ServersChoice:
     """`overview`: of the pool, with the servers of this page alone; its totals are the pool's."""
 
     overview: PoolOverview
-    asked: ServersAsked
+    wish: ServersAsked
     owners: tuple[OwnerGroup, ...]
     states: tuple[tuple[str, str, int], ...]  # (value, words, servers)
     fitting: int
@@ -59,19 +59,19 @@ class ServersChoice:
 
     @property
     def previous(self) -> str:
-        return self.asked.query(page=self.asked.page - 1) if self.asked.page > 1 else ""
+        return self.wish.query(page=self.wish.page - 1) if self.wish.page > 1 else ""
 
     @property
     def next(self) -> str:
-        return self.asked.query(page=self.asked.page + 1) if self.asked.page < self.pages else ""
+        return self.wish.query(page=self.wish.page + 1) if self.wish.page < self.pages else ""
 
     @property
     def has_previous(self) -> bool:
-        return self.asked.page > 1
+        return self.wish.page > 1
 
     @property
     def query(self) -> str:
-        return self.asked.query()
+        return self.wish.query()
 
 
 def servers_choice(overview: PoolOverview, tenant_id: int, address: Mapping[str, str]) -> ServersChoice | None:
@@ -79,16 +79,16 @@ def servers_choice(overview: PoolOverview, tenant_id: int, address: Mapping[str,
     if len(overview.servers) <= FEW:
         return None
     owners = _owners(overview, tenant_id)
-    choice = _asked(address, {group.value for group in owners})
+    choice = _wish(address, {group.value for group in owners})
     fitting = [server for server in overview.servers if _fits(server, choice, tenant_id)]
     fitting.sort(key=lambda server: not _units(server, MINE, tenant_id))
     pages = max(-(-len(fitting) // ROWS), 1)
     choice = replace(choice, page=min(choice.page, pages))
-    shown = tuple(fitting[ROWS * (choice.page - 1) : ROWS * choice.page])
+    page_servers = tuple(fitting[ROWS * (choice.page - 1) : ROWS * choice.page])
     states = Counter(server.state for server in overview.servers)
     return ServersChoice(
-        overview=replace(overview, servers=shown),
-        asked=choice,
+        overview=replace(overview, servers=page_servers),
+        wish=choice,
         owners=owners,
         states=tuple((state.value, state.label, states[state]) for state in ServerState if states[state]),
         fitting=len(fitting),
@@ -97,7 +97,7 @@ def servers_choice(overview: PoolOverview, tenant_id: int, address: Mapping[str,
     )
 
 
-def _asked(address: Mapping[str, str], owners: set[str]) -> ServersAsked:
+def _wish(address: Mapping[str, str], owners: set[str]) -> ServersAsked:
     owner, state, page = address.get("owner", ""), address.get("state", ""), address.get("page", "")
     return ServersAsked(
         owner=owner if owner in owners else "",

@@ -74,8 +74,8 @@ def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     if request.GET.get("part") == "week":
         return _week_part(request, pool, kinds[0])
     panel = request.GET.get("part") == "panel"
-    whose = _chosen(request.GET.get("of"), list(WHOSE))
-    span = _chosen(request.GET.get("span"), list(SPANS))
+    whose = _choice(request.GET.get("of"), list(WHOSE))
+    span = _choice(request.GET.get("span"), list(SPANS))
     resource = next((kind for kind in kinds if kind.name == request.GET.get("resource")), kinds[0])
     context = use_context(open_tenant(request), pool, resource, whose=whose, span=span, panel=panel)
     context |= {
@@ -169,6 +169,6 @@ def use_context(
     }
 
 
-def _chosen(text: str | None, among: list[str]) -> str:
+def _choice(text: str | None, among: list[str]) -> str:
     """The first where nothing that is known is asked for."""
     return text if text in among else among[0]

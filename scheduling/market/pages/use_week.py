@@ -69,15 +69,15 @@ class Week:
 def week_of(columns: Sequence[UseColumn], *, parts: Sequence[str], zone: tzinfo) -> Week | None:
     """Of hours of one resource: how much of the capacity these parts took. A slot longer than an hour counts in each
     hour that it covers. None: nothing is counted, or there was no capacity."""
-    taken: defaultdict[tuple[int, int], float] = defaultdict(float)
+    use: defaultdict[tuple[int, int], float] = defaultdict(float)
     there: defaultdict[tuple[int, int], float] = defaultdict(float)
     for column in columns:
         used, capacity = (column.units(sum(column.parts[name] for name in parts)), column.units(column.capacity))
         for place, seconds in _places(column, zone):
-            taken[place] += used * seconds
+            use[place] += used * seconds
             there[place] += capacity * seconds
     cells = [
-        [_cell(weekday, hour, taken[weekday, hour], there[weekday, hour]) for hour in range(HOURS)]
+        [_cell(weekday, hour, use[weekday, hour], there[weekday, hour]) for hour in range(HOURS)]
         for weekday in range(len(WEEKDAYS))
     ]
     counted = [cell for row in cells for cell in row if cell.percent is not None]
@@ -103,5 +103,5 @@ def _places(column: UseColumn, zone: tzinfo) -> list[tuple[tuple[int, int], floa
     return places
 
 
-def _cell(weekday: int, hour: int, taken: float, there: float) -> WeekCell:
-    return WeekCell(weekday, hour, int(100 * taken / there + 0.5) if there else None)
+def _cell(weekday: int, hour: int, use: float, there: float) -> WeekCell:
+    return WeekCell(weekday, hour, int(100 * use / there + 0.5) if there else None)

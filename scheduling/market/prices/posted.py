@@ -41,23 +41,23 @@ def prices_refresh(*, pool: Pool) -> bool:
             return False
         slot = batch.decided_slot
         frame, view = counter_view(pool, slot=slot)
-        if (prices := _asked(frame, view, pool.posted_slots)) is not None:
-            events_append(_posted(frame, view.slot, _found(frame, view, prices), at=pool.slot_start(slot)))
+        if (prices := _prices(frame, view, pool.posted_slots)) is not None:
+            events_append(_posted(frame, view.slot, _ticks_now(frame, view, prices), at=pool.slot_start(slot)))
         LaneClock.objects.filter(pk=clock.pk).update(decided_slot=slot)
     return True
 
 
 def prices_after(
-    snapshot: InstantSnapshot, booking: Booking, taken: Mapping[CalendarUnit, float], at: datetime
+    snapshot: InstantSnapshot, booking: Booking, units: Mapping[CalendarUnit, float], at: datetime
 ) -> list[Event]:
     """What a sale does to the posted prices of its own slots; the event that tells of it, where one changed."""
     frame, end = snapshot.frame, min(booking.end, snapshot.view.slot + snapshot.frame.pool.posted_slots)
     stored = _stored(frame, booking.start, end)
-    prices = _asked(frame, after_booking(snapshot, booking), end - booking.start) if stored else None
+    prices = _prices(frame, after_booking(snapshot, booking), end - booking.start) if stored else None
     if prices is None:
         return []
     sold: dict[tuple[int, int], float] = {}
-    for unit, amount in taken.items():
+    for unit, amount in units.items():
         place = unit.resource_id, unit.slot
         sold[place] = sold.get(place, 0.0) + amount
     ticks: Ticks = {}
@@ -72,18 +72,18 @@ def _is_due(pool: Pool) -> bool:
     return decided.get(Lane.BATCH, -1) > decided.get(Lane.INSTANT, -1)
 
 
-def _asked(frame: PoolFrame, view: View, slots: int) -> FloatArray | None:
+def _prices(frame: PoolFrame, view: View, slots: int) -> FloatArray | None:
     """(resources, slots) of one unit more; nothing where the lane's policy posts no prices."""
     policy = policies.build(frame.pool.instant_policy or {}, frame.cluster, ())
     return policy.posted(view, slots) if isinstance(policy, PostsPrices) and slots > 0 else None
 
 
-def _found(frame: PoolFrame, view: View, prices: FloatArray) -> Ticks:
+def _ticks_now(frame: PoolFrame, view: View, prices: FloatArray) -> Ticks:
     """The prices with the units for sale in each slot: what is free, and of what was for sale, sold at once."""
     slots = prices.shape[1]
     free = np.repeat((view.cluster.capacity - (0.0 if view.tail is None else view.tail))[:, None, :], slots, axis=1)
-    known = min(slots, view.occupied.shape[1])
-    free[:, :known] = view.cluster.capacity[:, None, :] - view.occupied[:, :known]
+    ahead = min(slots, view.occupied.shape[1])
+    free[:, :ahead] = view.cluster.capacity[:, None, :] - view.occupied[:, :ahead]
     free[..., view.cluster.closed] = 0.0
     rows = CalendarCell.objects.filter(pool=frame.pool, slot__gte=view.slot, slot__lt=view.slot + slots, instant__gt=0)
     by_place = rows.order_by().values("resource", "slot").annotate(sold=Sum("instant"))
@@ -92,9 +92,9 @@ def _found(frame: PoolFrame, view: View, prices: FloatArray) -> Ticks:
     for resource, resource_id in enumerate(frame.resource_ids):
         for offset in range(slots):
             place = resource_id, view.slot + offset
-            taken = sold.get(place, 0.0)
-            offered = float(free[resource, offset].sum()) + taken
-            ticks[place] = _or_none(prices[resource, offset]), offered, taken
+            amount = sold.get(place, 0.0)
+            offered = float(free[resource, offset].sum()) + amount
+            ticks[place] = _or_none(prices[resource, offset]), offered, amount
     return ticks
 
 
@@ -106,10 +106,10 @@ def _posted(frame: PoolFrame, first: int, ticks: Ticks, *, at: datetime, stored:
         stored = _stored(frame, first, last + 1)
     changed = {place: tick for place, tick in ticks.items() if stored.get(place) != tick}
     ticks_write(frame.pool, Lane.INSTANT, changed)
-    seen = max((slot for _, slot in stored), default=first)
+    newest = max((slot for _, slot in stored), default=first)
     moved = []
     for (resource_id, slot), (price, _, _) in changed.items():
-        before = stored.get((resource_id, slot), stored.get((resource_id, seen)))
+        before = stored.get((resource_id, slot), stored.get((resource_id, newest)))
         if before is None or before[0] != price:
             moved.append(slot)
     if not moved:

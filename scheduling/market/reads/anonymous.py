@@ -45,7 +45,7 @@ def awards_seen(*, tenant_id: int, award_ids: Iterable[int]) -> dict[int, AwardS
     with scope_disabled("who earns from an award may know its size, lane and times, and never whose it is"):
         rows = Award.objects.filter(pk__in=set(award_ids)).only(*_READ, *_JOB).order_by("pk")
         awards = list(rows.select_related("job__submitted_by").annotate(interval_number=F("interval__number")))
-    return {award.pk: _seen(award, tenant_id) for award in awards}
+    return {award.pk: _row(award, tenant_id) for award in awards}
 
 
 _READ: tuple[str, ...] = (
@@ -65,7 +65,7 @@ _READ += ("rent", "adjusted")
 _JOB = ("job__name", "job__submitted_by__name", "job__submitted_by__email")
 
 
-def _seen(award: Award, tenant_id: int) -> AwardSeen:
+def _row(award: Award, tenant_id: int) -> AwardSeen:
     own = award.tenant_id == tenant_id
     return AwardSeen(
         award_id=award.pk,

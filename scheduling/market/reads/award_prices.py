@@ -115,11 +115,11 @@ def _posted_before(view: View, plan: Plan, booking: Booking, policy: Mapping[str
         return window.prices[:, booking.start - window.start : booking.end - window.start]
     astraea = in_force(view)
     turn = {job.number: place for place, job in enumerate(view.waiting)}
-    left = dict(zip(turn, view.remaining.tolist(), strict=True))
+    rests = dict(zip(turn, view.remaining.tolist(), strict=True))
 
     def passed(each: Booking) -> tuple[bool, int]:
         """Who finishes a job comes first, then pieces, each in the order of arrival (D7)."""
-        return each.work < left[each.job], turn[each.job]
+        return each.work < rests[each.job], turn[each.job]
 
     rented = np.zeros_like(window.rented)
     for other in plan.bookings:

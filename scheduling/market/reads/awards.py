@@ -74,8 +74,8 @@ def awards_anonymous(pool: Pool, first: int, end: int) -> QuerySet[Award]:
     """Everybody's with a slot in [first, end): the span is short, so the rows are few."""
     with scope_disabled("everybody sees that units are taken, and nobody sees by whose job"):
         rows = touching(pool, first, end).exclude(cut_at__lte=F("start"))
-        shown = ("id", "pool_id", "lane", "state", "phase", "start", "end", "workers", "ps", "allocation", "cut_at")
-        return rows.only(*shown)
+        fields = ("id", "pool_id", "lane", "state", "phase", "start", "end", "workers", "ps", "allocation", "cut_at")
+        return rows.only(*fields)
 
 
 def anonymous_rows(pool: Pool, awards: Sequence[Award]) -> list[AwardRow]:

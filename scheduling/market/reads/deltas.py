@@ -48,14 +48,14 @@ def delta_apply(original: bytes, delta: bytes) -> bytes:
     steps = json.loads(line)
     if not isinstance(steps, list) or len(steps) % 3 or not all(type(number) is int for number in steps):
         raise ValueError("it says no steps")
-    pieces, taken, end = list[bytes](), 0, 0
+    pieces, offset, end = list[bytes](), 0, 0
     for new, skip, length in zip(steps[::3], steps[1::3], steps[2::3], strict=True):
         start = end + skip
         if new < 0 or length < 0 or not 0 <= start <= start + length <= len(original):
             raise ValueError("it copies what is not there")
-        pieces += [news[taken : taken + new], original[start : start + length]]
-        taken, end = taken + new, start + length
-    if taken != len(news):
+        pieces += [news[offset : offset + new], original[start : start + length]]
+        offset, end = offset + new, start + length
+    if offset != len(news):
         raise ValueError("it has other new bytes than it says")
     return b"".join(pieces)
 

@@ -115,7 +115,7 @@ class ExampleJob:
     workers: int
     lane: str
     alone: Stay | None  # its floor
-    got: Stay | None
+    award: Stay | None
     rents: bool
     payees: tuple[ExamplePayee, ...]
     code: str  # of the reason why it got nothing
@@ -126,14 +126,14 @@ class ExampleJob:
         return sum(payee.amount for payee in self.payees)
 
     @property
-    def left(self) -> int:
+    def surplus(self) -> int:
         """What it is worth, less what it pays."""
-        return micro(self.got.value) - self.paid if self.got else 0
+        return micro(self.award.value) - self.paid if self.award else 0
 
     @property
     def per_worker_hour(self) -> int:
         """Micro-credits on average, without what is left of a division."""
-        return self.paid // (self.workers * (self.got.end - self.got.start)) if self.got else 0
+        return self.paid // (self.workers * (self.award.end - self.award.start)) if self.award else 0
 
 
 @dataclass(frozen=True)
@@ -227,9 +227,9 @@ def example(numbers: ExampleNumbers) -> Example:
         ),
         for_sale=for_sale,
         curve=tuple(zip(parts.tolist(), prices.tolist(), strict=True)),
-        mine=_shown(ME, numbers.workers, tracks[SWEEP], names, idle[:, 0]),
-        storms=_shown(TARN, 2, tracks[STORMS], names, idle[:, 0]),
-        smoke=_shown(QUARRY, 2, tracks[SMOKE], names, np.zeros(len(names))),
+        mine=_example_job(ME, numbers.workers, tracks[SWEEP], names, idle[:, 0]),
+        storms=_example_job(TARN, 2, tracks[STORMS], names, idle[:, 0]),
+        smoke=_example_job(QUARRY, 2, tracks[SMOKE], names, np.zeros(len(names))),
         hours=tuple(
             ExampleHour(clock_of(window.start + slot), float(window.rented[0, slot]), float(window.prices[0, slot]))
             for slot in range(HOURS)
@@ -237,7 +237,7 @@ def example(numbers: ExampleNumbers) -> Example:
     )
 
 
-def _shown(tenant: str, workers: int, track: Track, names: Sequence[str], idle: Any) -> ExampleJob:
+def _example_job(tenant: str, workers: int, track: Track, names: Sequence[str], idle: Any) -> ExampleJob:
     floor, booking = track.floor, next(iter(track.bookings), None)
     amounts: Sequence[int] = ()
     if booking is not None and booking.payouts is not None and booking.paid:
@@ -248,7 +248,7 @@ def _shown(tenant: str, workers: int, track: Track, names: Sequence[str], idle: 
         workers=workers,
         lane=track.job.lane,
         alone=Stay(floor.start, floor.end, floor.value) if floor is not None and floor.allocation else None,
-        got=None if booking is None else Stay(booking.start, booking.end, booking.value),
+        award=None if booking is None else Stay(booking.start, booking.end, booking.value),
         rents=booking is not None and booking.phase != OWN,
         payees=tuple(
             ExamplePayee(owner, float(units), amount)

@@ -36,14 +36,14 @@ def free_units(pool: Pool, first: int, end: int) -> list[FreeUnits]:
     frontier = clock.frontier if clock else 0
     rows = CalendarCell.objects.filter(pool=pool, slot__gte=first, slot__lt=end).order_by()
     sums = rows.values_list("slot", "resource").annotate(Sum("batch"), Sum("instant"))
-    taken = {(slot, resource): (batch, instant) for slot, resource, batch, instant in sums}
+    amounts = {(slot, resource): (batch, instant) for slot, resource, batch, instant in sums}
     return [
         FreeUnits(
             slot,
             pool.slot_start(slot),
             kind.name,
             units.get(kind.pk, 0),
-            *taken.get((slot, kind.pk), (0.0, 0.0)),
+            *amounts.get((slot, kind.pk), (0.0, 0.0)),
             decided=slot < frontier,
         )
         for slot in range(first, end)

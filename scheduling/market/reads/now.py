@@ -79,7 +79,7 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
     frontier = max(clock.frontier if clock else 0, slot + 1)
     closes_at = pool.slot_start(frontier)
     prices = _prices(pool, slot - back, min(frontier, slot + MOST_AHEAD) if back else slot + 1)
-    taken = _taken(pool, (slot, frontier))
+    use = _use(pool, (slot, frontier))
     kinds = _kinds(pool) if overview is None else _kinds_of(overview)
     late = _late_seconds(pool, clock, at)
     last = slot if clock is None or not late else min(clock.decided_slot, slot)
@@ -96,7 +96,7 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
         held=clock is not None and clock.held,
         memory=clock.memory if clock else {},
         prices=prices,
-        taken_then={kind: taken[frontier, kind] for at_slot, kind in taken if at_slot == frontier},
+        taken_then={kind: use[frontier, kind] for at_slot, kind in use if at_slot == frontier},
         resources=tuple(
             ResourceNow(
                 id=number,
@@ -105,7 +105,7 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
                 price=prices.get((slot, number), earlier.get((last, number))),
                 price_age=None if last == slot or (slot, number) in prices else int(since.total_seconds()),
                 units=units,
-                free=max(units - taken.get((slot, number), 0.0), 0.0),
+                free=max(units - use.get((slot, number), 0.0), 0.0),
             )
             for number, name, label, units in kinds
         ),
@@ -150,7 +150,7 @@ def _kinds_of(overview: PoolOverview) -> Kinds:
     ]
 
 
-def _taken(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
+def _use(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
     """(slot, resource id) -> units that either lane holds."""
     rows = CalendarCell.objects.filter(pool=pool, slot__in=slots).order_by().values_list("slot", "resource")
     return {(slot, kind): amount for slot, kind, amount in rows.annotate(taken=Sum(F("batch") + F("instant")))}

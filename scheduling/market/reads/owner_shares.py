@@ -72,21 +72,24 @@ def owners_now(*, holdings: Iterable[Holding], overview: PoolOverview, resource:
                 cell.tenant_id: min(used.get((server.id, cell.tenant_id), 0.0), cell.units) for cell in capacity.cells
             }
             idle = {cell.tenant_id: cell.units - busy[cell.tenant_id] for cell in capacity.cells}
-            left = float(capacity.operator_units)
-            idle_all = sum(idle.values()) + (left if shares_operator else 0.0)
+            operator_units = float(capacity.operator_units)
+            idle_all = sum(idle.values()) + (operator_units if shares_operator else 0.0)
             part = in_cells.get(server.id, 0.0) / max(idle_all, 1e-12)
             for cell in capacity.cells:
                 owner = cell.tenant_id
-                taken = min(part, 1.0) * idle[owner]
+                loan = min(part, 1.0) * idle[owner]
                 units[owner] += cell.units
                 own[owner] += busy[owner]
-                lent[owner] += taken
-                down[owner] += idle[owner] - taken if is_down else 0.0
-            if left:
-                taken = min(of_operator.get(server.id, 0.0) + (part * left if shares_operator else 0.0), left)
-                units[OPERATOR] += left
-                lent[OPERATOR] += taken
-                down[OPERATOR] += left - taken if is_down else 0.0
+                lent[owner] += loan
+                down[owner] += idle[owner] - loan if is_down else 0.0
+            if operator_units:
+                loan = min(
+                    of_operator.get(server.id, 0.0) + (part * operator_units if shares_operator else 0.0),
+                    operator_units,
+                )
+                units[OPERATOR] += operator_units
+                lent[OPERATOR] += loan
+                down[OPERATOR] += operator_units - loan if is_down else 0.0
     return tuple(
         OwnerShare(tenant, units[tenant], own[tenant], lent[tenant], rented[tenant], down[tenant])
         for tenant in {**units, **rented}

@@ -236,8 +236,8 @@ def _renters(
         if row.award_id and row.kind == "settle"
     }
     alive = {award.pk: award for award in paying}
-    seen = awards_seen(tenant_id=tenant.pk, award_ids=[*earned, *alive])
-    here = [award for award in seen.values() if award.pool_id == pool.pk]
+    awards = awards_seen(tenant_id=tenant.pk, award_ids=[*earned, *alive])
+    here = [award for award in awards.values() if award.pool_id == pool.pk]
     here.sort(key=lambda award: (award.award_id not in alive, award.start, award.award_id))
     renters = [
         _renter(award, alive.get(award.award_id), number, tenant.pk, pool, slot, earned.get(award.award_id, 0), clock)
@@ -281,8 +281,8 @@ def _contributions(
     tenant: Tenant, pool: Pool, windows: Sequence[Published], labels: Sequence[str], clock: LaneClock
 ) -> list[Contribution]:
     """The newest intervals first. A window that is not over yet shows what has been paid so far."""
-    shown = list(windows[:SHOWN_INTERVALS])
-    spans = [(window.number, window.start, window.end) for window in shown]
+    newest = list(windows[:SHOWN_INTERVALS])
+    spans = [(window.number, window.start, window.end) for window in newest]
     paid = payments_of_intervals(pool=pool, spans=spans, tenant_id=tenant.pk, until=clock.settled_slot + 1)
     return [
         Contribution(
@@ -293,5 +293,5 @@ def _contributions(
             amount=payments.to_me,
             settled=payments.settled_to >= window.end,
         )
-        for window, payments in zip(shown, paid, strict=True)
+        for window, payments in zip(newest, paid, strict=True)
     ]

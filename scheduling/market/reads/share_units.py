@@ -63,7 +63,7 @@ class UnitRow:
         return max(self.units * STEP - 4, 1)
 
     @property
-    def drawn(self) -> bool:
+    def has_squares(self) -> bool:
         return 0 < self.units <= MOST_SQUARES
 
 

@@ -15,12 +15,12 @@ from scheduling.models import ALIVE, Award, Event, JobState, Pool, TrainingJob
 
 @dataclass(frozen=True)
 class Saved:
-    """A job whose piece is over. `left`: mini-batches of `work`. `following`: the first slot of its next award; None:
+    """A job whose piece is over. `rest`: mini-batches of `work`. `following`: the first slot of its next award; None:
     it waits for one."""
 
     award_id: int
     job: TrainingJob
-    left: int
+    rest: int
     work: int
     following: int | None
 
@@ -42,11 +42,11 @@ def pieces_over(pool: Pool, award_ids: Sequence[int], unfinished: Mapping[int, o
     saved = []
     for award in over:
         read, begun = reader.read(award.job), so_far[award.job_id]
-        left = left_of(read, begun)
+        rest = left_of(read, begun)
         as_planned = begun.work >= read.work
-        goes_on = left > 0 and (not as_planned or (award.phase == SHARED and award.job_id in unfinished))
+        goes_on = rest > 0 and (not as_planned or (award.phase == SHARED and award.job_id in unfinished))
         if award.job_id in following or goes_on:
-            saved.append(Saved(award.pk, award.job, left, read.work, following.get(award.job_id)))
+            saved.append(Saved(award.pk, award.job, rest, read.work, following.get(award.job_id)))
     return saved
 
 
@@ -57,7 +57,7 @@ def jobs_wait_again(saved: Sequence[Saved]) -> list[Saved]:
     for each in saved:
         live = TrainingJob.objects.filter(pk=each.job.pk, state__in=(JobState.AWARDED, JobState.RUNNING))
         if each.following is None:
-            numbers = {"done": 1.0 - each.left / each.work, "worth": each.job.worth or 0.0}
+            numbers = {"done": 1.0 - each.rest / each.work, "worth": each.job.worth or 0.0}
             reason = Reason("in_pieces", numbers)
             changes = {"state": JobState.QUEUED, "reason_code": reason.code, "reason_numbers": dict(reason.numbers)}
         else:
@@ -78,7 +78,7 @@ def saved_events(pool: Pool, saved: Sequence[Saved], slot: int, at: datetime) ->
                 "job": each.job.pk,
                 "award": each.award_id,
                 "slot": slot,
-                "left": each.left,
+                "left": each.rest,
                 "work": each.work,
                 "next": each.following,
             },

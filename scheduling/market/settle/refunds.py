@@ -194,20 +194,20 @@ def _move_jobs(
 
 
 def _requeued(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
-    return _told(EventKind.JOB_REQUEUED, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
+    return _award_event(EventKind.JOB_REQUEUED, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
 
 
 def _given_up(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
     numbers = {**cause.facts, "refunded": refunded}
-    return _told(EventKind.JOB_FAILED, award, {"reason": GIVEN_UP, "numbers": numbers}, at)
+    return _award_event(EventKind.JOB_FAILED, award, {"reason": GIVEN_UP, "numbers": numbers}, at)
 
 
 def _shorter(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
     """Of an award whose job does not wait again: it was cancelled, or waits already since an earlier cut."""
-    return _told(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
+    return _award_event(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
 
 
-def _told(kind: EventKind, award: Award, data: Mapping[str, Any], at: datetime) -> Event:
+def _award_event(kind: EventKind, award: Award, data: Mapping[str, Any], at: datetime) -> Event:
     subject, data = job_subject(award.job_id), {"job": award.job_id, **data, **cut_told(award)}
     return event(kind, pool_id=award.pool_id, tenant_id=award.tenant_id, subject=subject, at=at, data=data)
 

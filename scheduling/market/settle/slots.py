@@ -129,10 +129,10 @@ def _charges(pool: Pool, slot: int) -> list[Charge]:
     owing = Award.objects.filter(unsettled_from(slot), pool=pool, start__lte=slot, paid__gt=0)
     due = owing.exclude(rent=RentState.OPEN)
     rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
-    listed = list(rows.order_by("pk").values_list("pk", "job_id", "tenant_id", "adjusted", "parts"))
-    adjusted = Award.objects.filter(pk__in=[pk for pk, _, _, refunded, _ in listed if refunded])
+    entries = list(rows.order_by("pk").values_list("pk", "job_id", "tenant_id", "adjusted", "parts"))
+    adjusted = Award.objects.filter(pk__in=[pk for pk, _, _, refunded, _ in entries if refunded])
     less = {award.pk: award.owed[slot - award.start] for award in adjusted}
-    return [Charge(pk, job_id, tenant_id, less.get(pk, parts)) for pk, job_id, tenant_id, _, parts in listed]
+    return [Charge(pk, job_id, tenant_id, less.get(pk, parts)) for pk, job_id, tenant_id, _, parts in entries]
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:

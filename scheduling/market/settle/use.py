@@ -185,8 +185,8 @@ def _pieces(pool: Pool, first: int, end: int) -> Iterator[UsePiece]:
                         units[name] += amount * number
                 for name, amount in units.items():
                     if (millionths := round(amount * MILLIONTHS)) and name in names:
-                        shown = (0, millionths) if is_operator else (millionths, 0)
-                        yield UsePiece(server_id, names[name], tenant, phase == OWN, start, until, *shown)
+                        amounts = (0, millionths) if is_operator else (millionths, 0)
+                        yield UsePiece(server_id, names[name], tenant, phase == OWN, start, until, *amounts)
 
 
 def _prices(pool: Pool, hours: Hours) -> Mapping[tuple[int, int], tuple[int, float]]:

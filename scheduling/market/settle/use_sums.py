@@ -114,32 +114,32 @@ def _slot(
         at_home = min(amount, place.cells.get(tenant_id, 0)) if own else 0
         used[tenant_id] += at_home
         rented[tenant_id] += amount - at_home
-    taken = sum(rented.values())
+    load = sum(rented.values())
     # Whatever is promised is there: where capacity was taken away under an award, it counts until the award ends.
-    units = max(place.units, sum(place.cells.values()), sum(used.values()) + taken)
+    units = max(place.units, sum(place.cells.values()), sum(used.values()) + load)
     owned = {**place.cells, OPERATOR: units - sum(place.cells.values())}
     idle = {owner: amount - used[owner] for owner, amount in owned.items()}
-    lent = _lent(idle, taken, on_operator)
+    lent = _lent(idle, load, on_operator)
     rows = {}
     for owner, capacity in owned.items():
-        left = idle[owner] - lent[owner]
-        rows[owner] = [capacity, used[owner], lent[owner], 0 if is_down else left, left if is_down else 0, 0]
+        rest = idle[owner] - lent[owner]
+        rows[owner] = [capacity, used[owner], lent[owner], 0 if is_down else rest, rest if is_down else 0, 0]
     for tenant_id, amount in rented.items():
         rows.setdefault(tenant_id, [0] * 6)[RENTED] += amount
     return {owner: row for owner, row in rows.items() if any(row)}
 
 
-def _lent(idle: Mapping[int, int], taken: int, on_operator: int | None) -> dict[int, int]:
-    """What each owner lends of `taken`: in proportion to what it leaves idle. As `taken` is no more than all that is
+def _lent(idle: Mapping[int, int], load: int, on_operator: int | None) -> dict[int, int]:
+    """What each owner lends of `load`: in proportion to what it leaves idle. As `load` is no more than all that is
     idle, nobody lends more than that."""
     lent = dict.fromkeys(idle, 0)
-    if not taken:
+    if not load:
         return lent
     if on_operator is not None:
         homes = {owner: amount for owner, amount in idle.items() if owner != OPERATOR}
-        at_home = min(max(taken - on_operator, 0, taken - idle[OPERATOR]), sum(homes.values()))
-        lent[OPERATOR] = taken - at_home
-        idle, taken = homes, at_home
-    if taken:
-        lent |= dict(zip(idle, split(taken, list(idle.values())), strict=True))
+        at_home = min(max(load - on_operator, 0, load - idle[OPERATOR]), sum(homes.values()))
+        lent[OPERATOR] = load - at_home
+        idle, load = homes, at_home
+    if load:
+        lent |= dict(zip(idle, split(load, list(idle.values())), strict=True))
     return lent

@@ -73,12 +73,12 @@ def batch_view(
     at: datetime,
     *,
     supposed: TrainingJob | None = None,
-    seen: PoolFrame | None = None,
+    last_frame: PoolFrame | None = None,
     alone: int | None = None,
 ) -> BatchSnapshot:
     """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
 
-    `supposed`: a job that is looked at as if it waited too (a quote). `seen`: the pool as it was just read, under
+    `supposed`: a job that is looked at as if it waited too (a quote). `last_frame`: the pool as it was just read, under
     the same lock or for the same quote; it is read again if somebody waits who was not known then. `alone`: a tenant
     whose `alone_view` is all that the view is asked for: others' awards and floors and the calendar are not read.
     """
@@ -90,18 +90,18 @@ def batch_view(
     awards = list(Award.objects.filter(unsettled_from(slot), its, pool=pool, lane=Lane.BATCH).order_by("pk"))
     rents = rents_open(pool, slot)
     asking = {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))}
-    frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
-    known = known_pool(frame)
-    known.begin_floors()
+    frame = last_frame if last_frame and asking <= last_frame.tenant_index.keys() else planning_frame(pool, asking)
+    cache = known_pool(frame)
+    cache.begin_floors()
     standing = floors_standing(
         pool.pk,
         its & Q(end__gt=slot, draft=False),
         its & Q(job__in=waiting.keys() | rents.keys()),
-        known=known.floor_rows,
+        cache=cache.floor_rows,
     )
-    floors = _still_used(frame, awards) | _floors(frame, known, standing)
-    jobs = _jobs(known, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
-    known.forget_but(jobs.keys(), standing.keys())
+    floors = _still_used(frame, awards) | _floors(frame, cache, standing)
+    jobs = _jobs(cache, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
+    cache.forget_but(jobs.keys(), standing.keys())
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
     begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
@@ -136,7 +136,7 @@ def batch_view(
         undone=undone(pool, rents, unfit),
         worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
-    by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
+    by_budget = frozenset(tenant_id for tenant_id, rest in lefts.items() if rest < spendable[tenant_id])
     return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun)
 
 
@@ -150,10 +150,10 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         waiting[supposed.pk] = supposed
     rents = rents_open(pool, slot, most=1)
     frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))})
-    known = known_pool(frame)
-    jobs = known.read(waiting.values())
+    cache = known_pool(frame)
+    jobs = cache.read(waiting.values())
     jobs = {number: jobs[number] for number in waiting}
-    renting = {number: known.reader.read(awards[0].job) for number, awards in rents.items()}
+    renting = {number: cache.reader.read(awards[0].job) for number, awards in rents.items()}
     view = View(
         slot=slot,
         horizon=ENDLESS,
@@ -180,10 +180,10 @@ def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
     return without_spec(queued.filter(arrival__lte=slot, not_before__lte=slot))
 
 
-def _jobs(known: KnownPool, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
+def _jobs(cache: KnownPool, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
     """By number, in order: those that wait and those that other parts of the view name."""
     others = TrainingJob.objects.filter(pk__in=[number for number in named if number not in waiting])
-    jobs = known.read([*without_spec(others), *waiting.values()])
+    jobs = cache.read([*without_spec(others), *waiting.values()])
     return {number: jobs[number] for number in sorted(jobs)}
 
 
@@ -214,10 +214,10 @@ def _until(rows: Iterable[Allocation], end: int) -> tuple[Allocation, ...]:
     return tuple(replace(row, end=min(row.end, end)) for row in rows if row.start < end)
 
 
-def _floors(frame: PoolFrame, known: KnownPool, standing: Mapping[int, StandingFloor]) -> dict[int, Floor]:
+def _floors(frame: PoolFrame, cache: KnownPool, standing: Mapping[int, StandingFloor]) -> dict[int, Floor]:
     """Floors still to end, and those of jobs that wait here or in their owner's world alone. One on a server where its
     owner has no cells any more is void; a draft there is one without a schedule."""
-    floors_kept = known.floors
+    floors_kept = cache.floors
     for number, row in standing.items():
         if number not in floors_kept:
             void = Floor(row.job_id, draft=True) if row.draft else None

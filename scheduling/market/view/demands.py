@@ -32,7 +32,7 @@ class AmountSteps:
     step: Decimal
 
     def __str__(self) -> str:
-        return f"{shown(self.least)} or more in steps of {shown(self.step)}"
+        return f"{amount_text(self.least)} or more in steps of {amount_text(self.step)}"
 
     def allow(self, amount: float) -> bool:
         """Whether this is one of the amounts. The decimal that was written counts: 0.3 is three times 0.1."""
@@ -63,16 +63,16 @@ def steps_flaw(steps: AmountSteps) -> str | None:
         if not amount.is_finite() or not 0 < amount < LARGEST_STEP or (isinstance(digits, int) and digits < -6):
             return f"the {name} must be above 0 and below {LARGEST_STEP:,}, with up to six digits after the point"
     if steps.least % steps.step:
-        return f"the least amount must be some steps of {shown(steps.step)}, not {shown(steps.least)}"
+        return f"the least amount must be some steps of {amount_text(steps.step)}, not {amount_text(steps.least)}"
     return None
 
 
 def demands_check(spec: Mapping[str, Any], steps: Mapping[str, AmountSteps]) -> None:
     """The demands of a specification that the core has read. Raises `BadScenario` at the first amount that is none."""
     for field in (name for name in DEMANDS if name in spec):
-        written = spec[field]
-        several = isinstance(written, list)
-        for index, demand in enumerate(written if several else [written]):
+        demands = spec[field]
+        several = isinstance(demands, list)
+        for index, demand in enumerate(demands if several else [demands]):
             for resource, amount in demand.items():
                 if not steps[resource].allow(amount):
                     place = f"{field}[{index}].{resource}" if several else f"{field}.{resource}"
@@ -80,11 +80,11 @@ def demands_check(spec: Mapping[str, Any], steps: Mapping[str, AmountSteps]) -> 
 
 
 def _sentence(steps: AmountSteps, amount: float) -> str:
-    below, above = (shown(each) for each in steps.nearest(amount))
+    below, above = (amount_text(each) for each in steps.nearest(amount))
     return f"must be 0, or {steps}, not {quoted(amount)}; the nearest are {below} and {above}"
 
 
-def shown(amount: Decimal) -> str:
+def amount_text(amount: Decimal) -> str:
     """As a person writes it."""
     return f"{amount.normalize():f}"
 

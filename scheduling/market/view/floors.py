@@ -37,9 +37,9 @@ COLUMNS = (*StandingFloor._fields[:-1], "interval__slot")
 
 
 def floors_standing(
-    pool_id: int, *among: Q, known: MutableMapping[int, StandingFloor] | None = None
+    pool_id: int, *among: Q, cache: MutableMapping[int, StandingFloor] | None = None
 ) -> dict[int, StandingFloor]:
-    """Those of a pool that meet one of the conditions, drafts too, by row. Needs the scope of all tenants. `known`:
+    """Those of a pool that meet one of the conditions, drafts too, by row. Needs the scope of all tenants. `cache`:
     rows that were read before; those that are read now are entered there."""
     servers = Server.objects.filter(pool=pool_id).values_list("pk", "lost_after", "lost_from")
     lost = {number: (after, first) for number, after, first in servers if after is not None and first is not None}
@@ -47,7 +47,7 @@ def floors_standing(
         job=OuterRef("job"), attempt=OuterRef("attempt"), interval__gt=OuterRef("interval")
     ).order_by()
     latest = JobFloor.objects.filter(~Exists(later), job__pool=pool_id, attempt=F("job__attempt"))
-    rows_known = {} if known is None else known
+    rows_known = {} if cache is None else cache
     numbers = [number for condition in among for number in latest.filter(condition).values_list("pk", flat=True)]
     if new := [number for number in numbers if number not in rows_known]:
         rows = JobFloor.objects.filter(pk__in=new).values_list("pk", *COLUMNS)

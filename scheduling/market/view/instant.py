@@ -264,8 +264,8 @@ _HELD = (
 def _demand(resources: tuple[str, ...], stored: str | None, index: int) -> FloatArray:
     """(resources,) what a unit takes, from the words of a specification that was accepted: one that knows several types
     has a list, and one without parameter servers an empty one, or nothing. Most of hundreds of jobs say the same."""
-    given = None if stored is None else json.loads(stored)
-    types = given if isinstance(given, list) else [given]
+    value = None if stored is None else json.loads(stored)
+    types = value if isinstance(value, list) else [value]
     demand = (types[index] if types else None) or {}
     amounts: FloatArray = read_only([float(demand.get(name, 0.0)) for name in resources])
     return amounts

@@ -76,8 +76,8 @@ class KnownPool:
             row.spec = specs[number]
             known_jobs[number] = KnownJob(of_row, row.spec, self.reader.read(row))
         for number, (row, _) in words.items():
-            known = known_jobs[number]
-            row.spec, jobs[number] = known.spec, known.job
+            entry = known_jobs[number]
+            row.spec, jobs[number] = entry.spec, entry.job
         return jobs
 
     def begin_floors(self) -> None:
@@ -89,9 +89,9 @@ class KnownPool:
 
     def forget_but(self, jobs: Collection[int], floors: Collection[int]) -> None:
         """Keep these jobs and rows of floors alone."""
-        self.jobs = {number: known for number, known in self.jobs.copy().items() if number in jobs}
-        self.floor_rows = {row: known for row, known in self.floor_rows.copy().items() if row in floors}
-        self.floors = {row: known for row, known in self.floors.copy().items() if row in floors}
+        self.jobs = {number: entry for number, entry in self.jobs.copy().items() if number in jobs}
+        self.floor_rows = {row: entry for row, entry in self.floor_rows.copy().items() if row in floors}
+        self.floors = {row: entry for row, entry in self.floors.copy().items() if row in floors}
         self.reader.forget_names()
         _others_forget(self)
 
@@ -103,11 +103,11 @@ _pools_lock = Lock()
 def known_pool(frame: PoolFrame) -> KnownPool:
     """What this process knows of a pool in the shape that it has now."""
     with _pools_lock:
-        known = _pools.get(frame.pool.pk)
-        if known is None or known.shape is not frame.shape:
-            known = _pools[frame.pool.pk] = KnownPool(frame)
+        cache = _pools.get(frame.pool.pk)
+        if cache is None or cache.shape is not frame.shape:
+            cache = _pools[frame.pool.pk] = KnownPool(frame)
         _pools.move_to_end(frame.pool.pk)
-        return known
+        return cache
 
 
 def _others_forget(read: KnownPool) -> None:

@@ -49,8 +49,8 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
     settings = batch_settings(pool, resources)
     fixed = {name: value for name, value in settings.items() if name in pool.batch_policy or name != "clock"}
     usual = {"trailing", "theta"} if pool.batch_policy.get("price") != SEARCHED else {"trailing"}
-    written = pool.batch_policy.keys() & usual
-    if fixed["name"] == "astraea" and fixed["mode"] == "guarantee" and not written:
+    own_names = pool.batch_policy.keys() & usual
+    if fixed["name"] == "astraea" and fixed["mode"] == "guarantee" and not own_names:
         fixed["trailing"] = dict(TRAILING)
     return fixed
 

@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from scheduling.market.view import AmountSteps, shown
+from scheduling.market.view import AmountSteps, amount_text
 from scheduling.models import AlonePlan
 from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Several, Text, Whole
 from tenants.services.members import REASON_LONGEST
@@ -43,7 +43,7 @@ class Amount(serializers.Field[Any, Any, Any, Any]):
         return Decimal(data)
 
     def to_representation(self, value: Decimal) -> str:
-        return shown(value)
+        return amount_text(value)
 
 
 class NewSteps(Form):

@@ -73,16 +73,16 @@ class Pools(CoalitionView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         body = {"instant_policy": None} | self.read(NewPool)
-        listed = body.pop("resources")
-        resources = {row["name"]: row["label"] for row in listed}
-        if len(resources) < len(listed):
+        rows = body.pop("resources")
+        resources = {row["name"]: row["label"] for row in rows}
+        if len(resources) < len(rows):
             return self.refused(TWICE)
-        steps_of = {row["name"]: {name: row[name] for name in ("least", "step") if name in row} for row in listed}
+        steps_of = {row["name"]: {name: row[name] for name in ("least", "step") if name in row} for row in rows}
         steps = {name: replace(ONES, **each) for name, each in steps_of.items() if each}
         outcome = pool_create(**body, resources=resources, steps=steps, by=self.access, at=timezone.now())
         if isinstance(outcome, Refused):
             return self.refused(outcome)
-        response = _shown(self, outcome, HTTPStatus.CREATED)
+        response = _answer(self, outcome, HTTPStatus.CREATED)
         response.headers["Location"] = reverse("api_pool", args=[outcome.slug])
         return response
 
@@ -98,7 +98,7 @@ class PoolRead(PoolView):
         tag="pools",
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        return _shown(self, self.pool)
+        return _answer(self, self.pool)
 
 
 class PoolSteps(PoolView):
@@ -118,7 +118,7 @@ class PoolSteps(PoolView):
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
         body = self.read(NewStepsOfResources)
         outcome = resource_steps_set(pool=self.pool, by=self.access, at=timezone.now(), **body)
-        return self.refused(outcome) if isinstance(outcome, Refused) else _shown(self, self.pool)
+        return self.refused(outcome) if isinstance(outcome, Refused) else _answer(self, self.pool)
 
 
 class PoolServersReturn(PoolView):
@@ -140,13 +140,13 @@ class PoolServersReturn(PoolView):
         body = self.read(NewServersReturn)
         returns, reason = body["servers_return"], body["reason"]
         outcome = servers_return_set(pool=self.pool, returns=returns, by=self.access, reason=reason, at=timezone.now())
-        return self.refused(outcome) if outcome else _shown(self, self.pool)
+        return self.refused(outcome) if outcome else _answer(self, self.pool)
 
 
 class _Change(PoolView):
     def change(self, service: Callable[..., Refused | None]) -> HttpResponse:
         outcome = service(pool=self.pool, by=self.access, at=timezone.now(), **self.read(Reason))
-        return self.refused(outcome) if isinstance(outcome, Refused) else _shown(self, self.pool)
+        return self.refused(outcome) if isinstance(outcome, Refused) else _answer(self, self.pool)
 
 
 class PoolHold(_Change):
@@ -201,5 +201,5 @@ class PoolResume(_Change):
         return self.change(pool_resume)
 
 
-def _shown(view: ApiView, pool: Pool, status: int = 200) -> HttpResponse:
+def _answer(view: ApiView, pool: Pool, status: int = 200) -> HttpResponse:
     return view.shown(PoolWithSettings, pool_states([pool], timezone.now())[0], status)

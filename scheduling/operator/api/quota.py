@@ -74,7 +74,7 @@ class Quota(TenantPoolView):
         slot = self.pool.slot_at(timezone.now())
         holdings = holdings_in(self.pool, slot, near=self.tenant.pk)
         units = units_now(tenant_id=self.tenant.pk, pool=self.pool, slot=slot, holdings=holdings)
-        shown = {
+        quota = {
             "pool": self.pool.slug,
             "slot": slot,
             "starts_at": self.pool.slot_start(slot),
@@ -82,4 +82,4 @@ class Quota(TenantPoolView):
             "servers": units.rows,
             "rented": units.rented,
         }
-        return self.shown(QuotaShown, shown)
+        return self.shown(QuotaShown, quota)

@@ -71,7 +71,7 @@ class PoolUsePrices(PoolView):
         tag="pools",
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        return self._shown()
+        return self._prices()
 
     @operation(
         "use_prices_set",
@@ -87,7 +87,7 @@ class PoolUsePrices(PoolView):
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
         outcome = use_prices_set(pool=self.pool, by=self.access, at=timezone.now(), **self.read(NewUsePrices))
-        return self.refused(outcome) if isinstance(outcome, Refused) else self._shown()
+        return self.refused(outcome) if isinstance(outcome, Refused) else self._prices()
 
-    def _shown(self) -> HttpResponse:
+    def _prices(self) -> HttpResponse:
         return self.shown(UsePricesShown, use_prices_of(self.pool, timezone.now()))

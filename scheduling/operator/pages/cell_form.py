@@ -18,7 +18,7 @@ from tenants.models import Tenant
 
 @dataclass(frozen=True)
 class Sum:
-    """Of one resource on the server. `cells` and `left` as they would be; `over`: units that are not there."""
+    """Of one resource on the server. `cells` and `rest` as they would be; `over`: units that are not there."""
 
     resource: str
     capacity: int
@@ -26,16 +26,16 @@ class Sum:
     cells: int
 
     @property
-    def left_before(self) -> int:
+    def rest_before(self) -> int:
         return self.capacity - self.cells_before
 
     @property
-    def left(self) -> int:
+    def rest(self) -> int:
         return self.capacity - self.cells
 
     @property
     def over(self) -> int:
-        return max(-self.left, 0)
+        return max(-self.rest, 0)
 
 
 class CellsForm(ChangeForm):

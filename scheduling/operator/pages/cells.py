@@ -70,13 +70,13 @@ def _table(pool_slug: str, by_name: Any) -> Table:
         cells = [(place.resource, cell) for place in by_name[row.name] for cell in place.cells]
         return "; ".join(f"{cell.slug}: {cell.units} {resource}" for resource, cell in cells)
 
-    def left(row: Server) -> str:
+    def rest(row: Server) -> str:
         return "; ".join(f"{place.operator_units} {place.resource}" for place in by_name[row.name])
 
     columns = (
         Column("name", "Server", order="name"),
         Column("cells", "Cells", value=of),
-        Column("left", "Left for the operator", value=left),
+        Column("left", "Left for the operator", value=rest),
     )
     return Table(columns, sort="name", rows=20, file=f"cells-{pool_slug}")
 
@@ -98,11 +98,11 @@ def _change(request: AccessRequest, server: Server) -> HttpResponse:
         request,
         form,
         name="cells",
-        apply=lambda given: cells_change_on_server(
+        apply=lambda change_form: cells_change_on_server(
             server=server,
             cells=form.cells(),
             by=request.access,
-            reason=given.cleaned_data["reason"],
+            reason=change_form.cleaned_data["reason"],
             at=timezone.now(),
         ),
         done=f"The cells of {server.name} are as you said. The next interval that is decided counts with them.",
@@ -116,9 +116,9 @@ def _form(request: AccessRequest, server: Server, data: Any = None) -> CellsForm
     labels = {kind.name: kind.label for kind in kinds_of(server.pool)}
     tenants = list(Tenant.objects.order_by("name"))
     if len(tenants) > FEW:
-        shown = {cell.slug for place in places for cell in place.cells} | set(request.GET.getlist("owner"))
-        sent = {name.split("-")[1] for name in data or () if name.startswith("cells-")}
-        tenants = [tenant for tenant in tenants if tenant.slug in shown or str(tenant.pk) in sent]
+        slugs = {cell.slug for place in places for cell in place.cells} | set(request.GET.getlist("owner"))
+        numbers = {name.split("-")[1] for name in data or () if name.startswith("cells-")}
+        tenants = [tenant for tenant in tenants if tenant.slug in slugs or str(tenant.pk) in numbers]
     return CellsForm(places, labels, tenants, data)
 
 

@@ -115,12 +115,16 @@ def operator_cluster_import(request: AccessRequest, slug: str) -> HttpResponse:
         request,
         form,
         name="import",
-        apply=lambda given: cluster_import(
-            pool=pool, changes=form.changes, by=request.access, reason=given.cleaned_data["reason"], at=timezone.now()
+        apply=lambda change_form: cluster_import(
+            pool=pool,
+            changes=form.changes,
+            by=request.access,
+            reason=change_form.cleaned_data["reason"],
+            at=timezone.now(),
         ),
         done="The pool's servers are as the cluster says.",
         back=f"{reverse('operator_servers')}?pool={pool.slug}",
-        page=lambda given: _page(request, form),
+        page=lambda _: _page(request, form),
     )
 
 

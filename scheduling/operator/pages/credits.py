@@ -72,8 +72,8 @@ class CreditsForm(ChangeForm):
         withdrawn = fields["direction"] == WITHDRAW
         of_earned = min(amount, funds.earned) if withdrawn else 0
         into = of_earned - amount if withdrawn else amount
-        left = funds.earned + funds.available
-        flaw = f"Only {credits(left)} can be paid out." if withdrawn and amount > left else ""
+        most = funds.earned + funds.available
+        flaw = f"Only {credits(most)} can be paid out." if withdrawn and amount > most else ""
         moved = [(f"{tenant.name}: available", funds.available, into), ("Earned", funds.earned, -of_earned)]
         return [PageChange(what, credits(before), credits(before + by), flaw) for what, before, by in moved if by]
 
@@ -84,10 +84,10 @@ def operator_credits(request: AccessRequest) -> HttpResponseBase:
     funds = tenant_funds()
     if request.method == "POST":
         return _move(request, funds)
-    return _page(request, funds, CreditsForm(funds, initial={"key": uuid.uuid4(), "tenant": _asked(request)}))
+    return _page(request, funds, CreditsForm(funds, initial={"key": uuid.uuid4(), "tenant": _tenant_of(request)}))
 
 
-def _asked(request: AccessRequest) -> Tenant | None:
+def _tenant_of(request: AccessRequest) -> Tenant | None:
     return Tenant.objects.filter(slug=request.GET.get("tenant", "")).first()
 
 
@@ -113,7 +113,7 @@ def _move(request: AccessRequest, funds: Funds) -> HttpResponseBase:
         apply=apply,
         done="The credits are moved. Sent twice, they are moved once.",
         back=reverse("operator_credits"),
-        page=lambda given: _page(request, funds, given),
+        page=lambda change_form: _page(request, funds, change_form),
     )
 
 

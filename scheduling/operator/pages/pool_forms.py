@@ -12,7 +12,7 @@ from typing import Any
 from django import forms
 
 from scheduling.market.elastic import MOST_CREDITS, MOST_PRICE, UsePricesNow
-from scheduling.market.view import AmountSteps, shown
+from scheduling.market.view import AmountSteps, amount_text
 from scheduling.models import Lane, Pool
 from scheduling.operator.pages.changes import ChangeForm, PageChange
 from scheduling.operator.pools import InvalidPolicy
@@ -170,7 +170,7 @@ class StepsForm(ChangeForm):
         self.now = now
         super().__init__(*args, prefix="steps", **kwargs)
         self.fields["steps"].initial = "\n".join(
-            f"{name}: {shown(each.least)} {shown(each.step)}" for name, each in now.items()
+            f"{name}: {amount_text(each.least)} {amount_text(each.step)}" for name, each in now.items()
         )
 
     def moves(self) -> list[PageChange]:

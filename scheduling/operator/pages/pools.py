@@ -78,7 +78,7 @@ def operator_pool_create(request: AccessRequest) -> HttpResponseBase:
         apply=apply,
         done="The pool exists. It needs servers next.",
         back=reverse("operator_pools"),
-        page=lambda given: _pools_page(request, given),
+        page=lambda change_form: _pools_page(request, change_form),
     )
 
 
@@ -138,7 +138,7 @@ def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
         apply=apply,
         done="The prices hold from the next slot that is not decided.",
         back=reverse("operator_pool", args=[pool.slug]),
-        page=lambda given: _pool_page(request, state, HoldForm(state), given),
+        page=lambda change_form: _pool_page(request, state, HoldForm(state), change_form),
     )
 
 
@@ -160,7 +160,7 @@ def operator_pool_steps(request: AccessRequest, slug: str) -> HttpResponse:
         apply=apply,
         done="They hold for what is submitted from now on.",
         back=reverse("operator_pool", args=[pool.slug]),
-        page=lambda given: _pool_page(request, state, HoldForm(state), steps=given),
+        page=lambda change_form: _pool_page(request, state, HoldForm(state), steps=change_form),
     )
 
 
@@ -182,7 +182,7 @@ def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
         apply=apply,
         done="It holds from now on, also for servers that are lost already.",
         back=reverse("operator_pool", args=[pool.slug]),
-        page=lambda given: _pool_page(request, state, HoldForm(state), returns=given),
+        page=lambda change_form: _pool_page(request, state, HoldForm(state), returns=change_form),
     )
 
 
@@ -193,12 +193,12 @@ def _hand(request: AccessRequest, state: PoolClock) -> HttpResponse:
         request,
         HoldForm(state, request.POST),
         name="hold",
-        apply=lambda given: SERVICES[action](
-            pool=pool, by=request.access, reason=given.cleaned_data["reason"], at=timezone.now()
+        apply=lambda change_form: SERVICES[action](
+            pool=pool, by=request.access, reason=change_form.cleaned_data["reason"], at=timezone.now()
         ),
         done=f"{pool.name} is {ACTIONS[action][2]} now." if action in ACTIONS else "",
         back=reverse("operator_pool", args=[pool.slug]),
-        page=lambda given: _pool_page(request, state, given),
+        page=lambda change_form: _pool_page(request, state, change_form),
     )
 
 

@@ -78,18 +78,18 @@ class CapacityForm(ChangeForm):
         super().__init__(*args, **kwargs)
         for place in places:
             field = units_field(f"{labels[place.resource]}s", initial=place.units)
-            taken = place.units - place.operator_units
-            field.help_text = f"{taken} of them are cells, {place.operator_units} the operator's."
+            cells = place.units - place.operator_units
+            field.help_text = f"{cells} of them are cells, {place.operator_units} the operator's."
             self.fields[f"units-{place.resource}"] = field
         self.order_fields([*(f"units-{place.resource}" for place in places), "reason"])
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         for place in self.places:
-            wanted, taken = cleaned.get(f"units-{place.resource}"), place.units - place.operator_units
+            wanted, cells = cleaned.get(f"units-{place.resource}"), place.units - place.operator_units
             self.wanted[place.resource] = wanted
-            if wanted is not None and wanted < taken:
-                self.add_error(f"units-{place.resource}", f"Cells take {taken} of them: change the cells first.")
+            if wanted is not None and wanted < cells:
+                self.add_error(f"units-{place.resource}", f"Cells take {cells} of them: change the cells first.")
         return cleaned
 
     def complain(self, refused: Refused) -> None:
@@ -108,10 +108,10 @@ class CapacityForm(ChangeForm):
         for place in self.places:
             wanted = self.wanted.get(place.resource)
             if wanted is not None and wanted != place.units:
-                left = wanted - (place.units - place.operator_units)
+                rest = wanted - (place.units - place.operator_units)
                 moves_made.append(PageChange(f"{place.resource}: units", str(place.units), str(wanted)))
                 moves_made.append(
-                    PageChange(f"{place.resource}: left for the operator", str(place.operator_units), str(left))
+                    PageChange(f"{place.resource}: left for the operator", str(place.operator_units), str(rest))
                 )
         return moves_made
 

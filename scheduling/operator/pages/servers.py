@@ -57,7 +57,7 @@ def server_add(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
         apply=apply,
         done=f"{form.data.get('add-name')} is in service. Its units are the operator's until cells are given out.",
         back=f"{reverse('operator_servers')}?pool={pool.slug}",
-        page=lambda given: _servers_page(request, pool, {"add": given}),
+        page=lambda change_form: _servers_page(request, pool, {"add": change_form}),
     )
 
 
@@ -94,12 +94,12 @@ def _table(pool: Pool, kinds: list[ResourceKind]) -> Table:
         columns += [
             Column(capacity, label, order=capacity, numeric=True),
             Column(cells, "in cells", order=cells, numeric=True),
-            Column(f"left_{kind.pk}", "operator's", numeric=True, value=_left(kind)),
+            Column(f"left_{kind.pk}", "operator's", numeric=True, value=_operator_units(kind)),
         ]
     return Table(tuple(columns), sort="name", rows=50, file=f"servers-{pool.slug}")
 
 
-def _left(kind: ResourceKind) -> Any:
+def _operator_units(kind: ResourceKind) -> Any:
     return lambda row: getattr(row, f"capacity_{kind.pk}") - getattr(row, f"cells_{kind.pk}")
 
 
@@ -138,16 +138,16 @@ def server_capacity(request: AccessRequest, pk: int) -> HttpResponse:
         request,
         form,
         name="capacity",
-        apply=lambda given: server_capacity_change(
+        apply=lambda change_form: server_capacity_change(
             server=server,
             capacity=form.capacity(),
             by=request.access,
-            reason=given.cleaned_data["reason"],
+            reason=change_form.cleaned_data["reason"],
             at=timezone.now(),
         ),
         done=f"{server.name} has these units now. The next decision counts with them.",
         back=reverse("operator_server", args=[pk]),
-        page=lambda given: _server_page(request, server, {"capacity": given}),
+        page=lambda change_form: _server_page(request, server, {"capacity": change_form}),
     )
 
 
@@ -160,12 +160,12 @@ def server_state(request: AccessRequest, pk: int) -> HttpResponse:
         request,
         StateForm(server, request.POST, prefix="state"),
         name="state",
-        apply=lambda given: change(
-            server=server, by=request.access, reason=given.cleaned_data["reason"], at=timezone.now()
+        apply=lambda change_form: change(
+            server=server, by=request.access, reason=change_form.cleaned_data["reason"], at=timezone.now()
         ),
         done=f"{server.name} is {'draining' if change is server_drain else 'in service'} now.",
         back=reverse("operator_server", args=[pk]),
-        page=lambda given: _server_page(request, server, {"state": given}),
+        page=lambda change_form: _server_page(request, server, {"state": change_form}),
     )
 
 
@@ -177,12 +177,12 @@ def server_lose(request: AccessRequest, pk: int) -> HttpResponse:
         request,
         LoseForm(server, _stakes(server), request.POST, prefix="lose"),
         name="lose",
-        apply=lambda given: lose(
-            server=server, by=request.access, reason=given.cleaned_data["reason"], at=timezone.now()
+        apply=lambda change_form: lose(
+            server=server, by=request.access, reason=change_form.cleaned_data["reason"], at=timezone.now()
         ),
         done=f"{server.name} is lost. What it had not delivered is refunded, and its jobs wait again.",
         back=reverse("operator_server", args=[pk]),
-        page=lambda given: _server_page(request, server, {"lose": given}),
+        page=lambda change_form: _server_page(request, server, {"lose": change_form}),
     )
 
 

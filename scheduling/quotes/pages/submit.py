@@ -62,7 +62,7 @@ from scheduling.quotes.pages.submit_hours import (
 from scheduling.quotes.pages.submit_opening import job_named, new_key, opening, presets
 from scheduling.quotes.pages.submit_program import program_choices
 from scheduling.quotes.pages.submit_quote import QuoteCard, quote_card
-from scheduling.quotes.pages.submit_text import LONGEST, read_job, written
+from scheduling.quotes.pages.submit_text import LONGEST, job_text, read_job
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
 from tenants.uploads import PARAMETER, ticket_for
@@ -83,8 +83,8 @@ class FormRequest:
     lane: str
     otherwise: str | None
     spec: Mapping[str, Any]
-    told: ToldCard = NOTHING_TOLD
-    said: JobWording | None = None  # where it is in hours, or a script
+    meaning: ToldCard = NOTHING_TOLD
+    wording: JobWording | None = None  # where it is in hours, or a script
     read: SpecRead | None = None  # in hours: as it was just checked
 
     @property
@@ -144,7 +144,7 @@ def _posted(request: AccessRequest, pool: Pool, kinds: list[ResourceKind], at: d
     for name, value in _changes(applied).items():
         data[name] = str(value)
     form = _form(request, data, kinds)
-    question, card = _asked(request, pool, form, at)
+    question, card = _request_and_card(request, pool, form, at)
     target = data.get("show")
     if target is not None and target != form["source"].value() and (question is not None or target != FORM_BUTTON):
         return _carried(request, pool, form, question, target, at)
@@ -194,9 +194,9 @@ def _carried(
         data |= {"name": form_request.name} | ({"wanted": form_request.wanted} if form_request.wanted else {})
     if values is None and form["source"].value() == TEXT and form_request is not None and target == FORM:
         form.add_error("text", "It says things that the form has no field for. Submit it as it is.")
-        return _page(request, pool, form, _card(request, pool, form_request, at), form_request.told, status=422)
+        return _page(request, pool, form, _card(request, pool, form_request, at), form_request.meaning, status=422)
     after = JobForm(data, kinds=form.kinds, programs=form.programs)
-    again, card = _asked(request, pool, after, at)
+    again, card = _request_and_card(request, pool, after, at)
     note = "" if values is not None or target == SCRIPT else NOT_CARRIED
     return _page(request, pool, after, _card(request, pool, again, at), card, note=note)
 
@@ -205,7 +205,7 @@ def _values_for(
     target: str, pool: Pool, form: JobForm, form_request: FormRequest, at: datetime
 ) -> dict[str, Any] | None:
     if target == TEXT:
-        return {"text": written(form_request.name, form_request.lane, form_request.spec, form_request.otherwise)}
+        return {"text": job_text(form_request.name, form_request.lane, form_request.spec, form_request.otherwise)}
     if target == HOURS:
         return values_in_hours(form_request.spec, float(pool.slot_seconds), at, form.programs)
     values = form_values(form_request.spec, form.kinds, exact=True, programs=form.programs) if target == FORM else None
@@ -216,7 +216,7 @@ def _quoted(request: AccessRequest, pool: Pool, form: JobForm, form_request: For
     card = _card(request, pool, form_request, at)
     if card.refused:
         _complain(form, card.refused)
-    return _page(request, pool, form, card, form_request.told, status=422 if card.refused else 200)
+    return _page(request, pool, form, card, form_request.meaning, status=422 if card.refused else 200)
 
 
 def _submitted(
@@ -229,26 +229,30 @@ def _submitted(
         "client_key": f"form:{form.cleaned_data['key']}",
     }
     file = form.cleaned_data.get("archive_file")
-    brought = {"archive": file.file} if file and form_request.said and form_request.said.archive else {}
-    if form_request.said is not None and form_request.lane == Lane.BATCH and is_array(form_request.said):
+    upload = {"archive": file.file} if file and form_request.wording and form_request.wording.archive else {}
+    if form_request.wording is not None and form_request.lane == Lane.BATCH and is_array(form_request.wording):
         together = bool(form.cleaned_data["together"])
-        array = array_describe(said=form_request.said, count=None, together=together, **brought, **wish)
+        array = array_describe(said=form_request.wording, count=None, together=together, **upload, **wish)
         if isinstance(array, SubmittedArray):
             return redirect(f"{reverse('tenant_jobs', args=[open_tenant(request).slug])}?array={array.array.pk}")
         _complain(form, array)
-        return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
+        return _page(request, pool, form, QuoteCard(at, at), form_request.meaning, status=422)
     wish |= {"lane": form_request.lane, "otherwise": form_request.otherwise}
-    if form_request.said is not None:
-        if form_request.said.script is not None and form.cleaned_data["together"] and not is_array(form_request.said):
+    if form_request.wording is not None:
+        if (
+            form_request.wording.script is not None
+            and form.cleaned_data["together"]
+            and not is_array(form_request.wording)
+        ):
             _complain(form, NO_ARRAY)
-            return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
-        outcome = job_describe(said=form_request.said, **brought, **wish)
+            return _page(request, pool, form, QuoteCard(at, at), form_request.meaning, status=422)
+        outcome = job_describe(said=form_request.wording, **upload, **wish)
     else:
         outcome = submission(name=form_request.name, spec=form_request.spec, **wish)
     if isinstance(outcome, Submitted):
         return redirect("job", open_tenant(request).slug, outcome.job.pk)
     _complain(form, outcome)
-    return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
+    return _page(request, pool, form, QuoteCard(at, at), form_request.meaning, status=422)
 
 
 @never_cache
@@ -262,12 +266,12 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
     data = request.POST.copy()
     form = _form(request, data, kinds)
-    question, told = _asked(request, pool, form, at)
+    question, meaning = _request_and_card(request, pool, form, at)
     card = _card(request, pool, question, at)
     if card.refused:
         _complain(form, card.refused)
     context = {"tenant": open_tenant(request), "pool": pool, "card": card, "form": form, "faults": _faults(form)}
-    context["told"] = told
+    context["told"] = meaning
     context["alone"] = True  # the line at the foot of a phone's page comes along, and the parameters of a new choice
     shown_for = data.get("parameters_of")
     if shown_for != (form.chosen_program.choice if form.chosen_program else ""):
@@ -284,7 +288,9 @@ def _changes(applied: str | None) -> dict[str, Any]:
     return changes if isinstance(changes, dict) else {}
 
 
-def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[FormRequest | None, ToldCard]:
+def _request_and_card(
+    request: AccessRequest, pool: Pool, form: JobForm, at: datetime
+) -> tuple[FormRequest | None, ToldCard]:
     """Nothing is asked where the form's fields say what is missing; what is told of a script is told anyway."""
     if not form.is_valid():
         return None, ToldCard()
@@ -302,11 +308,11 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
     answers = form.cleaned_data
     source, (lane, otherwise) = answers["source"], WANTED[answers["wanted"]]
     name = answers.get("name", "") if source == HOURS else ""
-    brought = _archive_in(form) if source == SCRIPT else None
-    if isinstance(brought, str):
-        form.add_error("archive_file", brought)
+    archive = _archive_in(form) if source == SCRIPT else None
+    if isinstance(archive, str):
+        form.add_error("archive_file", archive)
         return None, ToldCard()
-    wording = said_in(answers, source, name, form.program_of_catalogue(), brought)
+    wording = said_in(answers, source, name, form.program_of_catalogue(), archive)
     together = source == SCRIPT and bool(answers.get("together"))
     outcome = job_understood(pool=pool, said=wording, by=request.access, at=at, together=together)
     if isinstance(outcome, NotUnderstood):
@@ -349,10 +355,10 @@ def _in_text(form: JobForm) -> FormRequest | None:
     return FormRequest(name, lane, written_job.otherwise or otherwise, written_job.spec)
 
 
-def _text(found: Mapping[str, Any]) -> str:
-    file = found.get("file")
+def _text(answers: Mapping[str, Any]) -> str:
+    file = answers.get("file")
     if not file:
-        return str(found.get("text", ""))
+        return str(answers.get("text", ""))
     if file.size > LONGEST:
         raise BadText(f"The file is longer than {LONGEST // 1024} kB.")
     try:
@@ -382,7 +388,7 @@ def _card(request: AccessRequest, pool: Pool, form_request: FormRequest | None, 
 
 def _quotable(form_request: FormRequest) -> Mapping[str, Any]:
     """A script is registered as a program only when it is submitted, and what runs has no part in the price."""
-    if form_request.said is None or form_request.said.script is None:
+    if form_request.wording is None or form_request.wording.script is None:
         return form_request.spec
     return for_the_core(form_request.spec)
 

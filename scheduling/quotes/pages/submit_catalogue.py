@@ -51,7 +51,7 @@ class OfferedProgram:
     def defaults(self) -> dict[str, str]:
         return {self.field_name(each): typed_value(each.default) for each in self.program.parameters}
 
-    def asked(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
+    def in_spec(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
         """The program as a specification names it, with the parameters that differ from their defaults."""
         values = {each.name: cleaned.get(self.field_name(each)) for each in self.program.parameters}
         parameters = {name: value for name, value in values.items() if value is not None}
@@ -134,23 +134,23 @@ def offered_programs(tenant_id: int) -> tuple[OfferedProgram, ...]:
     return tuple(OfferedProgram(each.program) for each in usable)
 
 
-def with_named(programs: Sequence[OfferedProgram], asked: object, tenant_id: int) -> tuple[OfferedProgram, ...]:
+def with_named(programs: Sequence[OfferedProgram], choice: object, tenant_id: int) -> tuple[OfferedProgram, ...]:
     """With the version that a specification names, where it is an earlier one of a program that may be used."""
-    if not isinstance(asked, Mapping) or (meant(programs, asked) is not None):
+    if not isinstance(choice, Mapping) or (program_find(programs, choice) is not None):
         return tuple(programs)
-    name, version, owner = asked.get("name"), asked.get("version"), asked.get("owner")
+    name, version, owner = choice.get("name"), choice.get("version"), choice.get("owner")
     if not isinstance(name, str) or type(version) is not int or not 0 < version < 2**31:
         return tuple(programs)
     rows = usable_programs(tenant_id=tenant_id, name=name, owner=OPERATOR if owner else None, version=version)
     return (*programs, *(OfferedProgram(each.program) for each in rows[:1]))
 
 
-def meant(programs: Sequence[OfferedProgram], asked: Mapping[str, Any]) -> OfferedProgram | None:
+def program_find(programs: Sequence[OfferedProgram], choice: Mapping[str, Any]) -> OfferedProgram | None:
     """The program that a specification names: the tenant's own before the operator's, the newest where none is said."""
     for each in programs:
-        is_owner = asked.get("owner") in (None, each.owner or None)
-        is_version = asked.get("version") in (None, each.program.version)
-        if each.program.name == asked.get("name") and is_owner and is_version:
+        is_owner = choice.get("owner") in (None, each.owner or None)
+        is_version = choice.get("version") in (None, each.program.version)
+        if each.program.name == choice.get("name") and is_owner and is_version:
             return each
     return None
 
@@ -176,7 +176,7 @@ class ParameterRow:
         return self.parameter.kind == SWITCH
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """In the line that stands in place of the fields while they are folded up."""
         return f"{self.parameter.name} {self.bound.value()}"
 
@@ -191,13 +191,13 @@ class ParameterCard:
 
     @property
     def line(self) -> str:
-        return " · ".join(row.shown for row in self.rows)
+        return " · ".join(row.text for row in self.rows)
 
 
-def parameter_card(form: forms.Form, chosen: OfferedProgram | None, shown_for: str | None) -> ParameterCard:
+def parameter_card(form: forms.Form, offer: OfferedProgram | None, shown_for: str | None) -> ParameterCard:
     """`shown_for`: the choice whose parameters stood on the page; None: there was no page before."""
-    if chosen is None:
+    if offer is None:
         return ParameterCard("", (), open=False)
-    rows = tuple(ParameterRow(form[chosen.field_name(each)], each) for each in chosen.program.parameters)
-    is_new = shown_for is not None and shown_for != chosen.choice
-    return ParameterCard(chosen.choice, rows, open=is_new or any(row.bound.errors for row in rows))
+    rows = tuple(ParameterRow(form[offer.field_name(each)], each) for each in offer.program.parameters)
+    is_new = shown_for is not None and shown_for != offer.choice
+    return ParameterCard(offer.choice, rows, open=is_new or any(row.bound.errors for row in rows))

@@ -14,7 +14,7 @@ from django import forms
 from scheduling.engines.programs import PROGRAMS
 from scheduling.market.view import ONES, AmountSteps
 from scheduling.models import PROGRAM, UNTIL, Lane, ResourceKind
-from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
+from scheduling.quotes.pages.submit_catalogue import OfferedProgram, program_find
 from scheduling.quotes.pages.submit_hours import HOURS, RESERVE, SCRIPT, short_fields
 from scheduling.quotes.pages.submit_pieces import AS_PROGRAM, PIECES, WHOLE_ONLY, pieces_asked, pieces_word
 from scheduling.quotes.pages.submit_program import parameter_fields, program_asked, program_values
@@ -231,8 +231,8 @@ class JobForm(forms.Form):
         answers = super().clean() or {}
         source = answers.get("source", "")
         if (own := OF_TAB.get(source)) is not None:
-            chosen = self.chosen_program.defaults() if self.chosen_program and source == HOURS else ()
-            for name in set(self.errors) - {"key", "source", "wanted", *own, *chosen}:
+            parameters = self.chosen_program.defaults() if self.chosen_program and source == HOURS else ()
+            for name in set(self.errors) - {"key", "source", "wanted", *own, *parameters}:
                 del self.errors[name]  # of another tab
             return answers
         for name in set(self.errors) & set(short_fields(())):
@@ -249,29 +249,29 @@ class JobForm(forms.Form):
         answers = self.cleaned_data
         spec = {name: plain(answers[name]) for name in PLAIN if answers.get(name) not in (None, "")}
         for unit in ("worker", "ps"):
-            taken = {kind.name: answers.get(f"{unit}_takes_{kind.name}") for kind in self.kinds}
-            spec[f"{unit}_demand"] = {name: plain(amount) for name, amount in taken.items() if amount}
+            demand = {kind.name: answers.get(f"{unit}_takes_{kind.name}") for kind in self.kinds}
+            spec[f"{unit}_demand"] = {name: plain(amount) for name, amount in demand.items() if amount}
         spec |= {name: answers[name] for name in ("mode", "speed") if answers.get(name)}
         if answers.get("no_ps"):
             spec["ps_demand"] = []
         spec |= pieces_asked(answers)
-        chosen = self.program_of_catalogue()
-        program = {PROGRAM: chosen} if chosen else program_asked(answers)
+        choice = self.program_of_catalogue()
+        program = {PROGRAM: choice} if choice else program_asked(answers)
         return {**spec, **program, **target_asked(answers), "value": value_asked(answers)}
 
     def program_of_catalogue(self) -> dict[str, Any] | None:
         """Of a valid form: the program that was chosen and its parameters, as a specification names them."""
-        return self.chosen_program.asked(self.cleaned_data) if self.chosen_program else None
+        return self.chosen_program.in_spec(self.cleaned_data) if self.chosen_program else None
 
     def takes(self) -> list[tuple[Any, Any]]:
         """For each resource, the field of a worker and that of a parameter server."""
         return [(self[f"worker_takes_{kind.name}"], self[f"ps_takes_{kind.name}"]) for kind in self.kinds]
 
 
-def value_asked(found: Mapping[str, Any]) -> dict[str, Any]:
+def value_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
     """What the fields of a value mean, in the words of a specification."""
-    kind = found["kind"]
-    value = {"kind": kind} | {word: found[name] for name, word in VALUE_FIELDS[kind].items()}
+    kind = answers["kind"]
+    value = {"kind": kind} | {word: answers[name] for name, word in VALUE_FIELDS[kind].items()}
     if kind == "linear":
         value["slope"] = -value["slope"] + 0.0
     if kind == "convex":
@@ -296,17 +296,17 @@ def form_values(
 ) -> dict[str, Any] | None:
     """The form filled with a job; None where the job says something that the form has no field for. `programs`: those
     of the catalogue that it shows."""
-    known = {*PLAIN, PROGRAM, UNTIL, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
+    fields = {*PLAIN, PROGRAM, UNTIL, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
     value, demands = spec.get("value", {}), [spec.get("worker_demand", {}), spec.get("ps_demand") or {}]
-    if set(spec) - known or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
+    if set(spec) - fields or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
         return None
     if any(isinstance(spec.get(name), list) for name in PLAIN) or value.get("kind") not in KINDS:
         return None
     program = spec.get(PROGRAM)
-    chosen = meant(programs, program) if isinstance(program, Mapping) else None
-    if chosen is not None and isinstance(program, Mapping):
-        of_catalogue = chosen.values(program.get("parameters", {}))
-        runs = None if of_catalogue is None else of_catalogue | {"program": chosen.choice}
+    offer = program_find(programs, program) if isinstance(program, Mapping) else None
+    if offer is not None and isinstance(program, Mapping):
+        of_catalogue = offer.values(program.get("parameters", {}))
+        runs = None if of_catalogue is None else of_catalogue | {"program": offer.choice}
     else:
         runs = program_values(spec)
     until = target_values(spec)
@@ -347,14 +347,14 @@ def _rounded(number: Any) -> Any:
     return plain(credits_up(number))
 
 
-def field_of(place: str, program: str = "", chosen: OfferedProgram | None = None) -> str | None:
-    """The form's field for a field of the job, as a refusal names it. None: it is about the whole job. `chosen`: of
+def field_of(place: str, program: str = "", offer: OfferedProgram | None = None) -> str | None:
+    """The form's field for a field of the job, as a refusal names it. None: it is about the whole job. `offer`: of
     the catalogue."""
     head, _, rest = place.partition(".")
     if head == PROGRAM:
         parameter = rest.removeprefix("parameters").removeprefix(".")
-        if chosen is not None:
-            fields = {each.name: chosen.field_name(each) for each in chosen.program.parameters}
+        if offer is not None:
+            fields = {each.name: offer.field_name(each) for each in offer.program.parameters}
             return fields.get(parameter, "program")
         names = (f"{program}__{parameter}", parameter)
         return next((name for name in names if name in parameter_fields() or name in WHOLE), "program")

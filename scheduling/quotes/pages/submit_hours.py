@@ -19,7 +19,7 @@ from scheduling.models import PROGRAM, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
 from scheduling.programs.sbatch.files_missing import ANYTHING
-from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
+from scheduling.quotes.pages.submit_catalogue import OfferedProgram, program_find
 from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word
 from tenants.ledger.amounts import micro, typed
 from tenants.templatetags.look import duration
@@ -129,16 +129,16 @@ def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
 
 
 def short_values(
-    said: Mapping[str, Any], program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]
+    words: Mapping[str, Any], program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]
 ) -> dict[str, Any]:
     """The fields that say a job as it was said. By when it was wanted is over: that is said anew. `program`: as the
     job's specification has it, with its version."""
-    worth = said.get("worth", {})
+    worth = words.get("worth", {})
     values = {"by_worth": worth.get("credits", ""), "later": worth.get("later", "")}
-    values |= {"divisible": pieces_word(said) or ""}
-    if "script" in said:
-        return values | {"source": SCRIPT, "script": said["script"], "archive": said.get("archive", "")}
-    answers = said.get("hours", {})
+    values |= {"divisible": pieces_word(words) or ""}
+    if "script" in words:
+        return values | {"source": SCRIPT, "script": words["script"], "archive": words.get("archive", "")}
+    answers = words.get("hours", {})
     most, least = answers.get("most"), answers.get("least")
     sizes = str(most) if least in (None, most) else f"{least} to {most}"
     scaling = answers.get("scaling") or hours.PERFECT
@@ -160,39 +160,39 @@ def runs_values(program: Mapping[str, Any] | None, programs: Sequence[OfferedPro
     """The fields that say what runs in hours, with its parameters; None where they cannot."""
     if program is None:
         return {"runs": ""}
-    chosen = meant(programs, program)
-    values = chosen.values(program.get("parameters", {})) if chosen is not None and not chosen.has_servers else None
-    return None if chosen is None or values is None else values | {"runs": chosen.choice}
+    offer = program_find(programs, program)
+    values = offer.values(program.get("parameters", {})) if offer is not None and not offer.has_servers else None
+    return None if offer is None or values is None else values | {"runs": offer.choice}
 
 
 def said_in(
-    found: Mapping[str, Any],
+    fields: Mapping[str, Any],
     source: str,
     name: str,
     program: Mapping[str, Any] | None,
-    brought: ArchiveRead | None = None,
+    archive: ArchiveRead | None = None,
 ) -> JobWording:
-    """What a form says whose fields are texts. `program`: what runs, as a specification names it. `brought`: the
+    """What a form says whose fields are texts. `program`: what runs, as a specification names it. `archive`: the
     archive that came along with a script."""
-    answers = {"by": found.get("by") or None, "credits": found.get("by_worth"), "later": found.get("later")}
-    answers_said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
+    answers = {"by": fields.get("by") or None, "credits": fields.get("by_worth"), "later": fields.get("later")}
+    answers_said: dict[str, Any] = {"begin": fields.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
     answers_said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
-    answers_said |= {"divisible": pieces_said(found)}
+    answers_said |= {"divisible": pieces_said(fields)}
     if source == SCRIPT:
-        if brought is not None:
-            answers_said |= {"archive": brought.digest, "files": brought.names}
-        elif found.get("brings"):
+        if archive is not None:
+            answers_said |= {"archive": archive.digest, "files": archive.names}
+        elif fields.get("brings"):
             answers_said |= {"files": (ANYTHING,)}  # it comes with the submission
-        elif found.get("archive"):
-            answers_said |= {"archive": found["archive"]}
-        return JobWording(script=found.get("script", "").replace("\r\n", "\n"), **answers_said)
-    sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", found.get("gpus", ""), re.ASCII)
-    text = str(found.get("gpus", "")).strip()
+        elif fields.get("archive"):
+            answers_said |= {"archive": fields["archive"]}
+        return JobWording(script=fields.get("script", "").replace("\r\n", "\n"), **answers_said)
+    sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", fields.get("gpus", ""), re.ASCII)
+    text = str(fields.get("gpus", "")).strip()
     most: Any = int(sizes[2]) if sizes else int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else text
     answers_said["hours"] = {
-        "hours": found.get("hours", ""),
+        "hours": fields.get("hours", ""),
         "most": most,
-        "scaling": found.get("scaling") or hours.PERFECT,
+        "scaling": fields.get("scaling") or hours.PERFECT,
     }
     if sizes:
         answers_said["hours"]["least"] = int(sizes[1])
@@ -229,8 +229,8 @@ def values_in_hours(
     least, most = answers["least"], answers["most"]
     program = spec.get(PROGRAM)
     runs = runs_values(program, programs) if program is None or isinstance(program, Mapping) else None
-    chosen = meant(programs, program) if isinstance(program, Mapping) else None
-    divides = pieces_in_hours(spec, chosen.program if chosen else None, slot_seconds)
+    offer = program_find(programs, program) if isinstance(program, Mapping) else None
+    divides = pieces_in_hours(spec, offer.program if offer else None, slot_seconds)
     if runs is None or divides is None:
         return None
     return runs | {
@@ -292,9 +292,9 @@ def lines_of(text: str, understood: Understood) -> list[LineCard]:
 
 def lines_refused(text: str, refused: NotUnderstood) -> list[LineCard]:
     """The lines at fault. What the others mean is told once these are mended."""
-    written = text.split("\n")
+    lines = text.split("\n")
     return [
-        LineCard(fault["line"], written[fault["line"] - 1][:200], "refused", _sentence(fault).partition(": ")[2])
+        LineCard(fault["line"], lines[fault["line"] - 1][:200], "refused", _sentence(fault).partition(": ")[2])
         for fault in refused.faults
         if fault["line"]
     ]

@@ -17,7 +17,7 @@ from scheduling.quotes.pages.submit_catalogue import OfferedProgram
 from scheduling.quotes.pages.submit_form import BATCH, FORM, TEXT, JobForm, form_values, plain
 from scheduling.quotes.pages.submit_hours import HOURS, SCRIPT, short_start, short_values
 from scheduling.quotes.pages.submit_program import defaults
-from scheduling.quotes.pages.submit_text import written
+from scheduling.quotes.pages.submit_text import job_text
 from scheduling.runs import offered
 
 START = defaults() | {"kind": "linear", "worth": 20, "loss": 0.5, "wanted": BATCH}
@@ -49,12 +49,12 @@ def opening(
 ) -> dict[str, Any]:
     """`job`: one of the open tenant's to begin with; `by`: the tab that the address names."""
     runs = next((each.choice for each in programs if not each.has_servers), "")
-    known = {"pool": pool.slug, "key": new_key(), "runs": runs} | short_start(pool, at)
+    base = {"pool": pool.slug, "key": new_key(), "runs": runs} | short_start(pool, at)
     if job is None:
         tab = {"source": TAB_OF.get(by or "", HOURS)}
-        data = {**START, **known, **tab, "name": "my-job", **_preset(FIRST.fields(pool.slot_seconds), kinds)}
+        data = {**START, **base, **tab, "name": "my-job", **_preset(FIRST.fields(pool.slot_seconds), kinds)}
         example = JobForm({**data, "source": FORM}, kinds=kinds)
-        text = written(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
+        text = job_text(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
         return {**data, "text": text}
     answers = {"name": job.name, "wanted": job.lane}
     if (description := description_shown(job)) is not None:
@@ -62,8 +62,8 @@ def opening(
     spec = offered(job.spec)
     values = form_values(spec, kinds, programs=programs)
     if values is None:
-        return {**START, **known, "source": TEXT, "text": written(job.name, job.lane, spec), **answers}
-    return {**START, **known, "source": FORM, **{name: plain(value) for name, value in values.items()}, **answers}
+        return {**START, **base, "source": TEXT, "text": job_text(job.name, job.lane, spec), **answers}
+    return {**START, **base, "source": FORM, **{name: plain(value) for name, value in values.items()}, **answers}
 
 
 def presets(pool: Pool, kinds: Sequence[ResourceKind]) -> list[dict[str, Any]]:

@@ -9,17 +9,17 @@ from scheduling.programs.catalogue import Program
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, saves_of
 
 AS_PROGRAM, PIECES, WHOLE_ONLY = "", "yes", "no"
-MEANT = {PIECES: True, WHOLE_ONLY: False}
+MEANING = {PIECES: True, WHOLE_ONLY: False}
 
 
-def pieces_said(found: Mapping[str, Any]) -> bool | None:
+def pieces_said(answers: Mapping[str, Any]) -> bool | None:
     """What a form says; None: nothing, and the program decides."""
-    return MEANT.get(found.get(DIVISIBLE) or AS_PROGRAM)
+    return MEANING.get(answers.get(DIVISIBLE) or AS_PROGRAM)
 
 
-def pieces_asked(found: Mapping[str, Any]) -> dict[str, bool]:
+def pieces_asked(answers: Mapping[str, Any]) -> dict[str, bool]:
     """The same in the words of a specification."""
-    divisible = pieces_said(found)
+    divisible = pieces_said(answers)
     return {} if divisible is None else {DIVISIBLE: divisible}
 
 
@@ -28,7 +28,7 @@ def pieces_word(spec: Mapping[str, Any]) -> str | None:
     if DIVISIBLE not in spec:
         return AS_PROGRAM
     divisible = spec[DIVISIBLE]
-    return next((word for word, meant in MEANT.items() if divisible is meant), None)
+    return next((word for word, meaning in MEANING.items() if divisible is meaning), None)
 
 
 def pieces_in_hours(spec: Mapping[str, Any], program: Program | None, slot_seconds: float) -> str | None:

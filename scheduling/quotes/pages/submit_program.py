@@ -13,7 +13,7 @@ from scheduling.engines.programs import CHOICE, PROGRAMS, WHOLE, RegisteredProgr
 from scheduling.market.decide import UNITS
 from scheduling.models import PROGRAM
 
-SHOWN = 4  # parameters; the rest stands folded up
+IN_SIGHT = 4  # parameters; the rest stands folded up
 
 
 def field_name(program: RegisteredProgram, parameter: TrainerParameter) -> str:
@@ -64,12 +64,12 @@ def defaults() -> dict[str, Any]:
     return {name: field.parameter.default for name, field in parameter_fields().items()}
 
 
-def program_asked(found: Mapping[str, Any]) -> dict[str, Any]:
+def program_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
     """What a valid form says of a program, as part of a specification; empty where it has none."""
-    program = PROGRAMS.get(found.get("program", ""))
+    program = PROGRAMS.get(answers.get("program", ""))
     if program is None:
         return {}
-    values = {each.name: found.get(field_name(program, each)) for each in own_parameters(program)}
+    values = {each.name: answers.get(field_name(program, each)) for each in own_parameters(program)}
     parameters = {name: value for name, value in values.items() if value is not None}
     return {PROGRAM: {"name": program.name, "parameters": parameters}}
 
@@ -83,10 +83,10 @@ def program_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
     values = choice.get("parameters", {}) if program else None
     if program is None or not isinstance(values, Mapping):
         return None
-    known = {parameter.name: field_name(program, parameter) for parameter in own_parameters(program)}
-    if set(values) - set(known) - {name for name in UNITS if values.get(name) == spec.get(name)}:
+    fields = {parameter.name: field_name(program, parameter) for parameter in own_parameters(program)}
+    if set(values) - set(fields) - {name for name in UNITS if values.get(name) == spec.get(name)}:
         return None
-    return {"program": program.name} | {known[name]: value for name, value in values.items() if name in known}
+    return {"program": program.name} | {fields[name]: value for name, value in values.items() if name in fields}
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class ProgramChoice:
     name: str
     title: str
     description: str
-    chosen: bool
-    shown: list[tuple[BoundField, str]]  # with its unit
+    is_chosen: bool
+    in_sight: list[tuple[BoundField, str]]  # with its unit
     folded: list[tuple[BoundField, str]]
     open: bool  # something folded is wrong or not the default
 
@@ -118,8 +118,8 @@ def _choice(form: forms.Form, program: RegisteredProgram) -> ProgramChoice:
         name=program.name,
         title=program.title,
         description=program.description,
-        chosen=form["program"].value() == program.name,
-        shown=bound[:SHOWN],
-        folded=bound[SHOWN:],
-        open=any(telling[SHOWN:]),
+        is_chosen=form["program"].value() == program.name,
+        in_sight=bound[:IN_SIGHT],
+        folded=bound[IN_SIGHT:],
+        open=any(telling[IN_SIGHT:]),
     )

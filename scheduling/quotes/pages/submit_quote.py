@@ -43,7 +43,7 @@ class LaneCard:
     take it; else `reason` says why it does not look."""
 
     lane: str
-    chosen: bool
+    is_chosen: bool
     admitted: bool
     reason: str  # a sentence; empty where there is nothing to say
     help: str = ""  # what would help, where no change that was tried does
@@ -69,7 +69,7 @@ class LaneCard:
     course_ends_at: datetime | None = None
 
     @property
-    def left(self) -> int:
+    def surplus(self) -> int:
         return self.worth - self.price + self.own_part
 
     @property
@@ -77,12 +77,12 @@ class LaneCard:
         """With which the sums of the card add up as they are shown."""
         parts = [payee.amount for payee in self.payees]
         paid = (*parts, -sum(parts))  # as the price, where its own part is in it, or the price without it
-        return adding_up((self.worth, -self.price, self.own_part, -self.left), paid if parts else ())
+        return adding_up((self.worth, -self.price, self.own_part, -self.surplus), paid if parts else ())
 
     @property
     def gain(self) -> int | None:
         """More than at home; None where there is nothing to compare with, or it is the same."""
-        return None if self.home_worth is None or self.at_home else self.left - self.home_worth
+        return None if self.home_worth is None or self.at_home else self.surplus - self.home_worth
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class MeasuredCard:
     """Times that an earlier run of the same program and model took. `fill`: the form's fields, as JSON."""
 
     minibatch_seconds: float
-    said: float | None  # by the form
+    form_seconds: float | None  # by the form
     job_id: int
     at: datetime
     fill: str
@@ -135,22 +135,22 @@ def quote_card(
 ) -> QuoteCard:
     """Of every lane that the pool has, and of the one that was chosen if it has it not. `read`: the specification as it
     was just checked for the batch lane."""
-    closes_at, chosen = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
+    closes_at, wish = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
-    lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in chosen]
+    lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in wish]
     question: dict[str, Any] = {"pool": pool, "name": name, "spec": spec, "by": by, "at": at}
-    known = {Lane.BATCH.value: read}
-    quotes = {each: job_quote(lane=each, read=known.get(each), **question) for each in lanes}
+    specs = {Lane.BATCH.value: read}
+    quotes = {each: job_quote(lane=each, read=specs.get(each), **question) for each in lanes}
     refusals = {each: quote for each, quote in quotes.items() if isinstance(quote, Refused)}
     if len(refusals) == len(quotes):
         return QuoteCard(at, closes_at, refused=refusals[otherwise or lane])
     cards, ends = [], {}
     for each, quote in quotes.items():
         if isinstance(quote, Refused):
-            cards.append(LaneCard(each, each in chosen, admitted=False, reason=quote.sentence, tried=False))
+            cards.append(LaneCard(each, each in wish, admitted=False, reason=quote.sentence, tried=False))
             continue
-        cards.append(_lane(pool, quote, spec, each in chosen, own_id))
+        cards.append(_lane(pool, quote, spec, each in wish, own_id))
         if quote.terms.admitted and quote.terms.end is not None:
             more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are of the first slot alone
             ends[each] = quote.terms.end + more - arrival_of(pool, at)
@@ -164,17 +164,17 @@ def _measured(spec: Spec) -> MeasuredCard | None:
     if measurement is None:
         return None
     fill = json.dumps({name: plain(value) for name, value in measurement.times.items()})
-    said = spec.get("minibatch_seconds")
+    form_seconds = spec.get("minibatch_seconds")
     seconds = float(measurement.times["minibatch_seconds"])
-    return MeasuredCard(seconds, said, measurement.measured.job_id, measurement.measured.at, fill)
+    return MeasuredCard(seconds, form_seconds, measurement.measured.job_id, measurement.measured.at, fill)
 
 
-def _lane(pool: Pool, quote: Quote, spec: Spec, chosen: bool, own_id: int) -> LaneCard:
+def _lane(pool: Pool, quote: Quote, spec: Spec, is_chosen: bool, own_id: int) -> LaneCard:
     terms, estimate = quote.terms, quote.estimate
     home, why = terms.home, reason_in_words(pool, terms.reason.code, terms.reason.numbers) if terms.reason else None
     return LaneCard(
         lane=quote.lane,
-        chosen=chosen,
+        is_chosen=is_chosen,
         admitted=terms.admitted,
         reason=why.sentence if why else "",
         help=why.help if why else "",
@@ -227,9 +227,9 @@ def _then(pool: Pool, terms: QuotedTerms | None) -> str:
         return "Then it would be admitted."
     where = "at home" if terms.phase == "own" else "on rented units"
     span = f"{clock(pool.slot_start(terms.start), 's')} to {clock(pool.slot_start(terms.end), 's')}"
-    left = shown(micro(terms.worth) - terms.net)
+    rest = shown(micro(terms.worth) - terms.net)
     return (
-        f"Then it runs {where}, {span}, with {terms.workers} worker{'s' * (terms.workers != 1)}, and leaves you {left}."
+        f"Then it runs {where}, {span}, with {terms.workers} worker{'s' * (terms.workers != 1)}, and leaves you {rest}."
     )
 
 

@@ -18,15 +18,15 @@ def threshold_flaw(per_cent: float | None) -> str:
     return "" if per_cent is None or least <= per_cent <= most else f"Must be from {least:g} to {most:g} per cent."
 
 
-def target_asked(found: Mapping[str, Any]) -> dict[str, Any]:
+def target_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
     """What the fields of a valid form mean, in the words of a specification; nothing where the box is not ticked."""
-    if not found.get("until_converged"):
+    if not answers.get("until_converged"):
         return {}
     target: dict[str, Any] = {}
-    if found.get("threshold") is not None:
-        target["threshold"] = float(f"{found['threshold'] / PER_CENT:.12g}")
-    if found.get("patience") is not None:
-        target["patience"] = found["patience"]
+    if answers.get("threshold") is not None:
+        target["threshold"] = float(f"{answers['threshold'] / PER_CENT:.12g}")
+    if answers.get("patience") is not None:
+        target["patience"] = answers["patience"]
     return {UNTIL: {"threshold": THRESHOLD, "patience": PATIENCE, **target}}
 
 

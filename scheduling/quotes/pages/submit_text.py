@@ -33,8 +33,8 @@ def read_job(text: str) -> WrittenJob:
         inner = fields.pop("spec")
         fields.pop("pool", None)  # the page says which pool
         if fields or not isinstance(inner, Mapping):
-            known = "name, lane, otherwise and pool"
-            raise BadText(f"Beside `spec` only {known} may stand, and `spec` holds the job's fields.")
+            names = "name, lane, otherwise and pool"
+            raise BadText(f"Beside `spec` only {names} may stand, and `spec` holds the job's fields.")
         fields = dict(inner)
     for word, value in words.items():
         if value is not None and not isinstance(value, str):
@@ -42,7 +42,7 @@ def read_job(text: str) -> WrittenJob:
     return WrittenJob(fields, **words)
 
 
-def written(name: str, lane: str, spec: Mapping[str, Any], otherwise: str | None = None) -> str:
+def job_text(name: str, lane: str, spec: Mapping[str, Any], otherwise: str | None = None) -> str:
     """The same job as a text, to keep or to send by a program."""
     lanes = {"lane": lane} | ({"otherwise": otherwise} if otherwise else {})
     return json.dumps({"name": name, **lanes, "spec": dict(spec)}, indent=2)

@@ -23,7 +23,7 @@ OPERATOR = "operator"
         "description": "As the specification of a job has it; null: not said.",
     }
 )
-class Said(serializers.Field[Any, Any, Any, Any]):
+class FieldValue(serializers.Field[Any, Any, Any, Any]):
     """What a job says in one of its fields: whoever reads it says what it may be."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -38,7 +38,7 @@ class NewWhatIf(Form):
     interval = Whole(min_value=1, help_text="Its number in the pool.")
     job = Whole(min_value=1, help_text="One that waited when the interval was decided.")
     field = Word(choices=what_if_fields(), help_text="Of its specification, or `arrival`: slots of the pool.")
-    value = Said(allow_null=True, help_text="What it would have said instead.")
+    value = FieldValue(allow_null=True, help_text="What it would have said instead.")
 
 
 class OutcomeShown(Answer):
@@ -92,8 +92,8 @@ class WhatIfRow(Answer):
     interval = serializers.IntegerField(source="seen.number")
     job = serializers.IntegerField(source="seen.job_id")
     field = serializers.CharField(source="seen.field")
-    said = Said(source="seen.said", allow_null=True, help_text="What it said.")
-    instead = Said(source="seen.instead", allow_null=True, help_text="What it would have said.")
+    said = FieldValue(source="seen.said", allow_null=True, help_text="What it said.")
+    instead = FieldValue(source="seen.instead", allow_null=True, help_text="What it would have said.")
     state = serializers.ChoiceField(WorkState.choices, source="seen.state")
     done = serializers.IntegerField(source="seen.done", help_text="Steps.")
     total = serializers.IntegerField(source="seen.of")

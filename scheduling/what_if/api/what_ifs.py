@@ -114,11 +114,11 @@ class WhatIfFields(_WhatIfs):
         tag="fairness",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        known = [(name, FIELD_WORDS[name]) for name in what_if_fields()]
+        fields = [(name, FIELD_WORDS[name]) for name in what_if_fields()]
         return self.listed_values(
             [
                 {"field": name, "title": words.title, "meaning": words.meaning, "unit": words.unit}
-                for name, words in known
+                for name, words in fields
             ]
         )
 

@@ -37,8 +37,8 @@ MOST_TEXT = 2_000
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """`said`: what the job said in the field. `is_found`: whether it is the job that was named, if one was."""
+class QuestionChoice:
+    """`value`: what the job said in the field. `is_found`: whether it is the job that was named, if one was."""
 
     job: JobAsked | None
     field: str
@@ -49,50 +49,50 @@ class Chosen:
         return FIELD_WORDS[self.field]
 
     @property
-    def said(self) -> Any:
+    def value(self) -> Any:
         if self.job is None:
             return None
         return self.job.arrival if self.field == ARRIVAL else self.job.spec.get(self.field)
 
     @property
     def said_words(self) -> str:
-        return said_words(self.field, self.said)
+        return said_words(self.field, self.value)
 
 
-def number_of(asked: Mapping[str, str]) -> int | None:
+def number_of(parameters: Mapping[str, str]) -> int | None:
     """Of the job that is named; None where none is."""
-    text = _job_words(asked)
+    text = _job_words(parameters)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def _job_words(asked: Mapping[str, str]) -> str:
-    return asked.get("job", "").strip().removeprefix("J-")
+def _job_words(parameters: Mapping[str, str]) -> str:
+    return parameters.get("job", "").strip().removeprefix("J-")
 
 
-def chosen_of(question: IntervalAsked, asked: Mapping[str, str]) -> Chosen:
+def choice_of(question: IntervalAsked, parameters: Mapping[str, str]) -> QuestionChoice:
     """Where nothing is chosen, or what is not there, it is the first job, and its worth."""
-    job, field = question.job(number_of(asked)), asked.get("field", VALUE)
-    is_found = job is not None or not _job_words(asked)
-    return Chosen(job or next(iter(question.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
+    job, field = question.job(number_of(parameters)), parameters.get("field", VALUE)
+    is_found = job is not None or not _job_words(parameters)
+    return QuestionChoice(job or next(iter(question.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
 
 
 def field_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """By group, in the order of the words."""
-    known = [(name, words) for name, words in FIELD_WORDS.items() if name in what_if_fields()]
+    fields = [(name, words) for name, words in FIELD_WORDS.items() if name in what_if_fields()]
     return [
         (group, [(name, words.title) for name, words in rows])
-        for group, rows in groupby(known, key=lambda row: row[1].group)
+        for group, rows in groupby(fields, key=lambda row: row[1].group)
     ]
 
 
 class OtherwiseForm(JobForm):
     """What the job would have said in one field: of all fields of a job only those that mean it."""
 
-    def __init__(self, chosen: Chosen, data: Any = None, *, kinds: Sequence[ResourceKind]) -> None:
-        super().__init__(data, kinds=kinds, initial=_initial(chosen, kinds))
-        self.chosen = chosen
+    def __init__(self, choice: QuestionChoice, data: Any = None, *, kinds: Sequence[ResourceKind]) -> None:
+        super().__init__(data, kinds=kinds, initial=_initial(choice, kinds))
+        self.choice = choice
         self.fields |= {ARRIVAL: _arrival(), TEXT: _text()}
-        wanted = _inputs(chosen, kinds)
+        wanted = _inputs(choice, kinds)
         self.fields = {name: self.fields[name] for name in wanted}
         for name in wanted:
             if name != "kind":
@@ -109,11 +109,11 @@ class OtherwiseForm(JobForm):
 
     def inputs(self) -> Iterator[tuple[forms.BoundField, str]]:
         """Each field with its unit."""
-        return ((self[name], "" if name == TEXT else self.chosen.words.unit) for name in self.fields)
+        return ((self[name], "" if name == TEXT else self.choice.words.unit) for name in self.fields)
 
     def said_instead(self) -> Any:
         """Of a valid form, in the words of a specification; None: as if it were not said."""
-        answers, field = self.cleaned_data, self.chosen.field
+        answers, field = self.cleaned_data, self.choice.field
         if TEXT in self.fields:
             return answers[TEXT]
         if field == VALUE:
@@ -143,8 +143,8 @@ class OtherwiseForm(JobForm):
             self.add_error(next(iter(self.fields)), refused.sentence)
 
 
-def _inputs(chosen: Chosen, kinds: Sequence[ResourceKind]) -> tuple[str, ...]:
-    value, field = chosen.said, chosen.field
+def _inputs(choice: QuestionChoice, kinds: Sequence[ResourceKind]) -> tuple[str, ...]:
+    value, field = choice.value, choice.field
     if field == VALUE and (value is None or (isinstance(value, Mapping) and value.get("kind") in KINDS)):
         return ("kind", *dict.fromkeys(name for fields in VALUE_FIELDS.values() for name in fields))
     if field in DEMANDS and (value is None or _is_known(value, kinds)):
@@ -154,12 +154,12 @@ def _inputs(chosen: Chosen, kinds: Sequence[ResourceKind]) -> tuple[str, ...]:
     return (TEXT,)
 
 
-def _initial(chosen: Chosen, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
+def _initial(choice: QuestionChoice, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
     """The form opens with what the job said: one changes what one likes."""
-    value, field = chosen.said, chosen.field
+    value, field = choice.value, choice.field
     if value is None:
         return {}
-    if TEXT in _inputs(chosen, kinds):
+    if TEXT in _inputs(choice, kinds):
         return {TEXT: json.dumps(value, indent=1)}
     if field == VALUE:
         return value_fields(value)
@@ -172,8 +172,8 @@ def _takes(field: str, kinds: Sequence[ResourceKind]) -> list[tuple[ResourceKind
     return [(kind, f"{DEMANDS[field]}{kind.name}") for kind in kinds]
 
 
-def _is_known(said: Any, kinds: Sequence[ResourceKind]) -> bool:
-    return isinstance(said, Mapping) and set(said) <= {kind.name for kind in kinds}
+def _is_known(value: Any, kinds: Sequence[ResourceKind]) -> bool:
+    return isinstance(value, Mapping) and set(value) <= {kind.name for kind in kinds}
 
 
 def _arrival() -> NumberField:

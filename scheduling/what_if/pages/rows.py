@@ -64,7 +64,7 @@ class AnswerRow:
 class QuestionRow:
     """With the addresses that lead on from it; `tenant`: in whose place it is shown, or over all."""
 
-    seen: WhatIfSeen
+    view: WhatIfSeen
     pool: Pool
     job_name: str
     job_slug: str
@@ -72,47 +72,47 @@ class QuestionRow:
 
     @property
     def title(self) -> str:
-        words = FIELD_WORDS.get(self.seen.field)
-        return words.title if words else self.seen.field
+        words = FIELD_WORDS.get(self.view.field)
+        return words.title if words else self.view.field
 
     @property
-    def said(self) -> str:
-        return said_words(self.seen.field, self.seen.said)
+    def words(self) -> str:
+        return said_words(self.view.field, self.view.said)
 
     @property
     def instead(self) -> str:
-        return said_words(self.seen.field, self.seen.instead)
+        return said_words(self.view.field, self.view.instead)
 
     @property
     def step(self) -> str:
-        return STEPS[min(self.seen.done, len(STEPS) - 1)] or "It waits for its turn."
+        return STEPS[min(self.view.done, len(STEPS) - 1)] or "It waits for its turn."
 
     @property
     def sentence(self) -> str:
         """What came of it, in one sentence; empty until then."""
-        row_of_question = _asked(self.seen.result)
+        row_of_question = _job_of(self.view.result)
         return (
-            outcome_sentence(f"J-{self.seen.job_id}", row_of_question.before, row_of_question.after)
+            outcome_sentence(f"J-{self.view.job_id}", row_of_question.before, row_of_question.after)
             if row_of_question
-            else self.seen.sentence
+            else self.view.sentence
         )
 
     @property
     def there(self) -> str:
-        return WhatIfPlaces(self.tenant).question(self.seen.id)
+        return WhatIfPlaces(self.tenant).question(self.view.id)
 
     @property
     def cancel(self) -> str:
-        return WhatIfPlaces(self.tenant).cancel(self.seen.id)
+        return WhatIfPlaces(self.tenant).cancel(self.view.id)
 
     @property
     def again(self) -> str:
-        ask = WhatIfPlaces(self.tenant).ask(self.pool, self.seen.number)
-        return f"{ask}?job={self.seen.job_id}&field={self.seen.field}"
+        ask = WhatIfPlaces(self.tenant).ask(self.pool, self.view.number)
+        return f"{ask}?job={self.view.job_id}&field={self.view.field}"
 
     @property
     def interval(self) -> str:
-        return WhatIfPlaces(self.tenant).interval(self.pool, self.seen.number)
+        return WhatIfPlaces(self.tenant).interval(self.pool, self.view.number)
 
 
 @dataclass(frozen=True)
@@ -145,12 +145,12 @@ class WhatIfPlaces:
 
 def answer_of(question: QuestionRow, names: Names, labels: Mapping[str, str]) -> AnswerRow | None:
     """None until it is worked out. `names`: of the jobs that the reader may see; `labels`: of the resources."""
-    seen = question.seen
-    result, row_of_question = seen.result, _asked(seen.result)
+    view = question.view
+    result, row_of_question = view.result, _job_of(view.result)
     if result is None or row_of_question is None:
         return None
     by_tenant = {row.tenant: row.difference for row in result.tenants if row.tenant is not None}
-    own, operator = by_tenant.get(seen.tenant_id, 0.0), by_tenant.get(OPERATOR_ID, 0.0)
+    own, operator = by_tenant.get(view.tenant_id, 0.0), by_tenant.get(OPERATOR_ID, 0.0)
     total = credits_of(sum(micro(row.difference) for row in result.tenants))
     return AnswerRow(
         sentence=question.sentence,
@@ -166,7 +166,7 @@ def answer_of(question: QuestionRow, names: Names, labels: Mapping[str, str]) ->
     )
 
 
-def _asked(result: Result | None) -> SeenJob | None:
+def _job_of(result: Result | None) -> SeenJob | None:
     return next((row for row in result.jobs if row.is_asked), None) if result else None
 
 
@@ -175,14 +175,14 @@ def _lines(seen_job: SeenJob) -> Iterable[ComparisonLine]:
     yield ComparisonLine("What it gets", outcome_words(before), outcome_words(after))
     yield ComparisonLine("Worth", float(before["value"]), float(after["value"]), is_money=True)
     yield ComparisonLine("Pays", float(before["paid"]), float(after["paid"]), is_money=True)
-    yield ComparisonLine("Worth less what it pays", _left(before), _left(after), is_money=True)
+    yield ComparisonLine("Worth less what it pays", _surplus(before), _surplus(after), is_money=True)
     if before["floor"] or after["floor"]:
         yield ComparisonLine(
             "Promised at home while it waits", float(before["floor"]), float(after["floor"]), is_money=True
         )
 
 
-def _left(outcome: Mapping[str, Any]) -> float:
+def _surplus(outcome: Mapping[str, Any]) -> float:
     return float(outcome["value"]) - float(outcome["paid"])
 
 

@@ -20,7 +20,7 @@ from scheduling.market.pages.servers import pool_chosen
 from scheduling.models import Interval, Pool, ResourceKind
 from scheduling.what_if.asking import what_if_cancel, what_if_read, what_if_start, what_ifs_newest
 from scheduling.what_if.otherwise import Misasked
-from scheduling.what_if.pages.form import Chosen, OtherwiseForm, chosen_of, field_choices, number_of
+from scheduling.what_if.pages.form import OtherwiseForm, QuestionChoice, choice_of, field_choices, number_of
 from scheduling.what_if.pages.rows import QuestionRow, WhatIfPlaces, answer_of
 from scheduling.what_if.read_jobs import IntervalAsked, interval_asked, jobs_named, last_decided
 from scheduling.what_if.seen import WhatIfSeen
@@ -44,24 +44,24 @@ def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str =
     interval = interval_asked(pool, number, tenant=request.access.tenant, job=number_of(parameters))
     if interval is None:
         raise Http404
-    chosen = chosen_of(interval, parameters)
+    choice = choice_of(interval, parameters)
     kinds = list(ResourceKind.objects.filter(pool=pool))
-    if request.method != "POST" or not chosen.is_found:
-        refused = None if chosen.is_found else NOT_HERE
-        return _asking(request, pool, interval, OtherwiseForm(chosen, kinds=kinds), refused=refused)
-    return _asked(request, pool, interval, OtherwiseForm(chosen, request.POST, kinds=kinds))
+    if request.method != "POST" or not choice.is_found:
+        refused = None if choice.is_found else NOT_HERE
+        return _asking(request, pool, interval, OtherwiseForm(choice, kinds=kinds), refused=refused)
+    return _start(request, pool, interval, OtherwiseForm(choice, request.POST, kinds=kinds))
 
 
-def _asked(request: AccessRequest, pool: Pool, question: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
-    chosen: Chosen = form.chosen
-    if chosen.job is None or not form.is_valid():
+def _start(request: AccessRequest, pool: Pool, question: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
+    choice: QuestionChoice = form.choice
+    if choice.job is None or not form.is_valid():
         return _asking(request, pool, question, form, status=422)
     with costly(request) as refused:
         outcome = refused or what_if_start(
             pool_id=pool.pk,
             number=question.interval.number,
-            job_id=chosen.job.id,
-            field=chosen.field,
+            job_id=choice.job.id,
+            field=choice.field,
             value=form.said_instead(),
             by=request.access,
             at=timezone.now(),
@@ -93,7 +93,7 @@ def _asking(
         "after": places.ask(pool, question.after) if question.after else "",
         "interval_url": places.interval(pool, question.interval.number),
         "form": form,
-        "chosen": form.chosen,
+        "chosen": form.choice,
         "fields": field_choices(),
         "refused": refused,
         "about": about,
@@ -122,7 +122,7 @@ def _questions(request: AccessRequest, tenant_slug: str = "") -> HttpResponse:
         "rows": rows,
         "wanted": wanted or (last_decided(pool, tenant=tenant) if pool else None),
         "error": NO_INTERVAL if wanted else "",
-        "is_open": any(row.seen.is_open for row in rows),
+        "is_open": any(row.view.is_open for row in rows),
     }
     return part_or_page(request, "what_if/what_ifs.html", {"list": "what_if/what_ifs_list.html"}, context)
 
@@ -167,9 +167,9 @@ def _cancel(request: AccessRequest, pk: int, tenant_slug: str = "") -> HttpRespo
 def _rows(
     answers: Sequence[WhatIfSeen], tenant: Tenant | None, names: dict[int, tuple[str, str]] | None = None
 ) -> list[QuestionRow]:
-    known = jobs_named([row.job_id for row in answers], tenant=tenant) if names is None else names
+    jobs = jobs_named([row.job_id for row in answers], tenant=tenant) if names is None else names
     pools = Pool.objects.in_bulk({row.pool_id for row in answers})
-    return [QuestionRow(row, pools[row.pool_id], *known[row.job_id], tenant) for row in answers]
+    return [QuestionRow(row, pools[row.pool_id], *jobs[row.job_id], tenant) for row in answers]
 
 
 def _frame(request: AccessRequest) -> dict[str, Any]:
