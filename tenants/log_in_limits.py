@@ -24,7 +24,7 @@ from tenants.devices import device_known
 from tenants.models import User
 from tenants.selectors import person_by_address
 from tenants.tries import (
-    FORGOTTEN,
+    FORGET,
     KEPT,
     CannotCount,
     Pace,
@@ -126,7 +126,7 @@ def _password_counters(request: HttpRequest, login: str) -> Sequence[TryCounter]
     account = _account(user, login)
     if user is not None and (oneself := _oneself(request, user)):
         return [
-            TryCounter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGOTTEN),
+            TryCounter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGET),
             TryCounter(f"log-ins:account:{account}", LOG_INS, KEPT),
         ]
     address = _address(request)
@@ -138,7 +138,7 @@ def _password_counters(request: HttpRequest, login: str) -> Sequence[TryCounter]
 
 def _code_counters(request: HttpRequest, user: User) -> Sequence[TryCounter]:
     if oneself := _oneself(request, user):
-        return [TryCounter(f"{CODE}:{oneself}", OF_ONESELF, FORGOTTEN)]
+        return [TryCounter(f"{CODE}:{oneself}", OF_ONESELF, FORGET)]
     return _of_strangers(CODE, _account(user, ""), _address(request))
 
 

@@ -154,7 +154,7 @@ def test_form_offers_the_order_at_first_where_no_column_has_it() -> None:
     table = Table(COLUMNS, rows=3)
     first = page("", rows=Tenant.objects.none(), table=table).sorting
     assert (first.choices[0], first.chosen) == (("", "as they stand"), "")
-    assert page("?sort=name", rows=Tenant.objects.none(), table=table).sorting.chosen == "name"
+    assert page("?sort=name", rows=Tenant.objects.none(), table=table).sorting.choice == "name"
     assert page("", rows=Tenant.objects.none(), table=Table((Column("plain", "Plain"),))).sorting.choices == ()
 
 

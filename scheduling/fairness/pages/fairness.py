@@ -27,7 +27,7 @@ from tenants.access import AccessRequest
 from tenants.ledger.amounts import micro
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
-from tenants.views.lists import list_csv, listed
+from tenants.views.lists import list_csv, list_page
 from tenants.views.tables import asks_csv, csv_response, table_of
 from tenants.zones import day_of
 
@@ -101,7 +101,7 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
         raise Http404
     if asks_csv(request):
         return list_csv(request, account.tenants, tables.IN_INTERVAL)
-    table = listed(request.GET, account.tenants, tables.IN_INTERVAL)
+    table = list_page(request.GET, account.tenants, tables.IN_INTERVAL)
     context = {"pool": pool, "account": account, "table": table, "labels": _labels(pool)}
     return render(request, "fairness/interval.html", context)
 
@@ -174,4 +174,4 @@ def _own_table(request: AccessRequest, rows: Any, name: str, table: str) -> Any:
         for key in ("sort", "after"):
             query.pop(key, None)
     query["table"] = name
-    return listed(query, rows, TABLES[name])
+    return list_page(query, rows, TABLES[name])
