@@ -172,10 +172,10 @@ class Supervisor(ABC):
 
     def finish(self, how: str, why: str) -> None:
         """Nobody is left, and the last word is written."""
-        gone = processes.kill_family(self.plan["uid"])
+        is_clear = processes.kill_family(self.plan["uid"])
         self.crew.listen_to_the_end()
         last = f"{how.capitalize()}: {why.rstrip('.')}."
-        self.log.close(last if gone else f"{last} Somebody does not die.")
+        self.log.close(last if is_clear else f"{last} Somebody does not die.")
         deadline = time.monotonic() + (LAST_WORD_SECONDS if self.part else 0.0)
         while True:
             try:
@@ -185,7 +185,7 @@ class Supervisor(ABC):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(TICK)
-        if not gone:  # it has been told of; whoever does not die yet is not left to himself
+        if not is_clear:  # it has been told of; whoever does not die yet is not left to himself
             processes.kill_family(self.plan["uid"], LINGER_SECONDS)
 
     # What depends on the program.
@@ -310,14 +310,14 @@ class Supervisor(ABC):
             "exit_code": self.crew.exit_code,
             "restarts": self.crew.restarts,
             "progress": dict(self.crew.facts),
-            "members": self.crew.listed(),
+            "members": self.crew.rows(),
             "begun": self.crew.begun,
         }
         if self.part:
             document |= {"host": self._host(), "ports": self.own, **self.facts()}
         changed = document != self.told and (how or state != self.told.get("state") or now - self.told_at > 0.5)
         if changed or now - self.told_at > BEAT_SECONDS:
-            spans = [[server, *span] for server, listed in sorted(self.delivered.items()) for span in listed]
+            spans = [[server, *span] for server, periods in sorted(self.delivered.items()) for span in periods]
             last = {"ended_at": now} if how else {}
             files.write(self.folder.state, {**document, "beat": now, "delivered": spans, **last}, durable=bool(how))
             self.told, self.told_at, self.spoke_at = document, now, time.monotonic()
@@ -326,5 +326,5 @@ class Supervisor(ABC):
 def how(code: int) -> str:
     if code >= 0:
         return f"ended with code {code}"
-    known = {each.value: each.name for each in signal.Signals}
-    return f"was ended by {known.get(-code, f'signal {-code}')}"
+    names = {each.value: each.name for each in signal.Signals}
+    return f"was ended by {names.get(-code, f'signal {-code}')}"

@@ -54,7 +54,7 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.limits import ProcessLimits
-from scheduling.engines.launcher.one_file import written
+from scheduling.engines.launcher.one_file import launcher_file
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.local.surroundings import code_for
 from scheduling.engines.plans import (
@@ -214,14 +214,14 @@ class SlurmEngine:
 
     def pause_all(self) -> int:
         """By their plans: rows cannot be asked."""
-        left = 0
+        count = 0
         for plan_file in self.root.glob("*/*/plan.json"):
             handle = Handle(plan_file.parent.name, plan_file.parent.parent.name, {})
             plan = files.read(plan_file)
             if plan and plan.get("engine") == self.name and not self._has_ended(handle):
                 self.stop(handle, pause=True)
-                left += 1
-        return left
+                count += 1
+        return count
 
     def touch(self) -> None:
         """The lease of all gangs begins anew; raises `OSError` where the shared folder cannot be written."""
@@ -299,7 +299,7 @@ class SlurmEngine:
     def _files_of(self, program: str) -> tuple[Path, Path]:
         """The launcher and the folder with the code of one of our programs, or of none, as all servers see them."""
         programs = [self.programs[program]] if program else []
-        return written(self.shared), code_for(programs, self.base, self.shared / "code")
+        return launcher_file(self.shared), code_for(programs, self.base, self.shared / "code")
 
     def _new_plan(self, gang: Gang, launcher: Path, code: Path) -> dict[str, Any]:
         self.servers()
@@ -392,12 +392,12 @@ class SlurmEngine:
             return False  # it may be there: it is unknown until the shared folder can be read
         if record or name in self.listing.jobs:
             return False
-        sent = self._sent.get(name)
-        if sent is None:
+        moment = self._sent.get(name)
+        if moment is None:
             # Nobody else submits for this key; after a restart Slurm has to be asked first.
             return self._known is None or plan["key"] not in self._known or self.listing.good
-        in_doubt = sent < 0
-        return in_doubt and self.listing.good and self.listing.at > -sent + QUEUE_SECONDS
+        in_doubt = moment < 0
+        return in_doubt and self.listing.good and self.listing.at > -moment + QUEUE_SECONDS
 
     def _send(self, due: Sequence[Due]) -> list[CommandAnswer]:
         """Four at a time, slot by slot: who is first in Slurm's line takes the server, and a part that waits there for
@@ -668,10 +668,10 @@ class SlurmEngine:
             if not answer.is_good:
                 log.warning("%s could not be cancelled: %s", name, answer.sentence)
 
-    def _end_strangers(self, known: set[str]) -> None:
+    def _end_strangers(self, keys: set[str]) -> None:
         for job in self.listing.jobs.values():
             _, key, generation, _ = job.comment.split(":", 3)
-            if key not in known and not job.is_over:
+            if key not in keys and not job.is_over:
                 self._cancel(key, int(generation), "" if job.user == self.settings.service_account else job.user)
 
 
