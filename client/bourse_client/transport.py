@@ -209,7 +209,7 @@ class Transport:
         deadline = pace.clock() + pace.patience
         while True:
             try:
-                return self._answered(call)
+                return self._attempt(call)
             except LOST as error:
                 pause, failure = self.pause_after(attempt), unreachable_of(self.address, error, key=call.key)
             except Refused as refused:
@@ -222,17 +222,17 @@ class Transport:
             pace.sleep(pause)
             attempt += 1
 
-    def _answered(self, call: Call) -> Reply:
+    def _attempt(self, call: Call) -> Reply:
         """One attempt; a connection that was kept and turns out to be closed meanwhile costs none."""
         fresh = self._kept is None
         try:
-            return self._sent(call)
+            return self._send(call)
         except (http.client.RemoteDisconnected, ConnectionError):
             if fresh:
                 raise
-            return self._sent(call)
+            return self._send(call)
 
-    def _sent(self, call: Call) -> Reply:
+    def _send(self, call: Call) -> Reply:
         connection = self._kept = self._kept or self.connection(self.pace.timeout)
         try:
             connection.request(call.method, call.path, call.body, dict(call.headers))
