@@ -120,12 +120,12 @@ def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBas
     if asks_csv(request):
         return csv_response(request, rows, columns)
     own = fairness_overview(pool, first=span.first, last=span.last).tenant(tenant.pk)
-    seen = [own] if own else []
+    periods = [own] if own else []
     context = _frame(pool, span, pools) | {
         "tenant": tenant,
         "own": own,
-        "dots": picture.dots_of(seen, worst=None, mine=tenant.pk),
-        "trend": picture.trend_of(seen, worst=None, mine=tenant.pk),
+        "dots": picture.dots_of(periods, worst=None, mine=tenant.pk),
+        "trend": picture.trend_of(periods, worst=None, mine=tenant.pk),
         "idle": picture.idle_of([own]) if own else None,
         "units": units_by_resource(own) if own else (),
         "table": table_of(request, rows, columns),
