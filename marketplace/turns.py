@@ -205,21 +205,21 @@ class Parties:
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
-    def of(self, credential: bytes | None, address: str) -> str:
-        known = self._known.get(credential) if credential else None
-        return known or f"address {address}"
+    def of(self, digest: bytes | None, address: str) -> str:
+        party = self._known.get(digest) if digest else None
+        return party or f"address {address}"
 
-    def knows(self, credential: bytes) -> bool:
-        return credential in self._known
+    def knows(self, digest: bytes) -> bool:
+        return digest in self._known
 
-    def learn(self, credential: bytes, party: str) -> None:
-        self._known[credential] = party
+    def learn(self, digest: bytes, party: str) -> None:
+        self._known[digest] = party
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
 
 
 @dataclass(frozen=True)
-class Shown:
+class Credential:
     """What a caller shows of itself: the words of a token, or the key of a session."""
 
     token: str = ""
@@ -231,11 +231,11 @@ class Shown:
         return hashlib.blake2b(f"{self.token} {self.session}".encode(), digest_size=16).digest()
 
 
-def shown_in(headers: Headers, cookie: bytes) -> Shown | None:
+def credential_in(headers: Headers, cookie: bytes) -> Credential | None:
     session = b""
     for name, value in headers:
         if name == b"authorization":
-            return Shown(token=value.decode("latin-1"))
+            return Credential(token=value.decode("latin-1"))
         if name == b"cookie":
             session = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), session)
-    return Shown(session=session[len(cookie) + 1 :].decode("latin-1")) if session else None
+    return Credential(session=session[len(cookie) + 1 :].decode("latin-1")) if session else None
