@@ -102,8 +102,8 @@ class Command(BaseCommand):
             by, reason = access_of_system("engine import"), f"as the cluster of the engine {name} is"
             if refusal := cluster_import(pool=pool, changes=changes, by=by, reason=reason, at=timezone.now()):
                 raise CommandError(refusal.sentence)
-            made = sum(change.cluster is not None for change in changes)
-            self.stdout.write(f"{made} servers are as the cluster says.")
+            count = sum(change.cluster is not None for change in changes)
+            self.stdout.write(f"{count} servers are as the cluster says.")
 
     def _ran(self, options: dict[str, Any]) -> None:
         """Charged against ran, as CSV."""
@@ -157,8 +157,8 @@ class Command(BaseCommand):
                 self.told_at = time.monotonic()
                 engine_pulse(engine=engine, alerts=report.alerts, figures=self.figures.text(), at=timezone.now())
             starts = next_start(at=timezone.now())
-            left = LOOK_SECONDS if starts is None else (starts - timezone.now()).total_seconds()
-            for _ in listener.notifies(timeout=min(LOOK_SECONDS, max(0.05, left)), stop_after=1):
+            seconds = LOOK_SECONDS if starts is None else (starts - timezone.now()).total_seconds()
+            for _ in listener.notifies(timeout=min(LOOK_SECONDS, max(0.05, seconds)), stop_after=1):
                 pass
 
 
@@ -218,8 +218,8 @@ def _listener() -> psycopg.Connection[Any]:
 def connection_words(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What of Django's parameters the database's own library knows: also how the other side is proved to be the one
     that is meant (`sslmode=verify-full`), without which a password goes to anybody."""
-    known = {word.keyword.decode() for word in psycopg.pq.Conninfo.get_defaults()}
-    return {name: value for name, value in parameters.items() if name in known}
+    words = {word.keyword.decode() for word in psycopg.pq.Conninfo.get_defaults()}
+    return {name: value for name, value in parameters.items() if name in words}
 
 
 def _mine(listener: psycopg.Connection[Any], name: str) -> bool:
