@@ -187,11 +187,11 @@ class AsLongAs:
     memory."""
 
     def __init__(self, content: BinaryIO, size: int) -> None:
-        self._content, self._left = content, size
+        self._content, self._rest = content, size
 
     def read(self, most: int = -1, /) -> bytes:
-        wanted = self._left if most < 0 else min(most, self._left)
-        self._left -= wanted
+        wanted = self._rest if most < 0 else min(most, self._rest)
+        self._rest -= wanted
         return self._content.read(wanted).ljust(wanted, b"\0")
 
 

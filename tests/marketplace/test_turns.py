@@ -321,4 +321,4 @@ def test_a_caller_is_known_by_token_or_session_and_neither_is_kept() -> None:
     assert parties.of(token.digest, "10.0.0.1") == parties.of(None, "10.0.0.1") == "address 10.0.0.1"
     parties.learn(token.digest, "tenant 7")
     assert parties.of(token.digest, "10.0.0.1") == "tenant 7"
-    assert b"bourse_x" not in repr(parties._known).encode()
+    assert b"bourse_x" not in repr(parties._parties).encode()
