@@ -74,7 +74,7 @@ class Coordinator:
     def _see_off(self, job: TrainerJob) -> None:
         """Members read our last word before the connections close."""
         deadline = time.monotonic() + GOODBYE_SECONDS
-        members = job.told
+        members = job.dismissals
         while members and time.monotonic() < deadline:
             with contextlib.suppress(queue.Empty):
                 event = self.events.get(timeout=TICK)

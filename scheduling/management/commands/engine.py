@@ -67,7 +67,7 @@ class Command(BaseCommand):
         if check:
             return self._check(engine)
         process_is("engine")
-        self.asked = False
+        self.has_signal = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
         self._run(engine)
@@ -122,12 +122,12 @@ class Command(BaseCommand):
         self.figures, self.told_at = EngineFigures(engine.name), -PULSE_SECONDS
         reconciled = False  # once it was our turn
         lease = Lease(engine)
-        while not self.asked:
+        while not self.has_signal:
             try:
                 with _listener() as listener:
-                    while not self.asked and not _mine(listener, engine.name):
+                    while not self.has_signal and not _mine(listener, engine.name):
                         time.sleep(0.2)
-                    if not reconciled and not self.asked:
+                    if not reconciled and not self.has_signal:
                         lease.start()  # before anything that takes its time
                         if engine.name == LOCAL:
                             for finding in engine.check({}):
@@ -143,10 +143,10 @@ class Command(BaseCommand):
         lease.end()
 
     def _ask(self, number: int, frame: object) -> None:
-        self.asked = True
+        self.has_signal = True
 
     def _work(self, engine: Engine, lease: Lease, listener: psycopg.Connection[Any]) -> None:
-        while not self.asked:
+        while not self.has_signal:
             close_old_connections()
             lease.keep()
             ticked = runs_tick(engine=engine, at=timezone.now())
