@@ -37,7 +37,7 @@ FORMAT = "bourse-backup/1"
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
 LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel takes 4,096
 PURPOSE = b"whose key a backup belongs to"
-MADE = "backup_make"  # in the history
+BACKUP_ACTION = "backup_make"  # in the history
 # By the numbers of these rows others know them: folders of clusters, programs of tenants, followers of the feed.
 KNOWN_OUTSIDE = ("scheduling_trainingjob", "scheduling_event")
 SKIPPED = 1_000_000  # numbers; more than any installation gives out between two backups
@@ -57,7 +57,7 @@ def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
     except OSError as error:
         raise BackupFailed(f"{folder} cannot be made: {error.strerror or error}.") from None
     try:
-        manifest = _written(folder, at)
+        manifest = _write(folder, at)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, OSError):
@@ -65,11 +65,11 @@ def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
         raise
     with transaction.atomic():
         by = access_of_system("backup")
-        history.append(at=at, by=by, action=MADE, subject="installation", after={"files": manifest["files"]})
+        history.append(at=at, by=by, action=BACKUP_ACTION, subject="installation", after={"files": manifest["files"]})
     return manifest
 
 
-def _written(folder: Path, at: datetime) -> Mapping[str, Any]:
+def _write(folder: Path, at: datetime) -> Mapping[str, Any]:
     _run("pg_dump", ["--format=custom", "--no-owner", "--no-privileges", "--file", str(folder / DATABASE)])
     _pack(settings.RUNS_DIR, folder / FILES)
     manifest = {
@@ -187,11 +187,11 @@ class AsLongAs:
     memory."""
 
     def __init__(self, content: BinaryIO, size: int) -> None:
-        self._content, self._left = content, size
+        self._content, self._rest = content, size
 
     def read(self, most: int = -1, /) -> bytes:
-        wanted = self._left if most < 0 else min(most, self._left)
-        self._left -= wanted
+        wanted = self._rest if most < 0 else min(most, self._rest)
+        self._rest -= wanted
         return self._content.read(wanted).ljust(wanted, b"\0")
 
 

@@ -25,7 +25,7 @@ from django.utils import timezone
 from redis import Redis
 from redis.exceptions import RedisError
 
-from marketplace.backup import MADE
+from marketplace.backup import BACKUP_ACTION
 from marketplace.celery import app
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
@@ -74,10 +74,10 @@ def broken(sentence: str, advice: str) -> Judged:
 
 
 def examine(at: datetime) -> list[Diagnosis]:
-    return [Diagnosis(name, *judged) for name, check in CHECKS.items() for judged in _asked(check, at)]
+    return [Diagnosis(name, *judged) for name, check in CHECKS.items() for judged in _answers(check, at)]
 
 
-def _asked(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> list[Judged]:
+def _answers(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> list[Judged]:
     try:
         return list(check(at))
     except DatabaseError as error:
@@ -293,7 +293,7 @@ def _secrets(at: datetime) -> Iterator[Judged]:
 
 
 def _backup(at: datetime) -> Iterator[Judged]:
-    last = AuditEntry.objects.filter(action=MADE).order_by("-sequence").first()
+    last = AuditEntry.objects.filter(action=BACKUP_ACTION).order_by("-sequence").first()
     if last is None:
         yield warning("No backup was ever made.", "Run `manage.py backup FOLDER` every night, and keep it elsewhere.")
     elif at - last.at > BACKUP_OLD:

@@ -76,10 +76,10 @@ def choice(name: str, default: str | object = REQUIRED, *, among: Collection[str
 
 def hosts(name: str, default: list[str] | object = REQUIRED) -> list[str]:
     """Names of hosts with commas, as a browser sends them: without scheme, port and path."""
-    listed = words(name, default)
-    if wrong := [host for host in listed if "/" in host or (":" in host and not host.startswith("["))]:
+    names = words(name, default)
+    if wrong := [host for host in names if "/" in host or (":" in host and not host.startswith("["))]:
         raise BadEnvironment(f"{name}: expected names without https:// and without a port, found {wrong[0]!r}.")
-    return listed
+    return names
 
 
 def url(
@@ -108,8 +108,8 @@ def url(
 
 def secrets(name: str, default: list[str], *, least: int) -> list[str]:
     """Several, with commas; in the file that NAME_FILE points at one on each line, which may have commas."""
-    listed = secret(name, "", least=0)
-    words = listed.splitlines() if not os.environ.get(name) else listed.split(",")
+    text = secret(name, "", least=0)
+    words = text.splitlines() if not os.environ.get(name) else text.split(",")
     words = [word.strip() for word in words if word.strip()]
     if short := [word for word in words if len(word) < least]:
         raise BadEnvironment(f"{name}: expected at least {least} characters each, found {len(short[0])}.")
@@ -140,5 +140,5 @@ def _read(name: str, default: T | object, parse: Callable[[str], T], expected: s
     try:
         return parse(raw)
     except ValueError:
-        shown = f", found {raw!r}" if quote else ""
-        raise BadEnvironment(f"{name}: expected {expected}{shown}.") from None
+        quotation = f", found {raw!r}" if quote else ""
+        raise BadEnvironment(f"{name}: expected {expected}{quotation}.") from None

@@ -31,7 +31,7 @@ from django.template import loader
 from django.urls import set_script_prefix
 
 from marketplace.heads import head_is_too_large
-from marketplace.turns import InTurn, Parties, Shown, Turns, shown_in
+from marketplace.turns import Credential, InTurn, Parties, Turns, credential_in
 from marketplace.unavailable import FOR_PROGRAMS, unavailable_response
 from tenants.api.bodies import MOST_BYTES
 from tenants.api.problems import TOO_LARGE, Problem, problem_response
@@ -100,14 +100,14 @@ class OneThreadHandler(ASGIHandler):
         if head_is_too_large(scope):
             return await self.send_response(refused(scope, HEAD_TOO_LARGE), send)
         self._loop = asyncio.get_running_loop()
-        shown, turns, party = self._whose(scope)
+        credential, turns, party = self._whose(scope)
         if turns.waiting(party) >= MOST_WAITING:
             return await self.send_response(refused(scope, TOO_MANY_AT_ONCE), send)
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
         done = False
         try:
-            if shown is not None and not self._parties.knows(shown.digest):
-                party = await self._looked_up(shown, party, thread)
+            if credential is not None and not self._parties.knows(credential.digest):
+                party = await self._looked_up(credential, party, thread)
             async with ThreadSensitiveContext(executor=InTurn(turns, party, thread)):
                 done = await self._handled(scope, receive, send)
         finally:
@@ -118,21 +118,21 @@ class OneThreadHandler(ASGIHandler):
                 thread.submit(connections.close_all)
                 thread.shutdown(wait=False)
 
-    def _whose(self, scope: Scope) -> tuple[Shown | None, Turns, str]:
+    def _whose(self, scope: Scope) -> tuple[Credential | None, Turns, str]:
         """What of a log-in or token it shows, and among which turns it waits as whom."""
         if scope["path"] in PROBES:
             return None, self._probes, str(scope["path"])
-        shown = shown_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
+        credential = credential_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
         address = str((scope.get("client") or ("?",))[0])
-        return shown, self._turns, self._parties.of(None if shown is None else shown.digest, address)
+        return credential, self._turns, self._parties.of(None if credential is None else credential.digest, address)
 
-    async def _looked_up(self, shown: Shown, party: str, thread: ThreadPoolExecutor) -> str:
+    async def _looked_up(self, credential: Credential, party: str, thread: ThreadPoolExecutor) -> str:
         """Whose turns the request uses: looked up in a piece of work of whoever nobody knows at its address."""
         async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
-            account = await database_sync_to_async(_party_of, thread_sensitive=True)(shown)
+            account = await database_sync_to_async(_party_of, thread_sensitive=True)(credential)
         if account is None:
             return party
-        self._parties.learn(shown.digest, account)
+        self._parties.learn(credential.digest, account)
         return account
 
     async def _handled(self, scope: Scope, receive: Receive, send: Send) -> bool:
@@ -170,12 +170,12 @@ class OneThreadHandler(ASGIHandler):
                 await self.send_response(refusal, send)
                 return True
             # After its body a caller has nothing to say but that it leaves.
-            left = asyncio.ensure_future(receive())
-            sent = asyncio.create_task(self._sent(scope, request, send, ends))
-            await asyncio.wait((left, sent), return_when=asyncio.FIRST_COMPLETED)
-            left.cancel()
-            sent.cancel()
-            _, response = await asyncio.gather(left, sent, return_exceptions=True)
+            departure = asyncio.ensure_future(receive())
+            response_task = asyncio.create_task(self._respond(scope, request, send, ends))
+            await asyncio.wait((departure, response_task), return_when=asyncio.FIRST_COMPLETED)
+            departure.cancel()
+            response_task.cancel()
+            _, response = await asyncio.gather(departure, response_task, return_exceptions=True)
             if isinstance(response, HttpResponseBase):
                 await _closed(response)
             elif isinstance(response, BaseException) and not isinstance(response, asyncio.CancelledError):
@@ -204,13 +204,13 @@ class OneThreadHandler(ASGIHandler):
                 body.seek(0)
                 return body
 
-    async def _sent(self, scope: Scope, request: HttpRequest, send: Send, ends: float) -> HttpResponseBase | None:
+    async def _respond(self, scope: Scope, request: HttpRequest, send: Send, ends: float) -> HttpResponseBase | None:
         """The response, of which a caller who left has not seen all. None: it was not made in time, and whoever makes
         it is still at work, or has not begun and never will."""
         request.ends = ends  # type: ignore[attr-defined]  # for `tenants.middleware.request_deadline`
         try:
             async with asyncio.timeout_at(ends):
-                response = await sync_to_async(self._made, thread_sensitive=True)(scope, request)
+                response = await sync_to_async(self._response, thread_sensitive=True)(scope, request)
         except TimeoutError:
             await self.send_response(too_late(scope), send)
             return None
@@ -223,7 +223,7 @@ class OneThreadHandler(ASGIHandler):
             raise
         return response
 
-    def _made(self, scope: Scope, request: HttpRequest) -> HttpResponseBase:
+    def _response(self, scope: Scope, request: HttpRequest) -> HttpResponseBase:
         """All of it that no stream follows, with what Django does before and after each request."""
         request_started.send(sender=type(self), scope=scope)
         response = self.get_response(request)
@@ -237,10 +237,10 @@ class OneThreadHandler(ASGIHandler):
         return response
 
 
-def _party_of(shown: Shown) -> str | None:
+def _party_of(credential: Credential) -> str | None:
     """None: nobody is known by that, or the database does not say; then the request itself meets that too."""
     try:
-        return party_of_token(shown.token) if shown.token else party_of_session(shown.session)
+        return party_of_token(credential.token) if credential.token else party_of_session(credential.session)
     except Error:
         return None
 

@@ -36,7 +36,7 @@ from tenants.views.parts import part_or_page
 PARTS = {"now": "operator/health_now.html"}
 QUEUE = "celery"
 # And what; kept in the cache, for it can always be asked again.
-VERIFIED, ASKED = "verified:", "verification-asked:"
+VERDICT, REQUEST = "verified:", "verification-asked:"
 ASKED_SECONDS = 600  # for which somebody who asked is believed to be waiting
 
 
@@ -84,7 +84,7 @@ def operator_verify(request: AccessRequest, what: str) -> HttpResponse:
     """Asks the worker to read all of it: that can take longer than a request may. Auditors may: it changes nothing."""
     if what not in CHECKS:
         raise Http404
-    cache.set(ASKED + what, timezone.now(), timeout=ASKED_SECONDS)
+    cache.set(REQUEST + what, timezone.now(), timeout=ASKED_SECONDS)
     app.send_task("marketplace.tasks.verify", kwargs={"what": what})
     return redirect("operator_health")
 
@@ -92,8 +92,8 @@ def operator_verify(request: AccessRequest, what: str) -> HttpResponse:
 def verified(what: str) -> None:
     """The worker's part: what it found stands on the page."""
     sound, words = CHECKS[what][2]()
-    cache.set(VERIFIED + what, {"at": timezone.now(), "sound": sound, "words": words}, timeout=None)
-    cache.delete(ASKED + what)
+    cache.set(VERDICT + what, {"at": timezone.now(), "sound": sound, "words": words}, timeout=None)
+    cache.delete(REQUEST + what)
 
 
 def health_now(at: datetime) -> Now:
@@ -137,8 +137,8 @@ def _or_none(ask: Callable[[], Any]) -> Any:
 
 def _check(name: str) -> HealthCheck:
     title, text, _ = CHECKS[name]
-    known = _or_none(lambda: cache.get_many([VERIFIED + name, ASKED + name])) or {}
-    return HealthCheck(name, title, text, **known.get(VERIFIED + name, {}), asked_at=known.get(ASKED + name))
+    entries = _or_none(lambda: cache.get_many([VERDICT + name, REQUEST + name])) or {}
+    return HealthCheck(name, title, text, **entries.get(VERDICT + name, {}), asked_at=entries.get(REQUEST + name))
 
 
 def _history() -> tuple[bool, str]:

@@ -56,13 +56,13 @@ def metrics_text(at: datetime) -> str:
             return str(page)
     except RedisError:
         log.warning("metrics are not kept: Redis does not answer")
-        return written(gauges(at), engine_figures()) + measured()
-    text = written([*gauges(at), Gauge(TASKS, queued_tasks(), {})], engine_figures()) + measured()
+        return figures_text(gauges(at), engine_figures()) + measured()
+    text = figures_text([*gauges(at), Gauge(TASKS, queued_tasks(), {})], engine_figures()) + measured()
     cache.set("metrics", text, timeout=KEPT_SECONDS)
     return text
 
 
-def written(figures: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
+def figures_text(figures: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
     """In the text format of Prometheus, 0.0.4. Figures of one name stand together. `texts`: what engines counted."""
     registry = CollectorRegistry()
     registry.register(_Figures(figures))

@@ -165,13 +165,13 @@ class Difference:
 
 def rights_compare(role: str) -> Difference:
     """Asks nothing but the catalogue, so the answer is the same whoever asks."""
-    rights, listed = _rights_in_database(role), _rights_listed()
+    rights, expectation = _rights_in_database(role), _rights_listed()
     beyond = [words for (words,) in _ask(_ROLE, {"role": role})]
     if "is a superuser" in beyond:
         return Difference(role, ("is a superuser",), ())
     missing = []
-    for name in sorted(rights.keys() | listed.keys()):
-        has, needs = rights.get(name, set()), listed.get(name, set())
+    for name in sorted(rights.keys() | expectation.keys()):
+        has, needs = rights.get(name, set()), expectation.get(name, set())
         beyond += [f"has {right} on {name}" for right in sorted(has - needs)]
         # A right to a whole table is one to each of its columns.
         missing += [f"lacks {right} on {name}" for right in sorted(needs - has) if right.partition(" (")[0] not in has]
@@ -209,8 +209,8 @@ def statements(role: str) -> list[str]:
         f"GRANT USAGE ON SCHEMA {place} TO {name}",
     ]
     there = _columns_there()
-    for kind, listed in (("TABLE", TABLES), ("SEQUENCE", SEQUENCES)):
-        for thing, rights in listed.items():
+    for kind, rights_by_thing in (("TABLE", TABLES), ("SEQUENCE", SEQUENCES)):
+        for thing, rights in rights_by_thing.items():
             if thing in there:
                 possible = ", ".join(_of_columns(right, there[thing]) for right in rights)
                 grants.append(f"REVOKE ALL ON {kind} {place}.{thing} FROM PUBLIC, {name}")

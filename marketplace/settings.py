@@ -123,7 +123,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
                 "tenants.context.shell",
-                "marketplace.version.shown",
+                "marketplace.version.version_context",
                 "scheduling.market.pages.context.frame",
                 "scheduling.notices.pages.context.bell",
             ],

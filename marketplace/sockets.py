@@ -39,20 +39,20 @@ class Sockets:
         if not any(pattern.pattern.match(path.lstrip("/")) for pattern in self._patterns):
             return await _refused(send, NO_SUCH_ADDRESS, "there is no such address", path)
 
-        async def heard() -> Mapping[str, Any]:
+        async def hear() -> Mapping[str, Any]:
             message = await receive()
             if message["type"] == "websocket.disconnect" and message.get("code") in OF_FRAMES:
                 log.info("a socket was closed with %s after %s", message["code"], OF_FRAMES[message["code"]])
             return message
 
         try:
-            await self._consumers(scope, heard, send)
+            await self._consumers(scope, hear, send)
         except Exception as error:
             unavailable = unavailable_of(error)
             if unavailable is not None:
                 log_unavailable(path, unavailable, error)
             elif isinstance(error, OSError):  # as ASGI has it: there is nobody any more to send it to
-                while (await heard())["type"] != "websocket.disconnect":
+                while (await hear())["type"] != "websocket.disconnect":
                     pass
                 return
             else:

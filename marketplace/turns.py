@@ -47,7 +47,7 @@ class Turns:
         self._changed = threading.Condition(self._lock)
         self._at_work: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[Callable[[], object]]] = OrderedDict()  # whose turn is next stands first
-        self._seen: OrderedDict[str, float] = OrderedDict()  # when who came last; whoever came first stands first
+        self._times: OrderedDict[str, float] = OrderedDict()  # when who came last; whoever came first stands first
         self._last: dict[str, tuple[float, float]] = {}  # began, less its pauses, and ended: its last piece
         self._alarm = math.inf  # when the next call that was asked for comes
 
@@ -59,8 +59,8 @@ class Turns:
         """Calls `start` now, or when the party's turn comes. Whoever was started says by `end` that it is done."""
         with self._lock:
             self._waiting.setdefault(party, deque()).append(start)
-            self._seen[party] = self._clock()
-            self._seen.move_to_end(party)
+            self._times[party] = self._clock()
+            self._times.move_to_end(party)
         self._start()
 
     def end(self, party: str) -> None:
@@ -118,9 +118,9 @@ class Turns:
             if self._at_work.total() >= self._at_once:
                 return None
             now = self._clock()
-            while self._seen and next(iter(self._seen.values())) < now - ALONE_SECONDS:
-                self._seen.popitem(last=False)
-            present = self._seen.keys() | self._at_work.keys()
+            while self._times and next(iter(self._times.values())) < now - ALONE_SECONDS:
+                self._times.popitem(last=False)
+            present = self._times.keys() | self._at_work.keys()
             soonest = math.inf
             for party, queue in self._waiting.items():
                 if self._at_work[party] >= (self._of_one if present <= {party} else 1):
@@ -203,23 +203,23 @@ class Parties:
     It decides whose turn is used, and nothing else."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, str] = OrderedDict()
+        self._parties: OrderedDict[bytes, str] = OrderedDict()
 
-    def of(self, credential: bytes | None, address: str) -> str:
-        known = self._known.get(credential) if credential else None
-        return known or f"address {address}"
+    def of(self, digest: bytes | None, address: str) -> str:
+        party = self._parties.get(digest) if digest else None
+        return party or f"address {address}"
 
-    def knows(self, credential: bytes) -> bool:
-        return credential in self._known
+    def knows(self, digest: bytes) -> bool:
+        return digest in self._parties
 
-    def learn(self, credential: bytes, party: str) -> None:
-        self._known[credential] = party
-        if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
+    def learn(self, digest: bytes, party: str) -> None:
+        self._parties[digest] = party
+        if len(self._parties) > MOST_KNOWN:
+            self._parties.popitem(last=False)
 
 
 @dataclass(frozen=True)
-class Shown:
+class Credential:
     """What a caller shows of itself: the words of a token, or the key of a session."""
 
     token: str = ""
@@ -231,11 +231,11 @@ class Shown:
         return hashlib.blake2b(f"{self.token} {self.session}".encode(), digest_size=16).digest()
 
 
-def shown_in(headers: Headers, cookie: bytes) -> Shown | None:
+def credential_in(headers: Headers, cookie: bytes) -> Credential | None:
     session = b""
     for name, value in headers:
         if name == b"authorization":
-            return Shown(token=value.decode("latin-1"))
+            return Credential(token=value.decode("latin-1"))
         if name == b"cookie":
             session = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), session)
-    return Shown(session=session[len(cookie) + 1 :].decode("latin-1")) if session else None
+    return Credential(session=session[len(cookie) + 1 :].decode("latin-1")) if session else None

@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 VERSION = "1.0.0"
 
 
-def shown(request: HttpRequest) -> dict[str, str]:
+def version_context(request: HttpRequest) -> dict[str, str]:
     """For the foot of each page."""
     return {"version": VERSION}

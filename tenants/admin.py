@@ -36,14 +36,14 @@ def _of_everybody(view: Callable[..., Any], cacheable: bool = False) -> Callable
     open, because lists query late. Filters take values from the address, and no text of the database has a NUL."""
 
     @wraps(view)
-    def shown(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def page(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if "%00" in request.META["QUERY_STRING"] or "\0" in request.path:
             raise BadRequest("There is a NUL in the address.")
         with scope_disabled("the admin shows the staff every tenant's rows"):
             response = view(request, *args, **kwargs)
             return response.render() if isinstance(response, TemplateResponse) else response
 
-    return _admin_view(shown, cacheable)
+    return _admin_view(page, cacheable)
 
 
 admin.site.admin_view = _of_everybody  # type: ignore[method-assign, assignment]

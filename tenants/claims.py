@@ -87,21 +87,21 @@ def claim_values(claims: Claims, path: str) -> tuple[str, ...]:
     """
     if path == EMAIL and claims.get(EMAIL_PROVED) not in (True, "true"):
         return ()
-    return tuple(_texts(_found(claims, path.split("."))))
+    return tuple(_texts(_values(claims, path.split("."))))
 
 
-def _found(value: Any, parts: Sequence[str]) -> Iterator[Any]:
+def _values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
     if not parts:
         yield value
     elif isinstance(value, list):
         for each in value:
             if isinstance(each, Mapping):
-                yield from _found(each, parts)
+                yield from _values(each, parts)
     elif isinstance(value, Mapping):
         for count in range(len(parts), 0, -1):
             name = ".".join(parts[:count])
             if name in value:
-                yield from _found(value[name], parts[count:])
+                yield from _values(value[name], parts[count:])
                 return
 
 

@@ -23,5 +23,5 @@ def shell(request: HttpRequest) -> dict[str, Any]:
 
 
 def _own_tenants(request: HttpRequest, access: Access) -> Sequence[OwnTenant]:
-    known: Sequence[OwnTenant] | None = getattr(request, "own_tenants", None)
-    return known if known is not None else user_tenants(access.user) if access.user else []
+    tenants: Sequence[OwnTenant] | None = getattr(request, "own_tenants", None)
+    return tenants if tenants is not None else user_tenants(access.user) if access.user else []

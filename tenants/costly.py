@@ -39,15 +39,15 @@ def costly_place(party: str, *, at: float, name: Callable[[], object] = uuid.uui
     """
     key, member, longest = f"bourse:costly:{party}", str(name()), 2 * settings.REQUEST_SECONDS
     try:
-        taken = bool(_take()(keys=[key], args=[at, at + longest, settings.COSTLY_AT_ONCE, member, longest]))
+        has_place = bool(_take()(keys=[key], args=[at, at + longest, settings.COSTLY_AT_ONCE, member, longest]))
     except RedisError:
         log.warning("costly calls are not counted: Redis does not answer")
         yield True
         return
     try:
-        yield taken
+        yield has_place
     finally:
-        if taken:
+        if has_place:
             try:
                 counters().zrem(key, member)
             except RedisError:

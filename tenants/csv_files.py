@@ -74,12 +74,12 @@ class Bytes(Protocol):
 def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingHttpResponse:
     """Bytes of which nothing is known but how many they are: to be kept, and never shown. Whoever has a part of them
     already asks for the rest by `Range`, and by `If-Range` for the rest of the same."""
-    tag, size, asked = f'"{content.version}"', content.size, request.headers.get("Range", "")
+    tag, size, range_header = f'"{content.version}"', content.size, request.headers.get("Range", "")
     same = request.headers.get("If-Range", tag) == tag
-    wanted = _part_of(asked, size) if same and request.method == "GET" else None
+    wanted = _part_of(range_header, size) if same and request.method == "GET" else None
     start, end = wanted or (0, size)
-    sent = end if request.method == "GET" else start  # who asks for the head alone has nothing read
-    answer = file_download(request, name, "application/octet-stream", content.pieces(start, sent))
+    stop = end if request.method == "GET" else start  # who asks for the head alone has nothing read
+    answer = file_download(request, name, "application/octet-stream", content.pieces(start, stop))
     answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # also where nobody reads it
     answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     answer["Content-Length"] = str(end - start)

@@ -62,9 +62,9 @@ def unavailable_of(error: BaseException | None) -> Unavailable | None:
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """What was raised, and what it was raised from: Django's errors are raised from the driver's."""
-    seen = set[int]()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    ids = set[int]()
+    while error is not None and id(error) not in ids:
+        ids.add(id(error))
         yield error
         error = error.__cause__
 

@@ -177,13 +177,13 @@ class HistoryForm(forms.Form):
     person = forms.CharField(required=False, max_length=120, label="By")
 
     @property
-    def asked(self) -> dict[str, str]:
+    def filters(self) -> dict[str, str]:
         """Of what is no question at all, nothing."""
         self.is_valid()
         return {name: text for name, text in self.cleaned_data.items() if text}
 
     def filtered(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        fields = self.asked
+        fields = self.filters
         if "action" in fields:  # the code of what was done, as a reader would say it
             entries = entries.filter(action__icontains="_".join(fields["action"].split()))
         if "subject" in fields:

@@ -41,7 +41,7 @@ class Guards:
         return ";\n".join(text for (_, name), text in self.by_place.items() if name in names)
 
 
-def kept(table: str, name: str, refuse: str) -> tuple[str, str]:
+def append_only(table: str, name: str, refuse: str) -> tuple[str, str]:
     """No row of the table is changed or deleted, and it is not emptied. `refuse`: the function that says so."""
     rows = f"CREATE TRIGGER {name}_append_only BEFORE DELETE OR UPDATE ON {table}"
     return f"{rows} FOR EACH ROW EXECUTE FUNCTION {refuse}()", never_emptied(table, name, refuse)
@@ -56,7 +56,7 @@ def never_emptied(table: str, name: str, refuse: str) -> str:
 HISTORY = Guards(
     prefix="tenants_",
     triggers=(
-        *kept("tenants_auditentry", "tenants_auditentry", "tenants_audit_refuse"),
+        *append_only("tenants_auditentry", "tenants_auditentry", "tenants_audit_refuse"),
         "CREATE TRIGGER tenants_audithead_grows BEFORE DELETE OR UPDATE ON tenants_audithead"
         " FOR EACH ROW EXECUTE FUNCTION tenants_audit_head_grows()",
         never_emptied("tenants_audithead", "tenants_audithead", "tenants_audit_refuse"),

@@ -97,9 +97,9 @@ def verify(*, known_heads: Sequence[str] = ()) -> VerifiedHistory | Broken:
     return Broken(tuple(findings)) if findings else VerifiedHistory(last.height, last.digest)
 
 
-def _chain(noted: Sequence[NotedHead], known: frozenset[str]) -> tuple[ChainHead, list[Flaw]]:
+def _chain(noted: Sequence[NotedHead], digests: frozenset[str]) -> tuple[ChainHead, list[Flaw]]:
     """As far as it holds together, and what is wrong: of entries the first one, of noted ends the newest."""
-    ends, unseen = {one.head for one in noted}, set(known)
+    ends, unseen = {one.head for one in noted}, set(digests)
     last = end = ChainHead(0, START)
     row = AuditHead.objects.values_list("sequence", "hash")
     # The entries and their end are read at the same moment, for others may write meanwhile.

@@ -24,8 +24,8 @@ from tenants.devices import device_known
 from tenants.models import User
 from tenants.selectors import person_by_address
 from tenants.tries import (
-    FORGOTTEN,
-    KEPT,
+    FORGET,
+    KEEP,
     CannotCount,
     Pace,
     TryCounter,
@@ -126,29 +126,29 @@ def _password_counters(request: HttpRequest, login: str) -> Sequence[TryCounter]
     account = _account(user, login)
     if user is not None and (oneself := _oneself(request, user)):
         return [
-            TryCounter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGOTTEN),
-            TryCounter(f"log-ins:account:{account}", LOG_INS, KEPT),
+            TryCounter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGET),
+            TryCounter(f"log-ins:account:{account}", LOG_INS, KEEP),
         ]
     address = _address(request)
     return [
         *_of_strangers(PASSWORD, account, address),
-        TryCounter(f"log-ins:address:{address}", LOG_INS, KEPT),
+        TryCounter(f"log-ins:address:{address}", LOG_INS, KEEP),
     ]
 
 
 def _code_counters(request: HttpRequest, user: User) -> Sequence[TryCounter]:
     if oneself := _oneself(request, user):
-        return [TryCounter(f"{CODE}:{oneself}", OF_ONESELF, FORGOTTEN)]
+        return [TryCounter(f"{CODE}:{oneself}", OF_ONESELF, FORGET)]
     return _of_strangers(CODE, _account(user, ""), _address(request))
 
 
 def _mail_counters(request: HttpRequest, login: str) -> Sequence[TryCounter]:
     user = person_by_address(login)
     if user is not None and (oneself := _oneself(request, user)):
-        return [TryCounter(f"{MAIL}:{oneself}", MAILS_TO_ONESELF, KEPT)]
+        return [TryCounter(f"{MAIL}:{oneself}", MAILS_TO_ONESELF, KEEP)]
     return [
-        TryCounter(f"{MAIL}:account:{_account(user, login)}", MAILS_TO_ACCOUNT, KEPT),
-        TryCounter(f"{MAIL}:address:{_address(request)}", MAILS_FROM_ADDRESS, KEPT),
+        TryCounter(f"{MAIL}:account:{_account(user, login)}", MAILS_TO_ACCOUNT, KEEP),
+        TryCounter(f"{MAIL}:address:{_address(request)}", MAILS_FROM_ADDRESS, KEEP),
     ]
 
 

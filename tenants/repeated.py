@@ -28,15 +28,15 @@ class RepeatedRead(Generic[Row]):
 
     def __init__(self, rows: Callable[..., QuerySet[Row]], *, scoped: bool, **examples: Any) -> None:
         self._rows, self._scoped, self._examples = rows, scoped, examples
-        self._said: tuple[Any, str, tuple[Callable[[Any], Any], ...]] | None = None
+        self._statement: tuple[Any, str, tuple[Callable[[Any], Any], ...]] | None = None
 
     def __call__(self, **values: Any) -> list[Row]:
         tenant_id = scope_current().tenant_id if self._scoped else None
         if self._scoped and tenant_id is None:
             return list(self._rows(**values))  # of every tenant: another query, and a rare one
-        if self._said is None:
-            self._said = Context().run(self._say)
-        compiler, sql, parts = self._said
+        if self._statement is None:
+            self._statement = Context().run(self._say)
+        compiler, sql, parts = self._statement
         arguments = values | {"": tenant_id}
         ours = copy(compiler)
         ours.connection = connections[DEFAULT_DB_ALIAS]  # each thread has its own

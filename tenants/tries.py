@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 
 PATIENCE_SECONDS = 0.5
 PREFIX = "bourse:tries:"
-TAKEN_BACK, FORGOTTEN, KEPT = "taken_back", "forgotten", "kept"  # what the right secret does to a counter
+TAKE_BACK, FORGET, KEEP = "taken_back", "forgotten", "kept"  # what the right secret does to a counter
 
 # KEYS: of the counters. ARGV: now in milliseconds, and for each counter its pace. Returns milliseconds to wait, or 0.
 _COUNT = """
@@ -71,7 +71,7 @@ class Pace:
 class TryCounter:
     name: str
     pace: Pace
-    success: str = TAKEN_BACK
+    success: str = TAKE_BACK
 
 
 def tries_count(counters: Sequence[TryCounter], *, at: float) -> int:
@@ -89,13 +89,13 @@ def tries_count(counters: Sequence[TryCounter], *, at: float) -> int:
 
 def tries_succeed(counters: Sequence[TryCounter]) -> None:
     """The secret of a try that these counted was right."""
-    taken_back = [counter.name for counter in counters if counter.success == TAKEN_BACK]
+    taken_back = [counter.name for counter in counters if counter.success == TAKE_BACK]
     try:
         if taken_back:
             _redis().eval(_TAKE_BACK, len(taken_back), *_keys(taken_back))
     except RedisError as error:
         raise CannotCount from error
-    tries_forget(counter.name for counter in counters if counter.success == FORGOTTEN)
+    tries_forget(counter.name for counter in counters if counter.success == FORGET)
 
 
 def tries_forget(names: Iterable[str]) -> None:

@@ -17,14 +17,14 @@ COOKIE = "bourse_zone"
 
 
 @cache
-def _known() -> frozenset[str]:
+def _names() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
     """A cookie is the reader's to write, so a name is taken only if the machine knows it."""
     name = request.COOKIES.get(COOKIE, "")
-    return ZoneInfo(name) if name in _known() else UTC
+    return ZoneInfo(name) if name in _names() else UTC
 
 
 def day_of(moment: datetime, zone: tzinfo | None = None) -> date:

@@ -249,8 +249,8 @@ class Client:
         times such as 2026-10-01T00:00:00Z."""
         body: dict[str, Any] = {"study": dict(document), "at_once": at_once}
         body |= {"files": {name: base64.b64encode(each).decode() for name, each in files.items()}} if files else {}
-        said = {"pool": pool, "start": start, "end": end}
-        return cast(Study, self.post("lab/studies/", body | {k: v for k, v in said.items() if v is not None}, key))
+        source = {"pool": pool, "start": start, "end": end}
+        return cast(Study, self.post("lab/studies/", body | {k: v for k, v in source.items() if v is not None}, key))
 
     def study_start(self, study_id: int, *, key: str | None = None) -> Study:
         """After a look at its minutes."""
@@ -430,14 +430,14 @@ class Client:
 
     def listed(self, path: str, filters: Mapping[str, Any], most: int | None = None) -> Iterator[Any]:
         """Page after page by cursor, and no page more than somebody reads."""
-        left = most
+        rest = most
         limit = PAGE if most is None else max(1, min(most, PAGE))
         page = self.get(path, {**filters, "limit": limit})
         while True:
-            results: Iterable[Any] = page["results"] if left is None else page["results"][:left]
+            results: Iterable[Any] = page["results"] if rest is None else page["results"][:rest]
             yield from results
-            left = None if left is None else left - len(page["results"])
-            if not page["next"] or (left is not None and left <= 0):
+            rest = None if rest is None else rest - len(page["results"])
+            if not page["next"] or (rest is not None and rest <= 0):
                 return
             page = self.get(_own(page["next"]))
 

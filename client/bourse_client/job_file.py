@@ -39,8 +39,8 @@ def read_job(text: str) -> JobFile:
     if "spec" in fields:
         inner = fields.pop("spec")
         if fields or not isinstance(inner, dict):
-            known = "name, lane, otherwise and pool"
-            raise BadFile(f"beside `spec` only {known} may stand, and `spec` holds the job's fields.")
+            names = "name, lane, otherwise and pool"
+            raise BadFile(f"beside `spec` only {names} may stand, and `spec` holds the job's fields.")
         fields = inner
     _require_plain(fields)
     return JobFile(fields, **words)

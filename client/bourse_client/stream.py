@@ -54,10 +54,10 @@ class Place:
             elif name == "id" and value.isascii() and value.isprintable():
                 number = value
             else:
-                self._told(name, value)
+                self._read_pause(name, value)
                 yield None
 
-    def _told(self, name: str, value: str) -> None:
+    def _read_pause(self, name: str, value: str) -> None:
         if name == "retry" and value.isascii() and value.isdigit():
             self.retry = min(int(value[:9]) / 1000, LONGEST_RETRY)
 

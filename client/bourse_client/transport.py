@@ -113,7 +113,7 @@ class Transport:
             raise BourseError(f"{address!r} is no address of a server; write it as https://bourse.example.")
         self._secure = parts.scheme == "https"
         self._host, self._port, self._base = parts.hostname, parts.port, parts.path
-        self._kept: http.client.HTTPConnection | None = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def call(
         self,
@@ -199,9 +199,9 @@ class Transport:
         return http.client.HTTPSConnection(self._host, self._port, timeout=timeout)
 
     def close(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _until_answered(self, call: Call) -> Reply:
         pace, attempt = self.pace, 1
@@ -209,7 +209,7 @@ class Transport:
         deadline = pace.clock() + pace.patience
         while True:
             try:
-                return self._answered(call)
+                return self._attempt(call)
             except LOST as error:
                 pause, failure = self.pause_after(attempt), unreachable_of(self.address, error, key=call.key)
             except Refused as refused:
@@ -222,18 +222,18 @@ class Transport:
             pace.sleep(pause)
             attempt += 1
 
-    def _answered(self, call: Call) -> Reply:
+    def _attempt(self, call: Call) -> Reply:
         """One attempt; a connection that was kept and turns out to be closed meanwhile costs none."""
-        fresh = self._kept is None
+        fresh = self._connection is None
         try:
-            return self._sent(call)
+            return self._send(call)
         except (http.client.RemoteDisconnected, ConnectionError):
             if fresh:
                 raise
-            return self._sent(call)
+            return self._send(call)
 
-    def _sent(self, call: Call) -> Reply:
-        connection = self._kept = self._kept or self.connection(self.pace.timeout)
+    def _send(self, call: Call) -> Reply:
+        connection = self._connection = self._connection or self.connection(self.pace.timeout)
         try:
             connection.request(call.method, call.path, call.body, dict(call.headers))
             answer = connection.getresponse()

@@ -63,8 +63,8 @@ class State:
         path = self.folder / "passwords.json"
         if not path.exists():
             make_passable(self.folder)
-            made = {name: secrets.token_urlsafe(24) for name in (SUPERUSER, ROLE)}
-            write_private(path, json.dumps(made))
+            new_passwords = {name: secrets.token_urlsafe(24) for name in (SUPERUSER, ROLE)}
+            write_private(path, json.dumps(new_passwords))
         passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
         return {**passwords, OWNER: hashlib.sha256(f"{OWNER} {passwords[SUPERUSER]}".encode()).hexdigest()}
 

@@ -104,12 +104,12 @@ def read_catalogue(
     the newest names alone."""
     rows = _some(_programs().filter(Q(tenant=tenant) | Q(tenant=None)), name, most_scripts)
     lines = _lines(rows, deeds_of(tenant_deeds(at)))
-    seen = [
+    in_sight = [
         line
         for line in lines
         if not line.is_operators or (line.retired_at is None and (line.tenants is None or tenant.slug in line.tenants))
     ]
-    return _in_order(seen)
+    return _in_order(in_sight)
 
 
 def read_all(*, owner: str = "", name: str | None = None, most_scripts: int | None = None) -> list[ProgramLine]:
@@ -150,10 +150,10 @@ def read_program(
         return ProgramPage(line, None, (), runs, tuple(map(_as_parameter, PROGRAMS[name].parameters)))
     whose = Q(program__tenant=None) if line.is_operators else Q(program__tenant__slug=owner)
     rows = ProgramVersion.objects.filter(whose, program__name=name).select_related("program__tenant", "registered_by")
-    shown = rows.filter(version=line.version if version is None else version).first()
-    if shown is None:
+    row = rows.filter(version=line.version if version is None else version).first()
+    if row is None:
         return None
-    program = program_of_row(shown)
+    program = program_of_row(row)
     return ProgramPage(line, program, _versions(rows), runs, program.parameters)
 
 

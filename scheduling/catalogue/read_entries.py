@@ -109,7 +109,7 @@ class _Unpacked:
             raise OverflowError("beyond what an archive may be")
         if place < self.tell():
             return self._stream.seek(place)
-        while (left := place - self.tell()) > 0 and self._stream.read(min(left, PIECE)):
+        while (rest := place - self.tell()) > 0 and self._stream.read(min(rest, PIECE)):
             pass
         return self.tell()
 

@@ -103,8 +103,8 @@ def program_register(
     if not rows.filter(name=program.name).exists() and _are_too_many(rows, program.name):
         return TOO_MANY
     offered = None if tenants is None else sorted(set(tenants))
-    made = CatalogueProgram(tenant=by.tenant, name=program.name, tenants=offered, created_at=at)
-    CatalogueProgram.objects.bulk_create([made], ignore_conflicts=True)
+    new_row = CatalogueProgram(tenant=by.tenant, name=program.name, tenants=offered, created_at=at)
+    CatalogueProgram.objects.bulk_create([new_row], ignore_conflicts=True)
     row = rows.select_for_update(no_key=True).get(name=program.name)
     newest = ProgramVersion.objects.filter(program=row).select_related("program__tenant").order_by("-version").first()
     # 3. What becomes of it: the same again, the next version, or the first.

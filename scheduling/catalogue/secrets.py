@@ -41,13 +41,13 @@ def secret_set(
     if not SLUG.fullmatch(name) or not 1 <= len(value) <= LONGEST_WORD or not is_kept(value):
         return INVALID_SECRET
     slugs = None if tenants is None else sorted(set(tenants))
-    known = set(Tenant.objects.filter(slug__in=slugs or []).values_list("slug", flat=True))
-    if strange := sorted(set(slugs or []) - known):
+    tenant_slugs = set(Tenant.objects.filter(slug__in=slugs or []).values_list("slug", flat=True))
+    if strange := sorted(set(slugs or []) - tenant_slugs):
         return Refused("unknown_tenant", f"There is no tenant {strange[0]}.")
     if OperatorSecret.objects.exclude(name=name).count() >= MOST_SECRETS:
         return TOO_MANY_SECRETS
-    made = OperatorSecret(name=name, tenants=slugs, secret="", set_at=at)
-    OperatorSecret.objects.bulk_create([made], ignore_conflicts=True)
+    new_row = OperatorSecret(name=name, tenants=slugs, secret="", set_at=at)
+    OperatorSecret.objects.bulk_create([new_row], ignore_conflicts=True)
     row = OperatorSecret.objects.select_for_update(no_key=True).get(name=name)
     row.secret, row.tenants, row.set_at, row.removed_at = _sealed(name, value), slugs, at, None
     row.save(update_fields=["secret", "tenants", "set_at", "removed_at"])

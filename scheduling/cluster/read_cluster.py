@@ -17,7 +17,7 @@ from django.db import connection
 
 from scheduling.models import Pool, ResourceKind
 
-KEPT = 8  # texts and what was made of them, in each process
+MOST_TEXTS = 8  # texts and what was made of them, in each process
 
 _TEXT = """
 SELECT json_build_object(
@@ -102,7 +102,7 @@ def pool_overview(pool: Pool) -> PoolOverview:
 Kind = tuple[int, str, str]  # id, name, label
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_TEXTS)
 def _cluster_of(text: str, kinds: tuple[Kind, ...]) -> tuple[tuple[ResourceTotal, ...], tuple[ServerView, ...]]:
     rows = {name: values or () for name, values in json.loads(text).items()}
     units = {(server, resource): number for server, resource, number in rows["units"]}

@@ -80,8 +80,8 @@ def _refused(loader: _Loader, node: yaml.Node) -> Any:
 
 
 def _no_value(text: str) -> BadText:
-    shown = text if len(text) <= LONGEST_NUMBER else f"{text[:LONGEST_NUMBER]}..."
-    return BadText(f"{shown}: must be a number or a text; put it in quotes.")
+    excerpt = text if len(text) <= LONGEST_NUMBER else f"{text[:LONGEST_NUMBER]}..."
+    return BadText(f"{excerpt}: must be a number or a text; put it in quotes.")
 
 
 for _kind in ("int", "float", "bool"):

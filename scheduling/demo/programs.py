@@ -60,7 +60,7 @@ PYTHON
 """
 
 
-def _chosen(steps: int, rate: float) -> list[dict[str, Any]]:
+def _parameters(steps: int, rate: float) -> list[dict[str, Any]]:
     return [
         {
             "name": "steps",
@@ -91,7 +91,7 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
         "description": "Plain Python on random points, in a minute: for a first try.",
         "shape": INDEPENDENT,
         "script": FIT,
-        "parameters": _chosen(400, 0.5),
+        "parameters": _parameters(400, 0.5),
         "resize": RESTART,
     },
     {
@@ -100,7 +100,7 @@ PROGRAMS: tuple[dict[str, Any], ...] = (
         "description": "A PyTorch script on all workers of the job. It needs PyTorch on the servers.",
         "shape": ALL_REDUCE,
         "script": DDP,
-        "parameters": _chosen(100, 0.1),
+        "parameters": _parameters(100, 0.1),
         "resize": RESTART,
     },
 )

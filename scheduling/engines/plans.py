@@ -39,11 +39,11 @@ def continued(
     before = [Member(*each) for each in earlier[-1]["members"]] if earlier else []
     placed = [(each, members(each.servers)) for each in generations] if anew else ranked(generations, before)
     for generation, gang in placed:
-        listed = [[member.role, member.rank, member.server] for member in gang]
-        if earlier and earlier[-1]["members"] == listed and earlier[-1]["end"] == generation.at:
+        rows = [[member.role, member.rank, member.server] for member in gang]
+        if earlier and earlier[-1]["members"] == rows and earlier[-1]["end"] == generation.at:
             earlier[-1] = earlier[-1] | {"end": generation.end}
         else:
-            earlier.append({"number": generation.number, "at": generation.at, "end": generation.end, "members": listed})
+            earlier.append({"number": generation.number, "at": generation.at, "end": generation.end, "members": rows})
     return earlier
 
 

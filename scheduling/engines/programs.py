@@ -83,9 +83,9 @@ class RegisteredProgram:
 
     def validate(self, values: Mapping[str, object]) -> dict[str, Any] | list[ParameterProblem]:
         """All parameters with their values, or everything that is wrong. What is missing or empty has its default."""
-        known = {parameter.name for parameter in self.parameters}
+        names = {parameter.name for parameter in self.parameters}
         problems = [
-            ParameterProblem(name, f"{self.title} has no parameter {name!r}.") for name in values if name not in known
+            ParameterProblem(name, f"{self.title} has no parameter {name!r}.") for name in values if name not in names
         ]
         accepted: dict[str, Any] = {}
         for parameter in self.parameters:

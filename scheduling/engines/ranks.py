@@ -22,18 +22,18 @@ def members(counts: Counts, before: Sequence[Member] = ()) -> tuple[Member, ...]
     Where no worker or no parameter server could stay, ranks begin at 0 again: nobody could hand over to anybody.
     """
     wanted = {(role, server): number for server, roles in counts.items() for role, number in roles.items() if number}
-    left, staying = dict(wanted), []
+    rest, staying = dict(wanted), []
     for member in before:
-        if left.get((member.role, member.server), 0):
-            left[member.role, member.server] -= 1
+        if rest.get((member.role, member.server), 0):
+            rest[member.role, member.server] -= 1
             staying.append(member)
     if {member.role for member in staying} != {role for role, _ in wanted}:
-        left, staying, before = dict(wanted), [], ()
-    taken = {(member.role, member.rank) for member in before}
+        rest, staying, before = dict(wanted), [], ()
+    in_use = {(member.role, member.rank) for member in before}
     ranks = staying
-    for (role, server), number in sorted(left.items()):
+    for (role, server), number in sorted(rest.items()):
         for _ in range(number):
-            rank = next(rank for rank in range(len(taken) + 1) if (role, rank) not in taken)
-            taken.add((role, rank))
+            rank = next(rank for rank in range(len(in_use) + 1) if (role, rank) not in in_use)
+            in_use.add((role, rank))
             ranks.append(Member(role, rank, server))
     return tuple(ranks)

@@ -38,7 +38,7 @@ class AlertMeasure:
     is_most: bool
     usual: float  # what the form proposes
     value: Value
-    concerns: Concerned = lambda found: ()
+    concerns: Concerned = lambda overview: ()
 
     def is_beyond(self, value: float | None, threshold: float) -> bool:
         if value is None:
@@ -61,18 +61,27 @@ def _broken(overview: Overview) -> Iterable[int]:
 MEASURES: Mapping[str, AlertMeasure] = MappingProxyType(
     {
         "broken_certificates": AlertMeasure(
-            "Broken certificates", True, 0.0, lambda found: float(found.broken), _broken
+            "Broken certificates", True, 0.0, lambda overview: float(overview.broken), _broken
         ),
-        "ratio_variance": AlertMeasure("Variance of the ratio", True, 0.5, lambda found: found.spread.ratio_variance),
-        "lowest_ratio": AlertMeasure("Lowest ratio", False, 0.5, lambda found: found.spread.lowest_ratio, _lowest),
-        "jain_index": AlertMeasure("Jain's index of reward", False, 0.8, lambda found: found.spread.jain_index, _worst),
+        "ratio_variance": AlertMeasure(
+            "Variance of the ratio", True, 0.5, lambda overview: overview.spread.ratio_variance
+        ),
+        "lowest_ratio": AlertMeasure(
+            "Lowest ratio", False, 0.5, lambda overview: overview.spread.lowest_ratio, _lowest
+        ),
+        "jain_index": AlertMeasure(
+            "Jain's index of reward", False, 0.8, lambda overview: overview.spread.jain_index, _worst
+        ),
         "reward_dispersion": AlertMeasure(
-            "Dispersion of reward", True, 0.5, lambda found: found.spread.reward_dispersion, _worst
+            "Dispersion of reward", True, 0.5, lambda overview: overview.spread.reward_dispersion, _worst
         ),
-        "one_bidder": AlertMeasure("Part with one bidder", True, 0.5, lambda found: found.health.one_bidder_part),
-        "price_jumps": AlertMeasure("Price jumps", True, 10.0, lambda found: float(found.health.price_jumps)),
+        "one_bidder": AlertMeasure("Part with one bidder", True, 0.5, lambda overview: overview.health.one_bidder_part),
+        "price_jumps": AlertMeasure("Price jumps", True, 10.0, lambda overview: float(overview.health.price_jumps)),
         "idle_beside_waiting": AlertMeasure(
-            "Part with unsold units beside waiting work", True, 0.5, lambda found: found.health.idle_beside_waiting_part
+            "Part with unsold units beside waiting work",
+            True,
+            0.5,
+            lambda overview: overview.health.idle_beside_waiting_part,
         ),
     }
 )
@@ -124,14 +133,14 @@ def _look(pool: Pool, at: datetime) -> int:
         beyond = measure.is_beyond(row.value, row.threshold)
         if beyond != (row.passed_at is not None):
             passed += beyond
-            events += _told(pool, row, measure, measure.concerns(overview) if beyond else (), beyond, at)
+            events += _events(pool, row, measure, measure.concerns(overview) if beyond else (), beyond, at)
             row.passed_at = at if beyond else None
         row.save()
     events_append(events)
     return passed
 
 
-def _told(
+def _events(
     pool: Pool, row: FairnessAlert, measure: AlertMeasure, concerned: Iterable[int], beyond: bool, at: datetime
 ) -> Iterator[Event]:
     data = {

@@ -21,10 +21,10 @@ def rows_insert(rows: Sequence[TenantOwned], *, once: tuple[str, ...] = ()) -> N
     names = _names(type(rows[0]))
     for tenant_id in {row.tenant_id for row in rows}:
         tenant_require(tenant_id)
-    listed = [{name: getattr(row, name) for name in names} for row in rows]
-    sent = json.dumps(listed, default=_said, allow_nan=False)
+    documents = [{name: getattr(row, name) for name in names} for row in rows]
+    text = json.dumps(documents, default=_moment_text, allow_nan=False)
     with connection.cursor() as cursor:
-        cursor.execute(_statement(type(rows[0]), once), [sent])
+        cursor.execute(_statement(type(rows[0]), once), [text])
 
 
 @cache
@@ -40,7 +40,7 @@ def _statement(model: type[TenantOwned], once: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({names}) SELECT {names} FROM json_populate_recordset(NULL::{table}, %s::json){over}"  # noqa: S608  of our own models
 
 
-def _said(moment: object) -> str:
+def _moment_text(moment: object) -> str:
     """A day, or a moment with all of its microseconds."""
     if not isinstance(moment, date):
         raise TypeError(f"{type(moment).__name__} is no column that can be sent as JSON")

@@ -107,22 +107,24 @@ def _jobs(
 ) -> Sequence[CertificateRow]:
     """`own`: a tenant's place in the view, whose jobs alone are listed."""
     runs = _runs(view, plan)
-    known = _certificates(view, plan, fairness)
-    listed_jobs = {certificate.job for certificate in known}
+    certificate_rows = _certificates(view, plan, fairness)
+    listed_jobs = {certificate.job for certificate in certificate_rows}
     unknown = [booking for booking in plan.bookings if booking.job not in listed_jobs]
     rows: list[Certificate | Booking] = [
-        *(row for row in known if own is None or row.tenant == own),
+        *(row for row in certificate_rows if own is None or row.tenant == own),
         *(row for row in unknown if own is None or view.jobs[row.job].tenant == own),
     ]
 
-    def made(row: Certificate | Booking) -> CertificateRow:
+    def certificate_row(row: Certificate | Booking) -> CertificateRow:
         return (
             _job(view, row, runs.get(row.job, _JobEnd()), who)
             if isinstance(row, Certificate)
             else _unknown(view, row, who)
         )
 
-    return RowsMade(sorted(rows, key=lambda row: (isinstance(row, Booking) or not row.broken, row.job)), made)
+    return RowsMade(
+        sorted(rows, key=lambda row: (isinstance(row, Booking) or not row.broken, row.job)), certificate_row
+    )
 
 
 def _payments(view: View, plan: Plan, who: _Who, own: int | None) -> Sequence[RentPayment]:
@@ -131,11 +133,11 @@ def _payments(view: View, plan: Plan, who: _Who, own: int | None) -> Sequence[Re
         booking for booking in plan.bookings if booking.cost and (own is None or view.jobs[booking.job].tenant == own)
     ]
 
-    def made(rent: Booking) -> RentPayment:
+    def rent_payment(rent: Booking) -> RentPayment:
         row = _payment(view, rent, who)
         return row if own is None else replace(row, parts=_anonymous(row.parts, who.names[own]))
 
-    return RowsMade(rents, made)
+    return RowsMade(rents, rent_payment)
 
 
 def _who(view: View) -> _Who:
@@ -161,8 +163,8 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
     silent = replace(plan, floors=())  # without a world to compare them with, new floors would all count as wrong
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     settled, _ = certificates(replace(view, floors=floors), silent, {}, with_floors=True)
-    listed = {(row.job, row.broken) for row in settled}
-    return [*settled, *(row for row in broken if (row.job, row.broken) not in listed)]
+    keys = {(row.job, row.broken) for row in settled}
+    return [*settled, *(row for row in broken if (row.job, row.broken) not in keys)]
 
 
 @dataclass(frozen=True)
@@ -217,9 +219,9 @@ def _job(view: View, certificate: Certificate, run: _JobEnd, who: _Who) -> Certi
 def _unknown(view: View, booking: Booking, who: _Who) -> CertificateRow:
     job = view.jobs[booking.job]
     value = float(booking.value) if job.divisible else realised(job, booking)  # of a piece: what is done by it is worth
-    elapsed, got = booking.end - job.arrival, value - booking.paid
+    elapsed, gain = booking.end - job.arrival, value - booking.paid
     about = (booking.job, who.ids[job.tenant], who.names[job.tenant], who.slugs[job.tenant])
-    return CertificateRow(*about, True, elapsed, value, booking.paid, got, None, "")
+    return CertificateRow(*about, True, elapsed, value, booking.paid, gain, None, "")
 
 
 def _payment(view: View, booking: Booking, who: _Who) -> RentPayment:

@@ -110,14 +110,14 @@ def judging_set() -> list[Scenario]:
 def shadow_slot(policy: bytes, view: bytes, plan: bytes, content: bytes) -> SlotPair:
     """An interval's bytes decided by other weights: by the same policy at the same prices, with the same memory, but
     for the guard, which judges the network whose post it is."""
-    seen = records.view_from(view)
+    pool_view = records.view_from(view)
     settings = json.loads(policy)
     inner = settings["policy"] | {"weights": WeightFile("candidate", content), "digest": "", "since": None}
     inner |= {"guard": False, "mode": "active"}
-    own = policies.build(settings | {"policy": inner}, seen.cluster, ())
-    memory = {name: seen.memory[name] for name in ("ran", "teacher") if name in seen.memory}
-    pair = records.plan_from(plan), own.decide(replace(seen, memory=memory))
-    return SlotPair(seen.slot, *(reward(each, seen) for each in pair))
+    own = policies.build(settings | {"policy": inner}, pool_view.cluster, ())
+    memory = {name: pool_view.memory[name] for name in ("ran", "teacher") if name in pool_view.memory}
+    pair = records.plan_from(plan), own.decide(replace(pool_view, memory=memory))
+    return SlotPair(pool_view.slot, *(reward(each, pool_view) for each in pair))
 
 
 def verdict_of(

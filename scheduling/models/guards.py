@@ -3,7 +3,7 @@ intervals are verified."""
 
 from __future__ import annotations
 
-from tenants.guards import Guards, kept, never_emptied
+from tenants.guards import Guards, append_only, never_emptied
 
 _REFUSE = "scheduling_append_only"
 _TERMS = (
@@ -20,14 +20,14 @@ GUARDS = Guards(
         "CREATE TRIGGER interval_only_archived BEFORE UPDATE ON scheduling_interval"
         " FOR EACH ROW EXECUTE FUNCTION scheduling_interval_archived()",
         never_emptied("scheduling_interval", "interval", _REFUSE),
-        *kept("scheduling_intervalarchive", "interval_archive", _REFUSE),
-        *kept("scheduling_answerframe", "frame", _REFUSE),
-        *kept("scheduling_instantanswer", "answer", _REFUSE),
-        *kept("scheduling_jobfloor", "floor", _REFUSE),
-        *kept("scheduling_jobarray", "array", _REFUSE),
-        *kept("scheduling_jobdescription", "description", _REFUSE),
-        *kept("scheduling_event", "event", _REFUSE),
-        *kept("scheduling_feedseal", "feedseal", _REFUSE),
+        *append_only("scheduling_intervalarchive", "interval_archive", _REFUSE),
+        *append_only("scheduling_answerframe", "frame", _REFUSE),
+        *append_only("scheduling_instantanswer", "answer", _REFUSE),
+        *append_only("scheduling_jobfloor", "floor", _REFUSE),
+        *append_only("scheduling_jobarray", "array", _REFUSE),
+        *append_only("scheduling_jobdescription", "description", _REFUSE),
+        *append_only("scheduling_event", "event", _REFUSE),
+        *append_only("scheduling_feedseal", "feedseal", _REFUSE),
         "CREATE TRIGGER event_stamped BEFORE INSERT ON scheduling_event"
         " FOR EACH ROW EXECUTE FUNCTION scheduling_event_stamp()",
         f"CREATE TRIGGER award_terms_kept BEFORE UPDATE OF {_TERMS} ON scheduling_award"
@@ -37,20 +37,20 @@ GUARDS = Guards(
         never_emptied("scheduling_award", "award", _REFUSE),
         "CREATE TRIGGER scheduling_award_told AFTER INSERT OR UPDATE ON scheduling_award"
         " FOR EACH STATEMENT EXECUTE FUNCTION scheduling_award_told()",
-        *kept("scheduling_outage", "outage", _REFUSE),
-        *kept("scheduling_useprice", "use_price", _REFUSE),
-        *kept("scheduling_intervalfairness", "fairness", _REFUSE),
-        *kept("scheduling_tenantfairness", "fairness", _REFUSE),
-        *kept("scheduling_policyweights", "weights", _REFUSE),
-        *kept("scheduling_weightspromotion", "promotion", _REFUSE),
-        *kept("scheduling_programarchive", "archive", _REFUSE),
+        *append_only("scheduling_outage", "outage", _REFUSE),
+        *append_only("scheduling_useprice", "use_price", _REFUSE),
+        *append_only("scheduling_intervalfairness", "fairness", _REFUSE),
+        *append_only("scheduling_tenantfairness", "fairness", _REFUSE),
+        *append_only("scheduling_policyweights", "weights", _REFUSE),
+        *append_only("scheduling_weightspromotion", "promotion", _REFUSE),
+        *append_only("scheduling_programarchive", "archive", _REFUSE),
         # Another door: the content of an archive that no new job can name.
         "CREATE TRIGGER archive_piece_append_only BEFORE UPDATE ON scheduling_programarchivepiece"
         f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
         "CREATE TRIGGER archive_piece_only_of_closed BEFORE DELETE ON scheduling_programarchivepiece"
         " FOR EACH ROW EXECUTE FUNCTION scheduling_archive_closed()",
         never_emptied("scheduling_programarchivepiece", "archive_piece", _REFUSE),
-        *kept("scheduling_programversion", "version", _REFUSE),
+        *append_only("scheduling_programversion", "version", _REFUSE),
         "CREATE CONSTRAINT TRIGGER cells_within_capacity AFTER INSERT OR UPDATE ON scheduling_cell"
         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION scheduling_cells_within_capacity()",
         "CREATE CONSTRAINT TRIGGER capacity_covers_cells AFTER UPDATE ON scheduling_servercapacity"

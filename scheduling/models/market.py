@@ -264,12 +264,12 @@ def reduced(charges: Sequence[Sequence[Sequence[int]]], amount: int) -> list[lis
         for owner, part in slot:
             by_owner.setdefault(owner, []).append(part)
     totals = {owner: sum(parts) for owner, parts in by_owner.items()}
-    taken = dict(zip(totals, split(amount, list(totals.values())), strict=True))
-    left = {
-        owner: iter([part - less for part, less in zip(parts, split(taken[owner], parts), strict=True)])
+    shares = dict(zip(totals, split(amount, list(totals.values())), strict=True))
+    rests = {
+        owner: iter([part - less for part, less in zip(parts, split(shares[owner], parts), strict=True)])
         for owner, parts in by_owner.items()
     }
-    return [[[owner, next(left[owner])] for owner, _ in slot] for slot in charges]
+    return [[[owner, next(rests[owner])] for owner, _ in slot] for slot in charges]
 
 
 def unsettled_from(slot: int) -> Q:

@@ -20,11 +20,11 @@ def choices_set(*, person: User, ways: Mapping[NoticeKind, Ways], all_jobs: bool
     User.objects.select_for_update(no_key=True).get(pk=person.pk)
     NoticeProfile.objects.update_or_create(person=person, defaults={"all_jobs": all_jobs})
     for kind in NoticeKind:
-        chosen = ways.get(kind, usual_ways(kind))
+        choice = ways.get(kind, usual_ways(kind))
         NoticeChoice.objects.update_or_create(
             person=person,
             kind=kind,
-            defaults={"bell": chosen.bell, "toast": chosen.toast, "mail": chosen.mail, "chat": chosen.chat},
+            defaults={"bell": choice.bell, "toast": choice.toast, "mail": choice.mail, "chat": choice.chat},
         )
 
 

@@ -46,12 +46,12 @@ class Circle:
 
 def notices_collect(*, at: datetime) -> int:
     """The number of notices that were made; pages of events until none is left."""
-    made, more = 0, True
+    count, more = 0, True
     while more:
         with scope_disabled("the feed of every tenant is read together, and each person is told of their own tenants"):
-            written, more = _page(at)
-        made += written
-    return made
+            number, more = _page(at)
+        count += number
+    return count
 
 
 @transaction.atomic

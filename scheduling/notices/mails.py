@@ -60,13 +60,13 @@ def mails_round(*, clock: Callable[[], datetime]) -> int:
     with alone(_LOCK) as ours:
         if not ours:
             return 0
-        ends, sent = clock() + ROUND, 0
+        ends, count = clock() + ROUND, 0
         while clock() < ends and (letter := _claim(clock())) is not None:
             if letter.lines and not _send(letter):
                 continue
-            _sent(letter)
-            sent += bool(letter.lines)
-        return sent
+            _mark_sent(letter)
+            count += bool(letter.lines)
+        return count
 
 
 @transaction.atomic
@@ -81,9 +81,9 @@ def _claim(at: datetime) -> NoticeMail | None:
     again = None if is_last else at + PAUSE * 2**first.mail_tries
     Notice.objects.filter(pk__in=numbers).update(mail_due_at=again, mail_tries=F("mail_tries") + 1)
     person = User.objects.get(pk=first.person_id)
-    seen = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event", "tenant")
-    lines = notice_lines(seen.order_by("pk")[:MOST_LINES])
-    return NoticeMail(person, tuple(numbers), tuple(lines), max(seen.count() - MOST_LINES, 0))
+    notices = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event", "tenant")
+    lines = notice_lines(notices.order_by("pk")[:MOST_LINES])
+    return NoticeMail(person, tuple(numbers), tuple(lines), max(notices.count() - MOST_LINES, 0))
 
 
 def _send(letter: NoticeMail) -> bool:
@@ -110,7 +110,7 @@ def message_of(letter: NoticeMail) -> EmailMessage:
 
 
 @transaction.atomic
-def _sent(letter: NoticeMail) -> None:
+def _mark_sent(letter: NoticeMail) -> None:
     Notice.objects.filter(pk__in=letter.notices).update(mail_due_at=None)
 
 

@@ -79,11 +79,11 @@ def may_be_seen() -> QuerySet[Notice]:
     """Notices of all persons that each of them may see now."""
     with scope_disabled("a person's own notices lie in several tenants, and each asks for a membership there"):
         memberships = Membership.objects.filter(tenant=OuterRef("tenant"), user=OuterRef("person"))
-        seen = Q(tenant=None)
+        condition = Q(tenant=None)
         for permission, kinds in _kinds_by_permission().items():
             roles = sorted(ROLES_ALLOWED[permission] & set(TENANT_ROLES))
-            seen |= Q(Exists(memberships.filter(role__in=roles)), kind__in=kinds)
-    return Notice.objects.filter(seen)
+            condition |= Q(Exists(memberships.filter(role__in=roles)), kind__in=kinds)
+    return Notice.objects.filter(condition)
 
 
 def _kinds_by_permission() -> Mapping[Permission, list[str]]:

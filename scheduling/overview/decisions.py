@@ -92,16 +92,16 @@ def _of_servers(servers: Sequence[ServerTrouble]) -> list[Decision]:
     out what else waits."""
     alike: dict[tuple[str, str], list[ServerTrouble]] = {}
     for server in servers:
-        if said := "lost" if server.state == ServerState.LOST else server.word:
-            alike.setdefault((server.pool_slug, said), []).append(server)
+        if word := "lost" if server.state == ServerState.LOST else server.word:
+            alike.setdefault((server.pool_slug, word), []).append(server)
     wanted = []
-    for (_, said), group in alike.items():
-        wanted += [_of_group(said, group)] if len(group) >= ALIKE else [_of_server(said, server) for server in group]
+    for (_, word), group in alike.items():
+        wanted += [_of_group(word, group)] if len(group) >= ALIKE else [_of_server(word, server) for server in group]
     return wanted
 
 
-def _of_server(said: str, server: ServerTrouble) -> Decision:
-    title, place = f"{server.name} in {server.pool} is {said}", ("operator_server", (server.id,))
+def _of_server(word: str, server: ServerTrouble) -> Decision:
+    title, place = f"{server.name} in {server.pool} is {word}", ("operator_server", (server.id,))
     if server.state == ServerState.LOST:
         text = "Nothing is sold on it. Return it to service when it is up again."
         return Decision(title, text, "Decide", *place)
@@ -110,9 +110,9 @@ def _of_server(said: str, server: ServerTrouble) -> Decision:
     return Decision(title, text, "Decide", *place, due=server.since, is_urgent=True)
 
 
-def _of_group(said: str, group: Sequence[ServerTrouble]) -> Decision:
+def _of_group(word: str, group: Sequence[ServerTrouble]) -> Decision:
     first, query = group[0], f"?pool={group[0].pool_slug}"
-    title = f"{len(group)} servers in {first.pool} are {said}"
+    title = f"{len(group)} servers in {first.pool} are {word}"
     names = f"{', '.join(server.name for server in group[:NAMED])} and {len(group) - NAMED} more."
     if first.state == ServerState.LOST:
         text = f"Nothing is sold on {names} Return each to service when it is up again."

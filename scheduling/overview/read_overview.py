@@ -147,8 +147,8 @@ def _pool_use(state: PoolClock, tenants: Mapping[int, Tenant]) -> PoolUseNow:
     first = overview.totals[0]
     shares = owners_now(holdings=holdings, overview=overview, resource=first.resource)
     ordered = sorted(shares, key=lambda share: (-share.units, -share.rented, share.tenant_id))
-    shown, rest = ordered[:MOST_OWNERS], ordered[MOST_OWNERS:]
-    lines = [_owner_line(share, tenants) for share in shown]
+    top, rest = ordered[:MOST_OWNERS], ordered[MOST_OWNERS:]
+    lines = [_owner_line(share, tenants) for share in top]
     if rest:
         lines.append(OwnerLine(None, "", _summed(rest)))
     return PoolUseNow(state, overview, first.label, tuple(lines), _summed(shares), price)
@@ -261,9 +261,9 @@ def money_now(at: datetime, tenants: Mapping[int, Tenant]) -> BookNow:
         if pk in tenants
     ]
     lines.sort(key=lambda line: (-line.funds.held, -line.funds.available, line.name))
-    shown, rest = lines[:MOST_OWNERS], lines[MOST_OWNERS:]
+    top, rest = lines[:MOST_OWNERS], lines[MOST_OWNERS:]
     others = _money_sum("The others", rest) if rest else None
-    return BookNow(tuple(shown), others, _money_sum("All tenants", lines), difference)
+    return BookNow(tuple(top), others, _money_sum("All tenants", lines), difference)
 
 
 def _money_sum(name: str, lines: Sequence[MoneyLine]) -> MoneyLine:

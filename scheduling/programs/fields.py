@@ -21,9 +21,9 @@ def shown(text: str, longest: int = 40) -> str:
     return f'"{plain}"' if len(plain) <= longest else f'"{plain[: longest - 3]}..."'
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, words: Iterable[str]) -> str:
     """The known word that is most like this one; empty where none is."""
-    near = difflib.get_close_matches(word, list(known), 1, cutoff=0.5)
+    near = difflib.get_close_matches(word, list(words), 1, cutoff=0.5)
     return near[0] if near else ""
 
 

@@ -153,8 +153,8 @@ def _worker(value: object, resources: Sequence[str]) -> tuple[tuple[str, float],
         return FieldRefusal("worker", "must say what a worker takes of at least one resource")
     for resource, amount in value.items():
         if resource not in resources:
-            known = ", ".join(resources)
-            return FieldRefusal(f"worker.{path_of(resource)}", f"is no resource of the pool; there are {known}")
+            names = ", ".join(resources)
+            return FieldRefusal(f"worker.{path_of(resource)}", f"is no resource of the pool; there are {names}")
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount <= LARGEST:
             return FieldRefusal(f"worker.{path_of(resource)}", "must be a number, 0 or more")
     if not any(value.values()):

@@ -70,13 +70,13 @@ def arrival(submitted_at: float, begin: float | None, ready_at: float | None) ->
 def until(worth: Worth, submitted_at: float, deadline: float, run_seconds: float) -> Worth | FieldRefusal:
     """The worth of a job that is worth nothing after a deadline: what was said up to there. Refused where even a run
     that began at once would end after it."""
-    left = deadline - submitted_at
-    if left < run_seconds:
-        short = run_seconds - max(left, 0.0)
+    seconds = deadline - submitted_at
+    if seconds < run_seconds:
+        short = run_seconds - max(seconds, 0.0)
         return FieldRefusal("deadline", f"is {short:,.0f} seconds too soon for a run that began at once")
-    if worth.later == NOTHING and worth.within_seconds <= left:
+    if worth.later == NOTHING and worth.within_seconds <= seconds:
         return worth
-    return Worth(int(left), worth.credits, NOTHING)
+    return Worth(int(seconds), worth.credits, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,11 @@ class ArrayMember:
 
 def members(name: str, indexes: Sequence[int], longest: int = 200) -> tuple[ArrayMember, ...] | FieldRefusal:
     """The jobs of an array in order of their indexes, each once. No name is longer than a job's may be."""
-    chosen = sorted(set(indexes))
-    if not 1 <= len(chosen) <= MOST_MEMBERS:
-        return FieldRefusal("array", f"must be 1 to {MOST_MEMBERS:,} jobs, not {len(chosen):,}")
-    if chosen[0] < 0:
+    order = sorted(set(indexes))
+    if not 1 <= len(order) <= MOST_MEMBERS:
+        return FieldRefusal("array", f"must be 1 to {MOST_MEMBERS:,} jobs, not {len(order):,}")
+    if order[0] < 0:
         return FieldRefusal("array", "must be indexes of 0 or more")
-    if len(f"{name}[{chosen[-1]}]") > longest:
-        return FieldRefusal(
-            "name", f"must be at most {longest - len(str(chosen[-1])) - 2} characters for such an array"
-        )
-    return tuple(ArrayMember(index, f"{name}[{index}]") for index in chosen)
+    if len(f"{name}[{order[-1]}]") > longest:
+        return FieldRefusal("name", f"must be at most {longest - len(str(order[-1])) - 2} characters for such an array")
+    return tuple(ArrayMember(index, f"{name}[{index}]") for index in order)

@@ -38,9 +38,9 @@ class Parameter:
     def parse(self, value: object) -> tuple[Value, str]:
         """The value as its type, also from a form's text; and why it cannot be, which is empty where it can."""
         if self.kind == SWITCH:
-            known = {"true": True, "false": False, "on": True, "off": False, True: True, False: False}
-            if isinstance(value, bool | str) and value in known:
-                return known[value], ""
+            meanings = {"true": True, "false": False, "on": True, "off": False, True: True, False: False}
+            if isinstance(value, bool | str) and value in meanings:
+                return meanings[value], ""
             return False, "must be on or off"
         if self.kind == CHOICE:
             if isinstance(value, str) and value in self.choices:
@@ -78,8 +78,8 @@ class Parameter:
 
 def read_parameter(document: Mapping[str, Any], place: str) -> Parameter | tuple[FieldRefusal, ...]:
     """A parameter as a document says it; all that is wrong with it at once."""
-    known = ("name", "kind", "default", "title", "help", "unit", "least", "most", "choices", "longest", "pattern")
-    strange = [path_of(name) for name in document if name not in known]
+    fields = ("name", "kind", "default", "title", "help", "unit", "least", "most", "choices", "longest", "pattern")
+    strange = [path_of(name) for name in document if name not in fields]
     refusals = [FieldRefusal(f"{place}.{name}", "is no field of a parameter") for name in strange]
     name, kind = document.get("name"), document.get("kind")
     if not isinstance(name, str) or not NAME.fullmatch(name):

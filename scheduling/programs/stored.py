@@ -75,8 +75,8 @@ def usable_programs(
     else:
         rows = rows.filter(version=version)
     by_program = {row.program_id: row for row in rows}
-    chosen = [by_program[program.pk] for program in programs if program.pk in by_program]
-    return [StoredProgram(program_of_row(row), row.version, None, row.is_closed) for row in chosen]
+    versions = [by_program[program.pk] for program in programs if program.pk in by_program]
+    return [StoredProgram(program_of_row(row), row.version, None, row.is_closed) for row in versions]
 
 
 def usable_names(*, tenant_id: int) -> list[str]:

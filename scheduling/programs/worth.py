@@ -75,7 +75,7 @@ def answers_of(function: Mapping[str, Any], slot_seconds: float) -> Worth | None
     if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
         return None
     try:
-        slots, credits, later = _said(kind, function)
+        slots, credits, later = _terms(kind, function)
         answer = Worth(round(slots * slot_seconds), credits, later)
         again = value(answer, slot_seconds)
     except (ArithmeticError, KeyError, ValueError):
@@ -84,7 +84,7 @@ def answers_of(function: Mapping[str, Any], slot_seconds: float) -> Worth | None
     return answer if again.keys() == function.keys() and close and answer.within_seconds > 0 else None
 
 
-def _said(kind: object, function: Mapping[str, Any]) -> tuple[float, float, str]:
+def _terms(kind: object, function: Mapping[str, Any]) -> tuple[float, float, str]:
     """Slots, credits and what is left later, if the numbers are those of `value`."""
     if kind == "deadline":
         return function["deadline"], function["base"], NOTHING

@@ -14,7 +14,7 @@ from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.failures import award_fail
 
 PROGRAM_FAILED = "program_failed"
-TOLD = ("epoch", "epochs")  # of its progress: how far it came
+PROGRESS = ("epoch", "epochs")  # of its progress: how far it came
 STATES = {
     FINISHED: RunState.FINISHED,
     STOPPED: RunState.STOPPED,
@@ -51,7 +51,7 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
     if status.end == FINISHED:
         job_end_early(award_id=run.award_id, state=JobState.FINISHED, code="", numbers={}, at=at)
     elif status.end == FAILED:
-        numbers = {"detail": status.detail[:200]} | {n: status.progress[n] for n in TOLD if n in status.progress}
+        numbers = {"detail": status.detail[:200]} | {n: status.progress[n] for n in PROGRESS if n in status.progress}
         job_end_early(award_id=run.award_id, state=JobState.FAILED, code=PROGRAM_FAILED, numbers=numbers, at=at)
     elif status.end == LOST:  # where it was taken back already, it may have been gone before that
         slot, began = run.award.pool.slot_at(_moment(status.ended_at) or at), _moment(status.started_at)

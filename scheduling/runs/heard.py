@@ -54,7 +54,7 @@ def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
     """
     losses: dict[int, list[float]] = {}
     last: dict[int, float] = {}
-    for number, loss, at in _said(rows):
+    for number, loss, at in _epoch_rows(rows):
         losses.setdefault(number, []).append(loss)
         last[number] = at
     more, ordered = int(0 in losses), sorted(losses)
@@ -62,13 +62,13 @@ def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
     for place, number in enumerate(ordered[:-1]):
         believable = [loss for loss in losses[number] if abs(loss) <= LARGEST]
         before = last.get(ordered[place - 1], -math.inf) if place and ordered[place - 1] == number - 1 else -math.inf
-        known = during.begin <= before < last[number] <= during.end
-        about = (last[number] - before, during.workers, during.ps) if known else ()
+        is_timed = during.begin <= before < last[number] <= during.end
+        about = (last[number] - before, during.workers, during.ps) if is_timed else ()
         epochs.append(Epoch(number + more, math.fsum(believable) / len(believable) if believable else math.nan, *about))
     return epochs
 
 
-def _said(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:
+def _epoch_rows(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:
     """(epoch, loss, when) of each row of the first worker that names its epoch."""
     for row in rows:
         numbers = row.get("numbers")

@@ -111,8 +111,8 @@ def amounts(award: Award) -> dict[str, dict[str, float]]:
     specs = SpecReader(award.pool)
     job = specs.read(award.job)
     return {
-        role: dict(zip(specs.resources, map(float, types[chosen].amounts), strict=True))
-        for role, types, chosen in (
+        role: dict(zip(specs.resources, map(float, types[number].amounts), strict=True))
+        for role, types, number in (
             ("worker", job.worker_types, award.worker_type),
             ("ps", job.ps_types, award.ps_type),
         )

@@ -57,10 +57,10 @@ def charged_against_ran(
                 charged = float(pool.slot_seconds) if slot < award.paid_until else 0.0
                 mine = runs.get(award.job_id, [])
                 ran = sum(_overlap(pool, slot, run, server) for run in mine)
-                known = None if isinstance(parts, str) else _accounted(pool, slot, mine, server, parts)
-                why = _difference(charged, ran, mine) or _less_accounted(ran, known)
+                account_seconds = None if isinstance(parts, str) else _accounted(pool, slot, mine, server, parts)
+                why = _difference(charged, ran, mine) or _less_accounted(ran, account_seconds)
                 slug = award.tenant.slug
-                yield Ran(award.job_id, slug, slot, server, workers, ps, charged, round(ran, 3), known, why)
+                yield Ran(award.job_id, slug, slot, server, workers, ps, charged, round(ran, 3), account_seconds, why)
 
 
 def _overlap(pool: Pool, slot: int, run: Run, server: str) -> float:
@@ -79,8 +79,8 @@ def _inside(pool: Pool, slot: int, since: float, until: float) -> float:
     return max(0.0, min(end, until) - max(begin, since))
 
 
-def _less_accounted(ran: float, known: float | None) -> str:
-    if known is None or ran - known <= CLOSE_SECONDS:
+def _less_accounted(ran: float, account_seconds: float | None) -> str:
+    if account_seconds is None or ran - account_seconds <= CLOSE_SECONDS:
         return ""
     return "its cluster's accounting knows of less"
 

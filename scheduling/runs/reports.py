@@ -25,11 +25,11 @@ from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.heard import During, Epoch, epochs_of_ours, epochs_of_own, losses_after, speeds_of
 
 ENDS_ITSELF = frozenset(PROGRAMS)  # when it has done its most epochs; what people bring may go on and on
-KEPT = tuple(field.name for field in JobReport._meta.concrete_fields if field.name not in ("job", "tenant"))
+COLUMNS = tuple(field.name for field in JobReport._meta.concrete_fields if field.name not in ("job", "tenant"))
 
 
 @dataclass(frozen=True)
-class Heard:
+class RunReport:
     """A run, what it means for the core, and the row that is to be written about its job."""
 
     run: Run
@@ -46,23 +46,23 @@ def reports_hear(runs: Sequence[Run], *, at: datetime) -> list[Run]:
     # 1. Gather what their programs wrote, and what is known of their jobs.
     if not runs:
         return []
-    known = JobReport.objects.in_bulk([run.job_id for run in runs])
+    rows = JobReport.objects.in_bulk([run.job_id for run in runs])
     readers = {run.award.pool_id: SpecReader(run.award.pool) for run in runs}
-    reports = (_heard(run, readers[run.award.pool_id], known.get(run.job_id), at) for run in runs)
-    heard = [each for each in reports if each is not None]
+    reports = (_report(run, readers[run.award.pool_id], rows.get(run.job_id), at) for run in runs)
+    news = [each for each in reports if each is not None]
 
     # 2. Decide what follows: one fit for all.
-    outlooks = live.outlooks([each.running for each in heard])
-    for each, outlook in zip(heard, outlooks, strict=True):
+    outlooks = live.outlooks([each.running for each in news])
+    for each, outlook in zip(news, outlooks, strict=True):
         _write(each, outlook)
 
     # 3. Apply: those whose loss has converged end, in the transaction that keeps why.
-    over = [each for each in heard if _is_over(each)]
-    _save([each for each in heard if each not in over])
+    over = [each for each in news if _is_over(each)]
+    _save([each for each in news if each not in over])
     return [each.run for each in over if _end(each, at)]
 
 
-def _heard(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) -> Heard | None:
+def _report(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) -> RunReport | None:
     """None: nothing is new, or the job cannot be read any more."""
     try:
         job = reader.read(run.award.job)
@@ -77,7 +77,7 @@ def _heard(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) ->
         return None
     row.heard_at, row.losses, row.speeds = at, losses, [list(each) for each in speeds]
     known_losses = tuple(math.nan if loss is None else loss for loss in losses)
-    return Heard(run, job, live.Running(len(losses), target, live.LossReports(known_losses, tuple(speeds))), row)
+    return RunReport(run, job, live.Running(len(losses), target, live.LossReports(known_losses, tuple(speeds))), row)
 
 
 def _epochs(run: Run) -> list[Epoch]:
@@ -89,7 +89,7 @@ def _epochs(run: Run) -> list[Epoch]:
     return epochs_of_own(rows, During(*span, award.workers, award.ps))
 
 
-def _write(each: Heard, outlook: live.EpochOutlook | None) -> None:
+def _write(each: RunReport, outlook: live.EpochOutlook | None) -> None:
     """Into the row, which is not saved. The first estimate stays as it was made, to be judged by what came."""
     row = each.row
     row.speed = list(live.belief_of(each.job, each.running, outlook).speed)
@@ -107,21 +107,21 @@ def _write(each: Heard, outlook: live.EpochOutlook | None) -> None:
         row.ended_after = done
 
 
-def _is_over(each: Heard) -> bool:
+def _is_over(each: RunReport) -> bool:
     """A program of ours that has done its most epochs ends, and says so, itself."""
     return each.row.source == live.CONVERGED or (
         each.row.source == live.EXHAUSTED and each.run.program not in ENDS_ITSELF
     )
 
 
-def _save(heard: Sequence[Heard]) -> None:
-    if heard:
-        rows = [each.row for each in heard]
-        JobReport.objects.bulk_create(rows, update_conflicts=True, unique_fields=["job"], update_fields=KEPT)
+def _save(reports: Sequence[RunReport]) -> None:
+    if reports:
+        rows = [each.row for each in reports]
+        JobReport.objects.bulk_create(rows, update_conflicts=True, unique_fields=["job"], update_fields=COLUMNS)
 
 
 @transaction.atomic
-def _end(each: Heard, at: datetime) -> bool:
+def _end(each: RunReport, at: datetime) -> bool:
     """False: the job was somewhere else already."""
     most = each.job.epochs
     about: dict[str, Any] = {"award_id": each.run.award_id, "state": JobState.FINISHED, "at": at}

@@ -53,12 +53,12 @@ def runs_tick(*, engine: Engine, at: datetime) -> Ticked:
         runs = list(_open_runs(engine))
         # The engine or the database died in the middle of a beginning: submitted again, it is the same gang.
         cut_off = [run for run in runs if not run.reference and run.award.state in ALIVE]
-        gone = _submit(engine, cut_off, at)
-        runs = [run for run in runs if run.pk not in gone]
+        failures = _submit(engine, cut_off, at)
+        runs = [run for run in runs if run.pk not in failures]
         statuses = engine.observe([handle_of(run) for run in runs])
         late = tuple(_late(run, statuses[run.key]) for run in runs if _begins(run, statuses[run.key]))
         before = {run.pk: run.progress for run in runs}
-        over = gone | {run.pk for run in runs if _follow(engine, run, statuses[run.key], at)}
+        over = failures | {run.pk for run in runs if _follow(engine, run, statuses[run.key], at)}
         for done in reports_hear([run for run in runs if _reports(run, before[run.pk], over)], at=at):
             engine.stop(handle_of(done))
         opened = [run for award in list(awards_due(engine, at)) if (run := _open(engine, award, at))]
@@ -212,7 +212,7 @@ def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
     award from before the rule would start more than it has units for."""
     spec, own, values = award.job.spec, None, {}
     if (program := program_kept(spec, tenant_id=award.tenant_id)) is not None:
-        stored, chosen = program
+        stored, parameters = program
         if stored.program.archive and not stored.archive:
             return Fault("The files of its program are kept no more. Submit its script again, with them.")
         seconds = float(award.pool.slot_seconds)
@@ -220,7 +220,7 @@ def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
         if isinstance(opened, str):
             return Fault(opened)
         facts: dict[str, Any] = {"job": award.job_id, "slot_seconds": seconds, "archive": stored.archive}
-        own = own_program(stored.program, chosen, secrets=opened, **facts)
+        own = own_program(stored.program, parameters, secrets=opened, **facts)
     elif (ours := program_of(spec)) is not None:
         values = ours[1]
     else:
@@ -304,9 +304,9 @@ def _note(run: Run, status: Status, end: datetime, at: datetime) -> None:
     if status.started_at is not None:
         run.started_at = datetime.fromtimestamp(status.started_at, UTC)
     changed = before != (run.state, run.progress, run.restarts, run.ends_at)
-    seen = status.state != UNKNOWN
-    if changed or (seen and at - run.seen_at > LOOKED):
-        run.seen_at = at if seen else run.seen_at
+    is_seen = status.state != UNKNOWN
+    if changed or (is_seen and at - run.seen_at > LOOKED):
+        run.seen_at = at if is_seen else run.seen_at
         run.save(update_fields=["state", "progress", "restarts", "started_at", "ends_at", "seen_at"])
     if changed:
         _tell(run)

@@ -10,7 +10,7 @@ from scheduling.runs.engines import patience_of
 from scheduling.runs.failures import award_fail
 from tenants.scoping import scope_disabled
 
-HEARD = timedelta(seconds=10)  # an engine that is there notes it every four seconds
+LONGEST_SILENCE = timedelta(seconds=10)  # an engine that is there notes it every four seconds
 STARTS_WITHIN = timedelta(seconds=60)  # of what is slow to start, for so long is paid
 PAUSE = timedelta(seconds=60)  # after a stop of the market, until gangs go on
 SILENT = "the engine is silent"
@@ -25,9 +25,9 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at), end__gt=first, job__spec__has_key=PROGRAM
         )
         awards = [award for award in running.select_related("pool") if award.used_until > first]
-        listed = list(Run.objects.filter(award__in=awards).order_by("number"))
-        runs = {run.award_id: run for run in listed}  # the last of each
-        paused = {run.award_id: run.ended_at or run.seen_at for run in listed if run.state == RunState.PAUSED}
+        all_runs = list(Run.objects.filter(award__in=awards).order_by("number"))
+        runs = {run.award_id: run for run in all_runs}  # the last of each
+        paused = {run.award_id: run.ended_at or run.seen_at for run in all_runs if run.state == RunState.PAUSED}
         patience = timedelta(seconds=patience_of(pool.engine))  # without a look of the engine
         late = []
         for award in awards:
@@ -62,7 +62,7 @@ def _undelivered_since(
         return None
     last = award.work_left is None and at >= award.pool.slot_start(award.used_until)
     over = last or slot_end - begin >= STARTS_WITHIN
-    return begin if over or (began is None and at - run.seen_at > HEARD) else None
+    return begin if over or (began is None and at - run.seen_at > LONGEST_SILENCE) else None
 
 
 def _gone_at(award: Award, run: Run | None, patience: timedelta) -> datetime | None:

@@ -82,9 +82,9 @@ def _values_of(row: TenantPolicy) -> dict[str, Any]:
 
 def _refusal(pool: Pool, sharing: Sharing) -> Refused | None:
     words = {"rent": Rent.values, "lend": Lend.values, "budget_period": Period.values, "plan": AlonePlan.values}
-    for name, known in words.items():
-        if getattr(sharing, name) not in known:
-            return Refused("invalid_sharing", f"{name}: must be one of {', '.join(known)}.")
+    for name, codes in words.items():
+        if getattr(sharing, name) not in codes:
+            return Refused("invalid_sharing", f"{name}: must be one of {', '.join(codes)}.")
     if sharing.budget is None and sharing.rent == Rent.BUDGET:
         return Refused("invalid_sharing", "Renting within a budget needs a budget.")
     if sharing.budget is not None and not 0 <= sharing.budget <= MOST:

@@ -72,8 +72,8 @@ def _note_use(token: ApiToken) -> None:
 def limits_of(auth: Any, user: User) -> dict[str, int]:
     """Names under which a call is counted -> calls in a minute: the token or the session, and the person with all of
     them. Otherwise whoever makes fifty tokens would have fifty limits."""
-    shown = f"token:{auth.pk}" if isinstance(auth, ApiToken) else f"session:{user.pk}"
-    return {shown: settings.API_CALLS_PER_MINUTE, person_name(user): settings.API_CALLS_PER_MINUTE_OF_PERSON}
+    credential = f"token:{auth.pk}" if isinstance(auth, ApiToken) else f"session:{user.pk}"
+    return {credential: settings.API_CALLS_PER_MINUTE, person_name(user): settings.API_CALLS_PER_MINUTE_OF_PERSON}
 
 
 def person_name(user: User) -> str:

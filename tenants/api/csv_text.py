@@ -62,8 +62,8 @@ def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str,
 
     def cells(value: Any) -> list[object]:
         give_way()
-        shown = row.to_representation(value)
-        return [_cell(shown, path) for _, path in columns]
+        document = row.to_representation(value)
+        return [_cell(document, path) for _, path in columns]
 
     return csv_text(cells(value) for value in values).encode()
 

@@ -38,8 +38,8 @@ class Form(serializers.Serializer[Any]):
         for field in fields.values():
             choice = getattr(field, "child", field)
             if isinstance(choice, serializers.ChoiceField):
-                known = ", ".join(map(str, choice.choices)).replace("{", "{{").replace("}", "}}")
-                choice.error_messages["invalid_choice"] = f"Must be one of {known}."
+                choices = ", ".join(map(str, choice.choices)).replace("{", "{{").replace("}", "}}")
+                choice.error_messages["invalid_choice"] = f"Must be one of {choices}."
         return fields
 
     def to_internal_value(self, data: Any) -> Any:
@@ -59,13 +59,13 @@ class Answer(serializers.Serializer[Any]):
         return super().fields if self._context else _fields_of(type(self))
 
     @cached_property
-    def _shown(self) -> Sequence[_Shown]:
-        return _shown(self.fields) if self._context else _shown_of(type(self))
+    def _columns(self) -> Sequence[_Column]:
+        return _columns(self.fields) if self._context else _columns_of(type(self))
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         """As the framework has it, with what it would find out for each field of each row found out once."""
         values: dict[str, Any] = {}
-        for name, read, show in self._shown:
+        for name, read, show in self._columns:
             try:
                 value = read(instance)
             except serializers.SkipField:
@@ -74,7 +74,7 @@ class Answer(serializers.Serializer[Any]):
         return values
 
 
-_Shown = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]  # name, value of a row, what is told of it
+_Column = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]  # name, value of a row, what an answer says of it
 
 
 @cache
@@ -84,11 +84,11 @@ def _fields_of(answer: type[Answer]) -> Any:
 
 
 @cache
-def _shown_of(answer: type[Answer]) -> Sequence[_Shown]:
-    return _shown(_fields_of(answer))
+def _columns_of(answer: type[Answer]) -> Sequence[_Column]:
+    return _columns(_fields_of(answer))
 
 
-def _shown(fields: Mapping[str, Any]) -> Sequence[_Shown]:
+def _columns(fields: Mapping[str, Any]) -> Sequence[_Column]:
     readable = [(name, field) for name, field in fields.items() if not field.write_only]
     return tuple((name, _reader(field), field.to_representation) for name, field in readable)
 

@@ -96,7 +96,7 @@ class JoinRequestAccept(TenantView):
     def post(self, request: Request, tenant_slug: str, join_request_id: int) -> HttpResponseBase:
         body = self.read(NewRole)
         outcome = services.join_request_accept(
-            request=_chosen(join_request_id), by=self.access, at=timezone.now(), **body
+            request=_join_request(join_request_id), by=self.access, at=timezone.now(), **body
         )
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(MemberShown, outcome)
 
@@ -122,7 +122,7 @@ class JoinRequestDecline(TenantView):
     def post(self, request: Request, tenant_slug: str, join_request_id: int) -> HttpResponseBase:
         reason = self.read(Declined)["reason"]
         outcome = services.join_request_decline(
-            request=_chosen(join_request_id), by=self.access, at=timezone.now(), reason=reason
+            request=_join_request(join_request_id), by=self.access, at=timezone.now(), reason=reason
         )
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(JoinRequestShown, outcome)
 
@@ -149,8 +149,8 @@ class JoinRequestsOpen(TenantView):
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(AskingShown, outcome)
 
 
-def _chosen(number: int) -> JoinRequest:
-    chosen = joining.join_request_by_id(number)
-    if chosen is None:
+def _join_request(number: int) -> JoinRequest:
+    join_request = joining.join_request_by_id(number)
+    if join_request is None:
         raise Http404
-    return chosen
+    return join_request

@@ -104,14 +104,14 @@ LIMIT = whole("limit", f"How many results a page has; else {USUAL_LIMIT}.", "", 
 
 def parameters_read(request: Request, filters: Sequence[Filter], others: Sequence[str]) -> dict[str, Any]:
     """Name -> value of those given. One that nobody asks for is an error: it would be a wish that is not heard."""
-    known = {each.name: each for each in filters}
+    by_name = {each.name: each for each in filters}
     read: dict[str, Any] = {}
     errors = []
     for name, texts in request.query_params.lists():
         try:
-            if name not in known and name not in others:
+            if name not in by_name and name not in others:
                 raise ValueError("there is no such parameter")
-            read[name] = _values(known.get(name), texts)
+            read[name] = _values(by_name.get(name), texts)
         except ValueError as error:
             errors.append(FieldError(name, "invalid_parameter", f"{error}".capitalize() + "."))
     if errors:
@@ -162,21 +162,21 @@ def page_document(
 
 
 def values_document(
-    request: Request, values: Sequence[Any], listing: Listing, query: Mapping[str, Any], chosen: Mapping[str, str]
+    request: Request, values: Sequence[Any], listing: Listing, query: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> dict[str, Any]:
     """A page of a list that is computed whole. Its cursor is the place where a page begins; see `listed_values`."""
     limit = query.get("limit", USUAL_LIMIT)
     start = place_read(query["cursor"]) if "cursor" in query else 0
     following, before = start + limit, max(start - limit, 0)
     return {
-        "next": page_address(request, str(following), chosen) if following < len(values) else None,
-        "previous": page_address(request, str(before), chosen) if start > 0 else None,
+        "next": page_address(request, str(following), defaults) if following < len(values) else None,
+        "previous": page_address(request, str(before), defaults) if start > 0 else None,
         "results": listing.row(values[start:following], many=True).data,
     }
 
 
-def page_address(request: Request, cursor: str, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
+def page_address(request: Request, cursor: str, defaults: Mapping[str, str] = MappingProxyType({})) -> str:
     query = request.query_params.copy()
-    query.update(chosen)
+    query.update(defaults)
     query["cursor"] = cursor
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

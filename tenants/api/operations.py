@@ -117,22 +117,22 @@ def operation(
 
 
 def _parameters(entry: Operation, is_post: bool) -> list[OpenApiParameter]:
-    listed = [_parameter(each) for each in entry.filters]
+    parameters = [_parameter(each) for each in entry.filters]
     if entry.listing:
-        listed += [
+        parameters += [
             OpenApiParameter("cursor", str, description="Where the page begins: taken from `next` or `previous`."),
             OpenApiParameter("format", {"type": "string", "enum": ["json", "csv"]}, description="As `Accept` says."),
         ]
     if entry.listing and (orderings := list(entry.listing.orderings)):
         orders = {"type": "string", "enum": orderings, "default": orderings[0]}
-        listed.append(OpenApiParameter("ordering", orders, description="The order; with a minus, falling."))
+        parameters.append(OpenApiParameter("ordering", orders, description="The order; with a minus, falling."))
     if is_post:
         help_text = (
             "Any text of your own: the same key, address and body give the same answer, and the thing is done once."
         )
         header = {"type": "string", "pattern": KEY_PATTERN}
-        listed.append(OpenApiParameter("Idempotency-Key", header, OpenApiParameter.HEADER, description=help_text))
-    return listed
+        parameters.append(OpenApiParameter("Idempotency-Key", header, OpenApiParameter.HEADER, description=help_text))
+    return parameters
 
 
 def _parameter(filter_: Filter) -> OpenApiParameter:
@@ -199,12 +199,12 @@ def _examples(entry: Operation, status: int, request_example: Any, answer_exampl
     if request_example is not None:
         examples.append(OpenApiExample("Request", value=with_all_digits(request_example), request_only=True))
     if answer_example is not None:
-        shown = one = with_all_digits(answer_example)
+        document = one = with_all_digits(answer_example)
         if entry.listing:
-            shown = {"next": None, "previous": None, "results": [one]}
+            document = {"next": None, "previous": None, "results": [one]}
         code, media = str(status), EVENT_STREAM if entry.stream else "application/json"
         examples.append(
-            OpenApiExample("Answer", value=shown, response_only=True, status_codes=[code], media_type=media)
+            OpenApiExample("Answer", value=document, response_only=True, status_codes=[code], media_type=media)
         )
     return examples
 

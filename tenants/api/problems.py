@@ -165,7 +165,7 @@ def _field_errors(details: Any, place: str) -> Iterator[FieldError]:
         yield FieldError(place, str(details["code"]), str(details["message"]))
     elif isinstance(details, Mapping):
         for name, inner in details.items():
-            at = place if name == "non_field_errors" else _joined(place, name)
+            at = place if name == "non_field_errors" else _path(place, name)
             yield from _field_errors(inner, at)
     elif isinstance(details, list):
         for index, inner in enumerate(details):
@@ -173,7 +173,7 @@ def _field_errors(details: Any, place: str) -> Iterator[FieldError]:
             yield from _field_errors(inner, place if leaf else f"{place}[{index}]")
 
 
-def _joined(place: str, name: Any) -> str:
+def _path(place: str, name: Any) -> str:
     return f"{place}[{name}]" if isinstance(name, int) else f"{place}.{name}".lstrip(".")
 
 

@@ -191,17 +191,17 @@ class ApiView(APIView):
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
         return json_response(page_document(self.request, rows, listing, self.parameters, show))
 
-    def listed_values(self, values: Sequence[Any], chosen: Mapping[str, str] | None = None) -> HttpResponseBase:
+    def listed_values(self, values: Sequence[Any], defaults: Mapping[str, str] | None = None) -> HttpResponseBase:
         """A list that is computed whole and in its order, such as prices of some slots: pages by place in it.
 
-        `chosen`: parameters that were left out, as they were understood: the other pages are of the same list.
+        `defaults`: parameters that were left out, as they were understood: the other pages are of the same list.
         """
         assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
         listing: Listing = self.operation.listing
         if self.form == "csv":
             lines = csv_of_values(values, listing)
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
-        return json_response(values_document(self.request, values, listing, self.parameters, chosen or {}))
+        return json_response(values_document(self.request, values, listing, self.parameters, defaults or {}))
 
 
 class PersonView(ApiView):

@@ -29,7 +29,7 @@ MOST = 10**18  # micro-credits of one amount that anybody may name; 64 bits hold
 
 THOUSANDS = "\N{NARROW NO-BREAK SPACE}"  # between thousands, in all that people read
 
-_WRITTEN = re.compile(rf"(-?)([0-9]{{1,13}})(?:\.([0-9]{{1,{DIGITS}}}))?")
+_NUMBER = re.compile(rf"(-?)([0-9]{{1,13}})(?:\.([0-9]{{1,{DIGITS}}}))?")
 
 
 def credits_up(credits: float) -> float:
@@ -46,7 +46,7 @@ def price_of_one(amount: int, units: float) -> int:
 
 def amount_read(text: object) -> int | None:
     """Micro-credits that a text such as "12.5" says by the letter; None where it says none, or more than `MOST`."""
-    match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
     sign, whole, digits = match.groups("")

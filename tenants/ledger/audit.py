@@ -37,11 +37,11 @@ class Audit:
 
 def verify(*, known_heads: Sequence[str] = (), progress: Progress = lambda done, total: None) -> Audit:
     """Audit everything. `known_heads`: of the seals, noted earlier outside the database."""
-    listed: list[Step] = [*steps(newest()), partial(_known_heads, known_heads)]
+    all_steps: list[Step] = [*steps(newest()), partial(_known_heads, known_heads)]
     findings: list[LedgerFinding] = []
-    for done, step in enumerate(listed, 1):
+    for done, step in enumerate(all_steps, 1):
         findings += step()
-        progress(done, len(listed))
+        progress(done, len(all_steps))
     return Audit(tuple(findings), *_counts())
 
 
@@ -163,8 +163,8 @@ def _members(packed: bytes) -> dict[int, bytes]:
     return {int.from_bytes(piece[:8], "big", signed=True): piece[8:] for piece in pieces}
 
 
-def _known_heads(known: Sequence[str]) -> Iterator[LedgerFinding]:
-    for one in known:
+def _known_heads(heads: Sequence[str]) -> Iterator[LedgerFinding]:
+    for one in heads:
         if not rows_of("SELECT FROM ledger_seal WHERE digest = decode(%s, 'hex')", one):
             yield LedgerFinding(
                 "seal", f"head {one}", "was noted earlier and is not in the chain: the seals were rewritten"

@@ -75,12 +75,12 @@ def accounts() -> Iterator[LedgerFinding]:
         yield LedgerFinding(
             "account", f"account {number}", f"says {kind} of tenant {tenant_id}; its number says otherwise"
         )
-    gone = rows_of(
+    orphans = rows_of(
         "SELECT DISTINCT account_id FROM ledger_balance b"
         " WHERE NOT EXISTS (SELECT FROM ledger_account a WHERE a.id = b.account_id) ORDER BY 1 LIMIT %s",
         MOST,
     )
-    for (number,) in gone:
+    for (number,) in orphans:
         yield LedgerFinding("account", f"account {number}", "is gone; it has a balance")
 
 

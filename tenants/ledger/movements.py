@@ -66,8 +66,8 @@ def movements(
     """One page, newest first; the next page lies `below` this one's last. Costs one index range for each account."""
     tenant_require(tenant_id)
     names = [account(tenant_id) for account in (available, held, earned)]
-    chosen = [name for name in names if choice.account in (None, name.kind)]
-    sql, parameters = _chosen(choice, chosen, below or Position(choice.end, 0), limit)
+    accounts = [name for name in names if choice.account in (None, name.kind)]
+    sql, parameters = _choice_sql(choice, accounts, below or Position(choice.end, 0), limit)
     return _moved(sql, parameters, names, "c.occurred_at DESC, t.id DESC", limit)
 
 
@@ -77,8 +77,8 @@ def movements_by(
     """Those that come first in another order, by "at" or by what they moved on one account. Reads the whole choice."""
     tenant_require(tenant_id)
     names = [account(tenant_id) for account in (available, held, earned)]
-    chosen = [name for name in names if choice.account in (None, name.kind)]
-    sql, parameters = _chosen(choice, chosen, Position(choice.end, 0), None)
+    accounts = [name for name in names if choice.account in (None, name.kind)]
+    sql, parameters = _choice_sql(choice, accounts, Position(choice.end, 0), None)
     way = "DESC" if down else "ASC"
     return _moved(sql, parameters, names, f"{_ORDERS[column]} {way}, t.id {way}", limit)
 
@@ -173,7 +173,7 @@ def period_sums(
     return balances, [Outside(*amounts) for amounts in zip(came or (), off_earned or (), strict=True)]
 
 
-def _chosen(
+def _choice_sql(
     choice: MovementFilter, names: Sequence[AccountName], below: Position, limit: int | None
 ) -> tuple[str, list[Any]]:
     """SQL for (occurred_at, transaction_id), newest first, and its parameters. `limit` None: all of them."""

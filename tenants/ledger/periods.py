@@ -62,9 +62,9 @@ def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int | N
     )
 
 
-def _words(joined: str | None) -> list[str]:
+def _words(text: str | None) -> list[str]:
     """No name of the book has a blank in it. None: there are none; an empty text: one that is empty."""
-    return [] if joined is None else joined.split(" ")
+    return [] if text is None else text.split(" ")
 
 
 def _split(start: datetime, end: datetime) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def _post(postings: Sequence[Posting], arguments: tuple[str, str]) -> tuple[Post
         return InsufficientFunds(
             tuple(Shortage(AccountName.of(account), balance, needed) for _, _, account, balance, needed in rows)
         )
-    written = {key: Posted(key, transaction_id, outcome == "repeated") for outcome, key, transaction_id, *_ in rows}
-    return tuple(written[posting.key] for posting in postings)
+    by_key = {key: Posted(key, transaction_id, outcome == "repeated") for outcome, key, transaction_id, *_ in rows}
+    return tuple(by_key[posting.key] for posting in postings)
 
 
 def post_batches(

@@ -215,8 +215,8 @@ def _flaw(claim: str, value: str) -> Refused | None:
         return NO_CLAIM
     if "\0" in claim:
         return NO_CLAIM
-    seen = len(value) <= VALUE_LONGEST and not is_blank(value) and value == value.strip() and "\0" not in value
-    return None if seen and value.count(ANY) <= 1 else NO_VALUE
+    is_plain = len(value) <= VALUE_LONGEST and not is_blank(value) and value == value.strip() and "\0" not in value
+    return None if is_plain and value.count(ANY) <= 1 else NO_VALUE
 
 
 def _remember(

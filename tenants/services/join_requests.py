@@ -33,7 +33,7 @@ NO_WHY = Refused("reason_missing", "Say in one line why you would like to join."
 WHY_TOO_LONG = Refused("reason_too_long", f"Say it in {WHY_LONGEST} characters at most.")
 NO_ANSWER = Refused("reason_missing", "Say why: whoever asked reads it.")
 MEMBER = Refused("already_member", "You are a member already.")
-ASKED = Refused("already_asked", "You have asked this tenant already, and it has not answered yet.")
+SECOND_REQUEST = Refused("already_asked", "You have asked this tenant already, and it has not answered yet.")
 UNKNOWN_REQUEST = Refused("unknown_join_request", "There is no such request.")
 
 
@@ -64,7 +64,7 @@ def _create_refusal(place: Tenant, person: User, at: datetime) -> Refused | None
             return MEMBER
         last = JoinRequest.objects.filter(person=person).order_by("-pk").first()
     if last is not None and last.state == JoinState.WAITING:
-        return ASKED
+        return SECOND_REQUEST
     if last is not None and last.state == JoinState.DECLINED and last.ended_at and at < last.ended_at + WEEK:
         again = last.ended_at + WEEK
         return Refused("asked_lately", f"{place} declined your request. Ask again after {again:%d %B %Y, %H:%M} UTC.")

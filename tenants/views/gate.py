@@ -69,13 +69,13 @@ def _page_with_the_form(pages: Sequence[str], parts: dict[str, Any]) -> str:
 def _why(access: Access, permission: Permission) -> str:
     """Who one is here, who may do this, and who could change that."""
     where = f" of {access.tenant}" if access.tenant else ""
-    who = f"You are {_listed(access.role_list, 'and')}{where}. " if access.roles else ""
+    who = f"You are {_enumeration(access.role_list, 'and')}{where}. " if access.roles else ""
     may = [role for role in (*TENANT_ROLES, *STAFF_ROLES) if role in ROLES_ALLOWED[permission]]
     gives = "An owner of the tenant" if set(may) & set(TENANT_ROLES) else "An operator"
-    return f"{who}This is for {_listed(may, 'or')}. {gives} can give you such a role."
+    return f"{who}This is for {_enumeration(may, 'or')}. {gives} can give you such a role."
 
 
-def _listed(words: Sequence[str], last: str) -> str:
+def _enumeration(words: Sequence[str], last: str) -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
 
 

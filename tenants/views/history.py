@@ -45,7 +45,7 @@ _COLUMNS = (
 )
 _WHOSE = Column("tenant", "tenant", value=lambda entry: entry.tenant.slug if entry.tenant else "")
 
-_SHOWN = (
+_PAGE_COLUMNS = (
     Column("sequence", "No.", order="sequence"),
     Column("at", "Time"),
     Column("action", "What", order="action"),
@@ -54,8 +54,8 @@ _SHOWN = (
     Column("reason", "Why"),
     Column("hash", "Fingerprint"),
 )
-_ALL = Table(_SHOWN, sort="-sequence", rows=ENTRIES)
-_OWN = Table(tuple(column for column in _SHOWN if column.name != "tenant"), sort="-sequence", rows=ENTRIES)
+_ALL = Table(_PAGE_COLUMNS, sort="-sequence", rows=ENTRIES)
+_OWN = Table(tuple(column for column in _PAGE_COLUMNS if column.name != "tenant"), sort="-sequence", rows=ENTRIES)
 
 
 @require_safe

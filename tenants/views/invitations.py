@@ -47,14 +47,14 @@ def invitation_accept(request: AccessRequest) -> HttpResponse:
         raise RuntimeError("the log-in middleware lets nobody else through")
     if number := request.POST.get("invitation"):
         own = selectors.invitations_to(selectors.addresses_of(user), at)
-        chosen, back = next((row.token_hash for row in own if str(row.pk) == number), ""), "home"
+        token_hash, back = next((row.token_hash for row in own if str(row.pk) == number), ""), "home"
     else:
-        chosen, back = request.session.get(SESSION_KEY, ""), "invitation"
-    outcome = services.invitation_accept(token_hash=chosen, user=user, at=at)
+        token_hash, back = request.session.get(SESSION_KEY, ""), "invitation"
+    outcome = services.invitation_accept(token_hash=token_hash, user=user, at=at)
     if isinstance(outcome, Refused):
         tell(request, outcome, "")
         return redirect(back)
-    if request.session.get(SESSION_KEY) == chosen:
+    if request.session.get(SESSION_KEY) == token_hash:
         del request.session[SESSION_KEY]
     tell(request, outcome, f"Welcome to {outcome.tenant}. You are {outcome.role}.")
     return redirect("tenant_home", outcome.tenant.slug)

@@ -41,23 +41,25 @@ def join_withdraw(request: AccessRequest, pk: int) -> HttpResponse:
 @posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def join_accept(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    chosen, form = _request(pk), RoleForm(request.POST)
+    join_request, form = _request(pk), RoleForm(request.POST)
     if not form.is_valid():
         tell(request, Refused("unknown_role", "Choose one of the roles."), "")
         return redirect("tenant_members", tenant_slug)
-    outcome = services.join_request_accept(request=chosen, by=request.access, at=timezone.now(), **form.cleaned_data)
-    tell(request, outcome, f"{chosen.person} is a member now, as {form.cleaned_data['role']}.")
+    outcome = services.join_request_accept(
+        request=join_request, by=request.access, at=timezone.now(), **form.cleaned_data
+    )
+    tell(request, outcome, f"{join_request.person} is a member now, as {form.cleaned_data['role']}.")
     return redirect("tenant_members", tenant_slug)
 
 
 @posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def join_decline(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    chosen = _request(pk)
+    join_request = _request(pk)
     outcome = services.join_request_decline(
-        request=chosen, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
+        request=join_request, by=request.access, at=timezone.now(), reason=reason_in(request.POST)
     )
-    tell(request, outcome, f"The request of {chosen.person} is declined.")
+    tell(request, outcome, f"The request of {join_request.person} is declined.")
     return redirect("tenant_members", tenant_slug)
 
 
@@ -80,7 +82,7 @@ def _person(request: AccessRequest) -> User:
 
 
 def _request(pk: int) -> JoinRequest:
-    chosen = joining.join_request_by_id(pk)
-    if chosen is None:
+    join_request = joining.join_request_by_id(pk)
+    if join_request is None:
         raise Http404
-    return chosen
+    return join_request

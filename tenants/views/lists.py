@@ -24,7 +24,7 @@ from tenants.views.tables import (
 )
 
 
-def listed(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
+def list_page(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
     """One page of the rows, in the order that the address asks for. `order` names what a column sorts by."""
     sort, keep = sort_asked(query, table), kept_of(query)
     rows_sorted, start = _sorted(rows, table, sort), _place(query, len(rows))

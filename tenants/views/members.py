@@ -140,8 +140,8 @@ def member_leave(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 def _after_leaving(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """Who has just left would find no page here any more."""
-    gone = not Membership.objects.filter(user=request.access.user).exists() and not request.access.is_staff
-    return redirect("home") if gone else redirect("tenant_members", tenant_slug)
+    has_left = not Membership.objects.filter(user=request.access.user).exists() and not request.access.is_staff
+    return redirect("home") if has_left else redirect("tenant_members", tenant_slug)
 
 
 def _membership(pk: int) -> Membership:

@@ -69,11 +69,11 @@ class Header:
 
 @dataclass(frozen=True)
 class Sorting:
-    """The heads once more, as a form: a narrow screen has no heads to click. `kept`: what else the address says."""
+    """The heads once more, as a form: a narrow screen has no heads to click. `parameters`: all else in the address."""
 
     choices: tuple[tuple[str, str], ...]  # (what the address says, words)
-    chosen: str
-    kept: tuple[tuple[str, str], ...]
+    choice: str
+    parameters: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

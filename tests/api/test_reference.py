@@ -219,11 +219,13 @@ def test_whoever_is_not_logged_in_is_asked_to(client: Client, db: None) -> None:
 def test_lines_for_a_terminal_are_the_call(name: str) -> None:
     shown = operations()[name]
     address = f"https://bourse.example{example_path(shown.path)}"
-    words = shlex.split(curl(shown.method, address, needs_token=not shown.open, body=shown.sent, kind=shown.kind))
+    words = shlex.split(
+        curl(shown.method, address, needs_token=not shown.open, body=shown.request_example, kind=shown.kind)
+    )
     assert (words[0], words[-1]) == ("curl", address)
     assert "{" not in address
     assert ("-X" in words) == shown.changes
-    assert (json.loads(words[words.index("-d") + 1]) if "-d" in words else None) == shown.sent
+    assert (json.loads(words[words.index("-d") + 1]) if "-d" in words else None) == shown.request_example
     assert any(each.startswith("Authorization: Bearer $") for each in words) != shown.open
 
 

@@ -137,7 +137,7 @@ def test_second_engine_of_one_name_touches_nothing_until_the_first_one_is_gone(m
     engine: Any = Silent()
     engine.name = "cluster"
     command, tries = Command(), []
-    command.asked = False
+    command.has_signal = False
 
     def counted(listener: psycopg.Connection[Any], name: str) -> bool:
         tries.append(name)
@@ -161,7 +161,7 @@ def test_second_engine_of_one_name_touches_nothing_until_the_first_one_is_gone(m
             until(lambda: engine.observed)
             assert engine.touched > 0
         finally:
-            command.asked = True
+            command.has_signal = True
             thread.join(300)
     assert not thread.is_alive()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from marketplace.metrics import metrics_text, written
+from marketplace.metrics import figures_text, metrics_text
 from scheduling.audit.verification.settings import settings_verify
 from scheduling.engines.base import DOWN, DRAINING, NOT_ALL_CAME, UNKNOWN, UP, Report, ServerHealth
 from scheduling.models import Pool, Server
@@ -165,7 +165,7 @@ def test_monitors_read_what_engines_count_and_when_they_were_last_at_work() -> N
         'bourse_engine_command_seconds_bucket{command="squeue",engine="slurm",le="0.1"} 1.0',
     ):
         assert line in text
-    two = written([], [figures.text(), EngineFigures("other").text()])
+    two = figures_text([], [figures.text(), EngineFigures("other").text()])
     assert two.count("# TYPE bourse_run_late_seconds histogram") == 1
     assert "_created" not in two
 

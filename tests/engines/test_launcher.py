@@ -20,7 +20,7 @@ from scheduling.engines.base import Generation
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.logbook import several
-from scheduling.engines.launcher.one_file import PURE, sources, written
+from scheduling.engines.launcher.one_file import PURE, launcher_file, sources
 from scheduling.engines.launcher.parts import HAS_ENDED, NO_PLAN, RUNS_ALREADY, GangPart, dealt, free_ports, part_name
 from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 from scheduling.engines.plans import continued
@@ -42,8 +42,8 @@ def test_one_file_needs_the_standard_library_of_python_3_9_alone(tmp_path: Path)
             for name in names:
                 ours = name in CARRIED
                 assert ours or name.startswith("scheduling.engines.launcher.") or _is_standard(name), (path, name)
-    file = written(tmp_path)
-    assert written(tmp_path) == file
+    file = launcher_file(tmp_path)
+    assert launcher_file(tmp_path) == file
     done = subprocess.run(
         [sys.executable, "-I", "-S", file, "part", str(tmp_path), "job-1", "key", "1", "n1"],
         capture_output=True, text=True, check=False, cwd="/",
@@ -61,10 +61,10 @@ def test_one_file_has_what_this_python_compiled_and_another_one_reads_the_module
             [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd="/"
         ).stdout.strip()
 
-    ours = written(tmp_path)
+    ours = launcher_file(tmp_path)
     assert loaded(ours) == f"{ours}/scheduling/engines/launcher/watch.pyc"
     monkeypatch.setattr("importlib.util.MAGIC_NUMBER", b"\x00\x00\r\n")
-    theirs = written(tmp_path)
+    theirs = launcher_file(tmp_path)
     assert theirs != ours
     assert loaded(theirs) == f"{theirs}/scheduling/engines/launcher/watch.py"
 
@@ -81,7 +81,7 @@ class Parts:
         at = time.time() + after
         values = ALL["trainer"].validate(SHORT)
         assert isinstance(values, dict)
-        self.launcher = written(root)
+        self.launcher = launcher_file(root)
         plan: dict[str, Any] = {
             "python": sys.executable, "launch": ["-S", str(self.launcher), "launch"],
             "environment": {"PYTHONPATH": str(ROOT)}, "readable": [], "beside": [], "uid": None, "bare": False,

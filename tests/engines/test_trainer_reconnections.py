@@ -39,10 +39,10 @@ class Job:
         self.job = TrainerJob(SETTINGS, counts, folder, ProgressFile(str(self.progress)), digests=False)
         self.server = ServerProcess(SETTINGS, PeerPlace(SERVER, 0, {}), b"secret")
         server = self.member(SERVER, 0, lambda order: server.answers.put(self.server._obey(order)))
-        self.job.joined(server)
+        self.job.register(server)
         self.workers = [self.member(WORKER, rank, lambda _: None) for rank in range(WORKERS)]
         for worker in self.workers:
-            self.job.joined(worker)
+            self.job.register(worker)
         self.job.advance()
 
     def member(self, role: str, rank: int, hear: Callable[[WireMessage], Any]) -> TrainerMember:
@@ -55,12 +55,12 @@ class Job:
         version, generation, size = store.version, store.generation, len(store.values)
         for chunk, worker in enumerate(self.workers):
             fields = {"losses": [[chunk, version, 0.5]], "minibatch_seconds": 0.1, "exchange_seconds": 0.0}
-            self.job.heard(worker, WireMessage("report", fields | {"pause": None, "generation": generation}))
+            self.job.hear(worker, WireMessage("report", fields | {"pause": None, "generation": generation}))
             assert store.push(version, chunk, generation, np.zeros(size))
 
     def park(self, lost: str) -> None:
         for worker in self.workers:
-            self.job.heard(worker, WireMessage("park", {"lost": lost}))
+            self.job.hear(worker, WireMessage("park", {"lost": lost}))
         self.job.advance()
 
     def last(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from scheduling.core.metrics.period import period_ratio, period_reward, spread
 from scheduling.fairness.pages.picture import MOST, dots_of, idle_of, rewards_of, trend_of
 from scheduling.fairness.pages.spans import DaySpan, span_asked
 from scheduling.fairness.read_values import TenantPeriod
-from tenants.views.lists import listed
+from tenants.views.lists import list_page
 from tenants.views.tables import Column, Table
 
 TODAY = date(2026, 3, 31)
@@ -94,11 +94,11 @@ TABLE = Table((Column("name", "Name", order="name"), Column("value", "Value", or
 
 def test_rows_without_a_value_come_last_whichever_way_a_list_is_sorted() -> None:
     for sort, names in (("value", "dbca"), ("-value", "cbda"), ("name", "abcd"), ("nonsense", "cbda")):
-        pages = [listed(QueryDict(f"sort={sort}&after={after}"), LINES, TABLE) for after in ("", "3")]
+        pages = [list_page(QueryDict(f"sort={sort}&after={after}"), LINES, TABLE) for after in ("", "3")]
         assert "".join(row.name for page in pages for row in page.rows) == names
         assert (pages[0].previous, bool(pages[0].next)) == ("", True)
         assert (bool(pages[1].previous), pages[1].next) == (True, "")
-    assert [row.name for row in listed(QueryDict("after=99"), LINES, TABLE).rows] == ["c", "b", "d"]
+    assert [row.name for row in list_page(QueryDict("after=99"), LINES, TABLE).rows] == ["c", "b", "d"]
 
 
 def test_a_period_compares_gains_with_what_the_quotas_say() -> None:

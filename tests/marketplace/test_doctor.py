@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from marketplace.backup import MADE
+from marketplace.backup import BACKUP_ACTION
 from marketplace.doctor import BROKEN, CHECKS, WARNING, WELL, Diagnosis, examine
 from marketplace.embedded.state import ROLE
 from marketplace.forecast import forecast
@@ -146,7 +146,7 @@ def test_backup_grows_old() -> None:
     for hours, state in ((40, WARNING), (2, WELL)):
         with transaction.atomic():
             at = timezone.now() - timedelta(hours=hours)
-            history.append(at=at, by=access_of_system("backup"), action=MADE, subject="installation")
+            history.append(at=at, by=access_of_system("backup"), action=BACKUP_ACTION, subject="installation")
         assert one("backup").state == state
 
 

@@ -16,7 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from marketplace.metrics import Gauge, measured, written
+from marketplace.metrics import Gauge, figures_text, measured
 from scheduling.models import Lane, PriceTick, ResourceKind
 from scheduling.money.credits import earned_collect
 from scheduling.operator.read_gauges import MEANING, gauges
@@ -117,7 +117,7 @@ def test_second_question_within_five_seconds_costs_the_market_nothing(market: An
 
 
 def test_text_is_as_prometheus_reads_it() -> None:
-    lines = written(
+    lines = figures_text(
         [Gauge("capacity_units", 12.0, {"pool": "main"}), Gauge("capacity_units", 0.5, {"pool": "b"})]
     ).splitlines()
     assert lines == [

@@ -24,7 +24,7 @@ from django.conf import settings
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from marketplace.metrics import TASKS, Gauge, written
+from marketplace.metrics import TASKS, Gauge, figures_text
 from scheduling.common.measured import MEASURED, REQUEST_SECONDS, STEP_SECONDS, USE_CASE_SECONDS
 from scheduling.engines.base import Report
 from scheduling.operator.read_gauges import MEANING
@@ -93,7 +93,7 @@ def everything() -> str:
     REQUEST_SECONDS.labels("jobs", "GET", "2xx").observe(0.2)
     labels = {"pool": "main", "tenant": "lumen", "resource": "worker", "engine": "slurm", "lane": "batch"}
     gauges = [Gauge(name, 1.0, labels) for name in MEANING] + [Gauge(TASKS, 3.0, {})]
-    return written(gauges, [engine.text()]) + generate_latest(MEASURED).decode()
+    return figures_text(gauges, [engine.text()]) + generate_latest(MEASURED).decode()
 
 
 REPORT = Report((), (("sbatch", 0.1),))

@@ -18,12 +18,12 @@ from marketplace.turns import (
     MANY_WAITING,
     MOST_PAUSE,
     MOST_REST,
+    Credential,
     InTurn,
     Parties,
     Piece,
-    Shown,
     Turns,
-    shown_in,
+    credential_in,
 )
 from tenants.patience import give_way
 
@@ -310,15 +310,15 @@ def test_error_of_the_work_is_its_callers_and_the_turn_goes_on() -> None:
 
 def test_a_caller_is_known_by_token_or_session_and_neither_is_kept() -> None:
     name = b"bourse_session"
-    token = shown_in([(b"authorization", b"Bearer bourse_x"), (b"cookie", b"bourse_session=s")], name)
-    assert token == shown_in([(b"authorization", b"Bearer bourse_x")], name) == Shown(token="Bearer bourse_x")
-    session = shown_in([(b"cookie", b"a=b; bourse_session=s; c=d")], name)
-    assert session == shown_in([(b"cookie", b"bourse_session=s")], name) == Shown(session="s")
-    assert shown_in([(b"cookie", b"a=b")], name) is None
-    assert Shown(session="s").digest != Shown(token="s").digest
+    token = credential_in([(b"authorization", b"Bearer bourse_x"), (b"cookie", b"bourse_session=s")], name)
+    assert token == credential_in([(b"authorization", b"Bearer bourse_x")], name) == Credential(token="Bearer bourse_x")
+    session = credential_in([(b"cookie", b"a=b; bourse_session=s; c=d")], name)
+    assert session == credential_in([(b"cookie", b"bourse_session=s")], name) == Credential(session="s")
+    assert credential_in([(b"cookie", b"a=b")], name) is None
+    assert Credential(session="s").digest != Credential(token="s").digest
     assert token is not None
     parties = Parties()
     assert parties.of(token.digest, "10.0.0.1") == parties.of(None, "10.0.0.1") == "address 10.0.0.1"
     parties.learn(token.digest, "tenant 7")
     assert parties.of(token.digest, "10.0.0.1") == "tenant 7"
-    assert b"bourse_x" not in repr(parties._known).encode()
+    assert b"bourse_x" not in repr(parties._parties).encode()

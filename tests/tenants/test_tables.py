@@ -145,16 +145,16 @@ def test_form_for_narrow_screens_offers_each_order_and_keeps_the_filter() -> Non
         ("name", "Name, rising"),
         ("-name", "Name, falling"),
     )
-    assert found.chosen == "-slug"
-    assert found.kept == (("q", "a"), ("q", "b"))
+    assert found.choice == "-slug"
+    assert found.parameters == (("q", "a"), ("q", "b"))
 
 
 @pytest.mark.django_db
 def test_form_offers_the_order_at_first_where_no_column_has_it() -> None:
     table = Table(COLUMNS, rows=3)
     first = page("", rows=Tenant.objects.none(), table=table).sorting
-    assert (first.choices[0], first.chosen) == (("", "as they stand"), "")
-    assert page("?sort=name", rows=Tenant.objects.none(), table=table).sorting.chosen == "name"
+    assert (first.choices[0], first.choice) == (("", "as they stand"), "")
+    assert page("?sort=name", rows=Tenant.objects.none(), table=table).sorting.choice == "name"
     assert page("", rows=Tenant.objects.none(), table=Table((Column("plain", "Plain"),))).sorting.choices == ()
 
 

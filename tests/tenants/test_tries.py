@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tenants.tries import (
-    FORGOTTEN,
-    KEPT,
+    FORGET,
+    KEEP,
     CannotCount,
     Pace,
     TryCounter,
@@ -72,7 +72,7 @@ def test_success_of_others_does_not_wipe_what_was_wrong_before() -> None:
 
 
 def test_success_forgets_ones_own_counter_and_leaves_a_kept_one() -> None:
-    own, kept = TryCounter("test:own", PACE, FORGOTTEN), TryCounter("test:kept", PACE, KEPT)
+    own, kept = TryCounter("test:own", PACE, FORGET), TryCounter("test:kept", PACE, KEEP)
     waits([own, kept], 2)
     tries_succeed([own, kept])
     assert waits([own], 4) == [0, 0, 0, 30]

@@ -27,11 +27,11 @@ def api(session: Session) -> int:
         if words.all:
             session.screen.document(list(client.listed(path, query)))
             return exits.DONE
-        return _shown(session, client.transport.call("GET", path, query=query, accept=ANY))
+        return _show(session, client.transport.call("GET", path, query=query, accept=ANY))
     if words.all:
         raise exits.UsageError("--all is for lists, which are read by GET.")
     body = _body(session, fields)
-    return _shown(session, client.transport.call(words.method, path, body=body, key=words.key, accept=ANY))
+    return _show(session, client.transport.call(words.method, path, body=body, key=words.key, accept=ANY))
 
 
 def _path(session: Session) -> str:
@@ -60,9 +60,9 @@ def _fields(session: Session) -> dict[str, Any]:
     return body
 
 
-def _pairs(said: Sequence[str]) -> list[tuple[str, str]]:
-    pairs = [each.partition("=") for each in said]
-    for (name, mark, _), each in zip(pairs, said, strict=True):
+def _pairs(fields: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = [each.partition("=") for each in fields]
+    for (name, mark, _), each in zip(pairs, fields, strict=True):
         if not name or not mark:
             raise exits.UsageError(f"{each}: a field is written as NAME=VALUE.")
     return [(name, value) for name, _, value in pairs]
@@ -108,7 +108,7 @@ def _read(session: Session, name: str) -> str:
         raise exits.UsageError(f"{name}: it is no text in UTF-8.") from error
 
 
-def _shown(session: Session, reply: Reply) -> int:
+def _show(session: Session, reply: Reply) -> int:
     """JSON as a document, other text as it comes. What is no text goes to a file alone."""
     screen, output = session.screen, session.words.output
     kind = reply.headers.get("content-type", "").partition(";")[0].strip()

@@ -52,18 +52,20 @@ def completion(session: Session) -> int:
 
 
 def script() -> str:
-    known = dict(_words(parser_made(), ""))
-    paths = "\n".join(f'            "{path}") path="{path}" ;;' for path in known if path)
-    words = "\n".join(f'        "{path}") found="{" ".join(words_known)}" ;;' for path, words_known in known.items())
+    words_by_path = dict(_words(parser_made(), ""))
+    paths = "\n".join(f'            "{path}") path="{path}" ;;' for path in words_by_path if path)
+    words = "\n".join(
+        f'        "{path}") found="{" ".join(words_known)}" ;;' for path, words_known in words_by_path.items()
+    )
     return SCRIPT.format(paths=paths.replace('"  ', '" '), words=words)
 
 
 def fish_script() -> str:
-    known = dict(_words(parser_made(), ""))
-    paths = "\n".join(f'            case "{path}"\n                set path "{path}"' for path in known if path)
+    words_by_path = dict(_words(parser_made(), ""))
+    paths = "\n".join(f'            case "{path}"\n                set path "{path}"' for path in words_by_path if path)
     words = "\n".join(
         f'        case "{path}"\n            printf "%s\\n" {" ".join(words_known)}'
-        for path, words_known in known.items()
+        for path, words_known in words_by_path.items()
         if words_known
     )
     return FISH.format(paths=paths, words=words)

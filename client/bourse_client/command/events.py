@@ -14,9 +14,9 @@ def events(session: Session) -> int:
     words, screen = session.words, session.screen
     if words.follow:
         for event in session.client.events_followed(after=words.after):
-            _told(session, event)
+            _write(session, event)
         return exits.DONE
-    asked_events = _found(session)
+    asked_events = _events(session)
     if screen.as_json:
         screen.document(asked_events)
     elif asked_events:
@@ -27,7 +27,7 @@ def events(session: Session) -> int:
     return exits.DONE
 
 
-def _found(session: Session) -> list[Event]:
+def _events(session: Session) -> list[Event]:
     """Behind an event those that followed; else the latest. The oldest first in any case."""
     words, client = session.words, session.client
     most = None if words.all else words.limit
@@ -36,7 +36,7 @@ def _found(session: Session) -> list[Event]:
     return list(client.events(most=most, ordering="-id"))[::-1]
 
 
-def _told(session: Session, event: Event) -> None:
+def _write(session: Session, event: Event) -> None:
     """At once, one line for each: the width of what comes is not known."""
     if session.screen.as_json:
         session.screen.record(event)

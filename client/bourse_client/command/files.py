@@ -19,10 +19,10 @@ from bourse_client.shapes import JobFile
 
 
 def files(session: Session) -> int:
-    return _fetched(session) if session.words.fetch else _listed(session)
+    return _fetched(session) if session.words.fetch else _list(session)
 
 
-def _listed(session: Session) -> int:
+def _list(session: Session) -> int:
     screen, answer = session.screen, session.client.job_files(session.words.job)
     if screen.as_json:
         screen.document(answer)
@@ -46,13 +46,13 @@ def _fetched(session: Session) -> int:
     words, screen, client = session.words, session.screen, session.client
     root, wanted = Path(words.fetch[0]), words.fetch[1:]
     answer = client.job_files(words.job)
-    chosen = _chosen(answer["files"], wanted)
-    if not chosen:
+    files = _choice(answer["files"], wanted)
+    if not files:
         raise UsageError(answer["sentence"] or "the job has no files.")
-    places = _places(root, [file["path"] for file in chosen], overwrite=words.force)
-    written, total = list[dict[str, Any]](), 0
+    places = _places(root, [file["path"] for file in files], overwrite=words.force)
+    rows, total = list[dict[str, Any]](), 0
     refused = 0
-    for file, place in zip(chosen, places, strict=True):
+    for file, place in zip(files, places, strict=True):
         try:
             with _whole(place, root, overwrite=words.force) as target:
                 size = client.job_file(words.job, file["path"], target)
@@ -60,31 +60,31 @@ def _fetched(session: Session) -> int:
             screen.note(f"bourse: {plain(file['path'])}: {error}")
             refused += 1
             continue
-        written.append({"path": file["path"], "bytes": size, "file": str(place)})
+        rows.append({"path": file["path"], "bytes": size, "file": str(place)})
         total += size
         screen.note(f"{plain(str(place))}  {size:,} bytes")
     if screen.as_json:
-        screen.document(written)
+        screen.document(rows)
     else:
-        screen.line(f"{several(len(written), 'file')}, {total:,} bytes in {plain(str(root))}")
+        screen.line(f"{several(len(rows), 'file')}, {total:,} bytes in {plain(str(root))}")
     if answer["more"] and not wanted:
         screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
         return exits.REFUSED
     return exits.REFUSED if refused else exits.DONE
 
 
-def _chosen(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:
+def _choice(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:
     """Of those that are named each, and of a folder that is named all that is in it; without names, all of them. One
     that is not listed is asked for by its name: it may lie behind the end of the list."""
     if not wanted:
         return list(files)
-    chosen: dict[str, JobFile] = {}
+    by_path: dict[str, JobFile] = {}
     for name in wanted:
         folder = name.rstrip("/")
         among = [file for file in files if file["path"] == name or file["path"].startswith(f"{folder}/")]
         among = among or [{"path": name, "bytes": 0, "changed_at": ""}]
-        chosen |= {file["path"]: file for file in among}
-    return list(chosen.values())
+        by_path |= {file["path"]: file for file in among}
+    return list(by_path.values())
 
 
 def _places(root: Path, paths: Sequence[str], *, overwrite: bool) -> list[Path]:

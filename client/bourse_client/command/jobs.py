@@ -72,11 +72,11 @@ def describe(session: Session, script: str) -> int:
     words, screen = session.words, session.screen
     pool = session.pool
     description = described(words, script)
-    brought = packed(words.brings, Path.cwd()) if words.brings else None
-    if brought is not None:
-        description["archive"] = brought.digest
-        screen.note(brought.sentence)
-    named = {} if brought is None else {"files": list(brought.names)}
+    pack = packed(words.brings, Path.cwd()) if words.brings else None
+    if pack is not None:
+        description["archive"] = pack.digest
+        screen.note(pack.sentence)
+    named = {} if pack is None else {"files": list(pack.names)}
     parsed = session.client.job_parse(description | named, pool=pool)
     if words.dry_run and screen.as_json:
         screen.document(parsed)
@@ -89,15 +89,15 @@ def describe(session: Session, script: str) -> int:
         _one_alone(words)
     else:
         _no_array(words)
-    if brought is not None:
-        _send(session, parsed, brought)
+    if pack is not None:
+        _send(session, parsed, pack)
     if parsed["indexes"]:
         together = getattr(words, "together", False)
         return _array(session, session.client.array_submit(description, pool=pool, together=together, key=words.key))
     return _end(session, session.client.job_describe(description, key=words.key, **where))
 
 
-def _send(session: Session, parsed: Parsed, brought: Packed) -> None:
+def _send(session: Session, parsed: Parsed, pack: Packed) -> None:
     """What comes along, as the archive of the program that the script becomes; not again what it has."""
     document = parsed.get("program")
     if document is None:
@@ -107,8 +107,8 @@ def _send(session: Session, parsed: Parsed, brought: Packed) -> None:
     except (NotFound, NotAllowed):  # there is none yet, or the token may not look
         versions = []
     archives = {version["archive"] for version in versions if version["archive_bytes"]}
-    if brought.digest not in archives:
-        session.client.program_upload(document, brought.archive)
+    if pack.digest not in archives:
+        session.client.program_upload(document, pack.archive)
 
 
 def _array(session: Session, array: JobArray) -> int:
@@ -142,9 +142,9 @@ def _no_array(words: Namespace) -> None:
 def _end(session: Session, job: JobWithSpec) -> int:
     words, screen = session.words, session.screen
     if job["state"] == REJECTED:
-        return _told(screen, job, exits.REFUSED)
+        return _report(screen, job, exits.REFUSED)
     if not words.wait:
-        return _told(screen, job, exits.DONE)
+        return _report(screen, job, exits.DONE)
     return _waited(session, job)
 
 
@@ -162,12 +162,12 @@ def _waited(session: Session, job: JobWithSpec) -> int:
     finally:
         progress.end()
     if job["state"] in OVER:
-        return _told(screen, job, exits.DONE if job["state"] == FINISHED else exits.ENDED_BADLY)
+        return _report(screen, job, exits.DONE if job["state"] == FINISHED else exits.ENDED_BADLY)
     screen.note(f"The time is over; the job goes on: bourse jobs show {job['id']}")
-    return _told(screen, job, exits.STILL_WAITING)
+    return _report(screen, job, exits.STILL_WAITING)
 
 
-def _told(screen: Screen, job: JobWithSpec, status: int) -> int:
+def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
     """The job on standard output; why it went wrong on standard error as well, where no program overlooks it."""
     if screen.as_json:
         screen.document(job)
@@ -187,7 +187,7 @@ def _more(reason: Reason) -> list[str]:
     return [code, f"  {advice}"] if advice else [code]
 
 
-def listed(session: Session) -> int:
+def list_jobs(session: Session) -> int:
     words, screen = session.words, session.screen
     most = None if words.all else words.limit
     # Whoever asks for a state or a name means jobs; else each array is one line.
@@ -222,7 +222,7 @@ def _folded(job: Job, array: ArrayOfJob) -> tuple[str, ...]:
 def show(session: Session) -> int:
     if isinstance(session.words.job, ArrayNumber):
         return _array(session, session.client.array(session.words.job))
-    return _told(session.screen, session.client.job(session.words.job), exits.DONE)
+    return _report(session.screen, session.client.job(session.words.job), exits.DONE)
 
 
 def pieces(session: Session) -> int:
@@ -279,7 +279,7 @@ def cancel(session: Session) -> int:
             raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
         return _array(session, session.client.array_cancel(wanted[0], key=words.key))
     if len(wanted) == 1:
-        return _told(screen, session.client.job_cancel(wanted[0], key=words.key), exits.DONE)
+        return _report(screen, session.client.job_cancel(wanted[0], key=words.key), exits.DONE)
     outcomes = _cancelled(session.client, wanted, words.key)
     if screen.as_json:
         screen.document(outcomes)
@@ -298,7 +298,7 @@ def _cancelled(client: Client, wanted: list[int], key: str | None) -> list[Cance
 
 
 def queue(session: Session) -> int:
-    return _told(session.screen, session.client.job_queue(session.words.job, key=session.words.key), exits.DONE)
+    return _report(session.screen, session.client.job_queue(session.words.job, key=session.words.key), exits.DONE)
 
 
 def _show(screen: Screen, job: JobWithSpec) -> None:

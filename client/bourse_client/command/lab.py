@@ -18,7 +18,7 @@ MOST_FILES = 700 * 1024  # bytes: in base64, with the document, they fit into a 
 NAMED = ("file", "machines", "nodes")  # of a history: what may name a file
 
 
-def listed(session: Session) -> int:
+def list_studies(session: Session) -> int:
     """All studies, the newest first."""
     screen, rows = session.screen, list(session.client.studies())
     if screen.as_json:
@@ -52,7 +52,7 @@ def create(session: Session) -> int:
 
 def show(session: Session) -> int:
     """How far it is, and what came of it."""
-    _shown(session, session.client.study(session.words.study))
+    _show(session, session.client.study(session.words.study))
     return exits.DONE
 
 
@@ -63,7 +63,7 @@ def start(session: Session) -> int:
 
 def cancel(session: Session) -> int:
     """Called off; it can go on."""
-    _shown(session, session.client.study_cancel(session.words.study, key=session.words.key))
+    _show(session, session.client.study_cancel(session.words.study, key=session.words.key))
     return exits.DONE
 
 
@@ -90,13 +90,13 @@ def _followed(session: Session, study: Study) -> int:
     while study["state"] in AT_WORK:
         session.pace.sleep(words.every)
         study = client.study(study["id"])
-    _shown(session, study)
+    _show(session, study)
     if study["state"] == "ready":
         session.screen.note(f"bourse: start it with `bourse lab start {study['id']}`.")
     return exits.DONE if study["state"] in ("ready", "done") else exits.REFUSED
 
 
-def _shown(session: Session, study: Study) -> None:
+def _show(session: Session, study: Study) -> None:
     screen, history = session.screen, study["history"]
     if screen.as_json:
         screen.document(study)

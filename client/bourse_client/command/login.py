@@ -67,11 +67,11 @@ def _tenant(me: Me, wanted: str) -> str:
 
 def config_show(session: Session) -> int:
     settings = settings_read(settings_file(session.environment), warn=session.screen.note)
-    shown = {"url": settings.url, "tenant": settings.tenant, "pool": settings.pool}
+    values = {"url": settings.url, "tenant": settings.tenant, "pool": settings.pool}
     if session.screen.as_json:
-        session.screen.document(shown)
+        session.screen.document(values)
     else:
-        session.screen.table(("setting", "value"), [(name, value or "-") for name, value in shown.items()])
+        session.screen.table(("setting", "value"), [(name, value or "-") for name, value in values.items()])
     return exits.DONE
 
 
@@ -79,9 +79,9 @@ def config_set(session: Session) -> int:
     """A name that the server does not know is refused, so that no later command fails for it."""
     name, value = session.words.name, session.words.value
     if name == "pool":
-        known = [str(pool["slug"]) for pool in session.client.pools()]
-        if value not in known:
-            raise exits.UsageError(f"There is no pool {value}. There is: {', '.join(known) or 'none yet'}.")
+        slugs = [str(pool["slug"]) for pool in session.client.pools()]
+        if value not in slugs:
+            raise exits.UsageError(f"There is no pool {value}. There is: {', '.join(slugs) or 'none yet'}.")
     else:
         value = _tenant(session.client.me(), value)
     return _config_change(session, name, value)
@@ -103,9 +103,11 @@ def _config_change(session: Session, name: str, value: str) -> int:
 
 def logout(session: Session) -> int:
     file = settings_file(session.environment)
-    known = file.exists()
+    has_file = file.exists()
     file.unlink(missing_ok=True)
-    session.screen.note(f"{file} is gone. The token still works until it is revoked." if known else "Nothing was kept.")
+    session.screen.note(
+        f"{file} is gone. The token still works until it is revoked." if has_file else "Nothing was kept."
+    )
     return exits.DONE
 
 

@@ -38,9 +38,9 @@ class Packed:
     @property
     def sentence(self) -> str:
         """For whoever sends it."""
-        left = f"; left out: {several(self.left_out, 'link to a folder, pipe or device')}" if self.left_out else ""
+        rest = f"; left out: {several(self.left_out, 'link to a folder, pipe or device')}" if self.left_out else ""
         files = several(self.files, "file")
-        return f"Brings {files}, {self.bytes:,} bytes, {len(self.archive):,} as they are sent{left}."
+        return f"Brings {files}, {self.bytes:,} bytes, {len(self.archive):,} as they are sent{rest}."
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ OPERATOR = "operator"
 MOST_ARCHIVE = 20 * 1024**2  # bytes
 
 
-def listed(session: Session) -> int:
+def list_programs(session: Session) -> int:
     screen, rows = session.screen, list(session.client.programs())
     if screen.as_json:
         screen.document(rows)

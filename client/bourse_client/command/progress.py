@@ -15,7 +15,7 @@ class Progress:
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen, self._clock = screen, clock
         self._live = screen.err.isatty()
-        self._began, self._said, self._open = clock(), "", False
+        self._began, self._text, self._open = clock(), "", False
 
     def show(self, job: Job) -> None:
         text = plain(f"Job {job['id']} is {job['state']}{_when(job)}.")
@@ -23,9 +23,9 @@ class Progress:
             self._screen.err.write(f"{CLEAR}{text} {self._clock() - self._began:,.0f} s")
             self._screen.err.flush()
             self._open = True
-        elif text != self._said:
+        elif text != self._text:
             self._screen.note(text)
-        self._said = text
+        self._text = text
 
     def end(self) -> None:
         """The line gives way to the answer."""

@@ -48,9 +48,9 @@ class Screen:
             self.line(text)
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
-        shown = [(name, value) for name, value in pairs if value != ""]
-        width = max((len(name) for name, _ in shown), default=0)
-        for name, value in shown:
+        rows = [(name, value) for name, value in pairs if value != ""]
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
             self.line(f"{name:<{width}}{GAP}{self.state_style(plain(value))}")
 
     def state_style(self, cell: str) -> str:

@@ -45,7 +45,9 @@ def _show(session: Session, result: WhatIfResult) -> None:
     screen = session.screen
     screen.line(result["in_words"])
     screen.line()
-    jobs = [(f"{row['job'] or 'of another tenant'}", _got(row["before"]), _got(row["after"])) for row in result["jobs"]]
+    jobs = [
+        (f"{row['job'] or 'of another tenant'}", _words(row["before"]), _words(row["after"])) for row in result["jobs"]
+    ]
     screen.table(("job", *FIGURES[:2]), jobs)
     screen.line()
     gains = [
@@ -58,7 +60,7 @@ def _show(session: Session, result: WhatIfResult) -> None:
     screen.table(("highest price", *FIGURES[:2]), prices, right=FIGURES)
 
 
-def _got(outcome: WhatIfOutcome) -> str:
+def _words(outcome: WhatIfOutcome) -> str:
     if outcome["state"] != "awarded":
         return outcome["state"]
     worth = f", worth {credits(outcome['worth'])}" if outcome["worth"] is not None else ""

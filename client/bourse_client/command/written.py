@@ -18,7 +18,7 @@ INPUT = "-"
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobRequest:
     spec: Mapping[str, Any]
     pool: str
     name: str
@@ -26,7 +26,7 @@ class Asked:
     otherwise: Literal["batch"] | None  # as the file says, where the command line names no lane
 
 
-def asked_of(session: Session) -> Asked:
+def asked_of(session: Session) -> JobRequest:
     text, name = text_of(session), session.words.file
     if is_script(text):
         raise UsageError(
@@ -51,20 +51,20 @@ def text_of(session: Session) -> str:
         raise UsageError(f"{name}: it is no text in UTF-8.") from error
 
 
-def asked_in(session: Session, text: str) -> Asked:
+def asked_in(session: Session, text: str) -> JobRequest:
     words = session.words
-    written = _written(words.file, text)
-    lane = words.lane or written.lane or "batch"
+    job_file = _job_file(words.file, text)
+    lane = words.lane or job_file.lane or "batch"
     if lane not in LANES:
         raise UsageError(f"{words.file}: lane: must be batch or instant, not {lane}.")
     price = {} if words.max_price is None else {"max_price": words.max_price}
-    until = _until(words, written.spec)
-    name = words.name or written.name or ("job" if words.file == INPUT else Path(words.file).stem)
-    pool = words.pool or written.pool or session.pool
-    otherwise = None if words.lane else written.otherwise
+    until = _until(words, job_file.spec)
+    name = words.name or job_file.name or ("job" if words.file == INPUT else Path(words.file).stem)
+    pool = words.pool or job_file.pool or session.pool
+    otherwise = None if words.lane else job_file.otherwise
     if otherwise not in (None, "batch"):
         raise UsageError(f"{words.file}: otherwise: must be batch, not {otherwise}.")
-    return Asked({**written.spec, **price, **until}, pool, name, cast(Lane, lane), "batch" if otherwise else None)
+    return JobRequest({**job_file.spec, **price, **until}, pool, name, cast(Lane, lane), "batch" if otherwise else None)
 
 
 def _until(words: Namespace, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _until(words: Namespace, spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"until_converged": {**(target if isinstance(target, Mapping) else {}), **threshold, **patience}}
 
 
-def _written(name: str, text: str) -> JobFile:
+def _job_file(name: str, text: str) -> JobFile:
     try:
         return read_job(text)
     except BadFile as error:

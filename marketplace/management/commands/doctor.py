@@ -51,9 +51,9 @@ class Command(BaseCommand):
             ]
             self.stdout.write(json.dumps(figures, indent=2))
             return
-        shown = [one for one in growths if one.bytes_in_a_year >= LEAST_SHOWN]
+        rows = [one for one in growths if one.bytes_in_a_year >= LEAST_SHOWN]
         self.stdout.write(f"{'':32}{'rows':>14}{'now':>12}{'rows a day':>14}{'a day':>12}{'in a year':>12}")
-        for one in shown:
+        for one in rows:
             self.stdout.write(
                 f"{one.name:32}{one.rows:>14,}{_size(one.bytes):>12}{one.rows_a_day:>14,.0f}"
                 f"{_size(one.bytes_a_day):>12}{'+' + _size(one.bytes_in_a_year):>12}"

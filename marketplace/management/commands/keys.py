@@ -25,9 +25,9 @@ class Command(BaseCommand):
         if options["carry"]:
             self._carry()
         if options["new_bundle_key"]:
-            made = signing_key_renew(by=access_of_system("keys"), reason=options["reason"], at=at)
-            if isinstance(made, Refused):
-                raise CommandError(made.sentence)
+            outcome = signing_key_renew(by=access_of_system("keys"), reason=options["reason"], at=at)
+            if isinstance(outcome, Refused):
+                raise CommandError(outcome.sentence)
         for key in signing_keys():
             until = f"until {key.retired_at:%Y-%m-%d %H:%M}" if key.retired_at else "and signs now"
             self.stdout.write(f"Bundles: {key.public_key} since {key.made_at:%Y-%m-%d %H:%M} {until}")

@@ -22,7 +22,7 @@ from tenants.csv_files import csv_download, csv_pieces
 from tenants.ledger.amounts import exported
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant
-from tenants.views.lists import listed
+from tenants.views.lists import list_page
 from tenants.views.tables import Column, Table
 from tenants.zones import day_of
 
@@ -111,7 +111,7 @@ def tenant_statements(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         days = Days(first, month_before(month_after(first).first).last)
         months.append(Month(days, days.is_over(now), first, *head))
     default = Days(today.replace(day=1), today)
-    context = {"tenant": tenant, "table": listed(request.GET, months, MONTHS), "default": default}
+    context = {"tenant": tenant, "table": list_page(request.GET, months, MONTHS), "default": default}
     return render(request, "books/statements.html", context)
 
 
@@ -136,7 +136,7 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
         "is_over": days.is_over(now),
         "pools": {pool.pk: pool.name for pool in pools} if len(pools) > 1 else {},
         "statement": statement,
-        "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in lists.items()},
+        "tables": {part: list_page(request.GET, getattr(statement, part), table) for part, table in lists.items()},
         "before": month_before(days.first),
         "after": after if after.start <= now else None,
         "made_at": now,

@@ -48,7 +48,7 @@ from tenants.uploads import GOOD_FOR, MOST_BYTES, ticket_for
 
 REGISTER_REFUSALS = ("invalid_program", "programs_not_allowed", "too_many_programs")
 GZIP = "application/gzip"
-KEPT = "What was registered never changes. A document that says what the newest version says makes no new one."
+VERSIONS_NOTE = "What was registered never changes. A document that says what the newest version says makes no new one."
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class _Programs(TenantView):
         if page is None:
             raise Http404
         reads = page.program is not None and may_read(self.access, owner)
-        shown = PageShown(
+        document = PageShown(
             line=page.line,
             version=page.program.version if page.program else None,
             parameters=[document_of_parameter(each) for each in page.parameters],
             document=document_of(page.program) if page.program is not None and reads else None,
             versions=page.versions,
         )
-        return self.shown(ProgramWithVersions, shown, status)
+        return self.shown(ProgramWithVersions, document, status)
 
     def _registered(self, outcome: Registered | Refused) -> HttpResponse:
         if isinstance(outcome, InvalidProgram):
@@ -115,7 +115,7 @@ class Programs(_Programs):
     @operation(
         "programs_register",
         summary="Register a program of the tenant's own",
-        description=f"Where the operator has let the tenant bring programs. {KEPT}",
+        description=f"Where the operator has let the tenant bring programs. {VERSIONS_NOTE}",
         permission=Permission.PROGRAMS_REGISTER,
         body=NewVersion,
         answer=ProgramWithVersions,
@@ -158,8 +158,8 @@ class ProgramVersions(_Programs):
     @operation(
         "program_versions_register",
         summary="Make the next version of a program",
-        description=f"Of the tenant's own. The document says all of it, with the same name. {KEPT} A program that was "
-        "retired comes back with it.",
+        description=f"Of the tenant's own. The document says all of it, with the same name. {VERSIONS_NOTE} A program "
+        "that was retired comes back with it.",
         permission=Permission.PROGRAMS_REGISTER,
         body=NewVersion,
         answer=ProgramWithVersions,
@@ -196,8 +196,8 @@ class ProgramUploads(_Programs):
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         at = timezone.now()
-        shown = UploadAllowed(upload=ticket_for(self.access), expires_at=at + GOOD_FOR, most_bytes=MOST_BYTES)
-        return self.shown(UploadShown, shown)
+        upload = UploadAllowed(upload=ticket_for(self.access), expires_at=at + GOOD_FOR, most_bytes=MOST_BYTES)
+        return self.shown(UploadShown, upload)
 
 
 class ProgramUpload(_Programs):
@@ -207,7 +207,7 @@ class ProgramUpload(_Programs):
         "programs_upload",
         summary="Register a program with its archive as a file",
         description="A program's first version, or its next one. A form of two parts (`multipart/form-data`), whose "
-        f"length is said. One of these is taken of a person at once, and two of a tenant. {KEPT}",
+        f"length is said. One of these is taken of a person at once, and two of a tenant. {VERSIONS_NOTE}",
         permission=Permission.PROGRAMS_REGISTER,
         body=SentFile,
         answer=ProgramWithVersions,

@@ -47,13 +47,13 @@ class Consumption:
         if 0 < most.cpu_seconds < used:
             return f"it used {used:.1f} s of processor time, more than {most.cpu_seconds}"
         size = _size(self.work)
-        size.written += _bytes_on(held, processes.device(self.work))
+        size.on_disk += _bytes_on(held, processes.device(self.work))
         if size.entries > MOST_FILES:
             return f"it has more than {MOST_FILES:,} files in its folder"
         if size.depth > MOST_DEEP:
             return f"it has more than {MOST_DEEP} folders in one another"
-        if size.written // MEGABYTE > limits["disk_mb"]:
-            return f"it wrote {size.written // MEGABYTE} MB into its folder, more than {limits['disk_mb']}"
+        if size.on_disk // MEGABYTE > limits["disk_mb"]:
+            return f"it wrote {size.on_disk // MEGABYTE} MB into its folder, more than {limits['disk_mb']}"
         if size.length // MEGABYTE > limits["disk_mb"]:  # a file of nothing costs no room, until it is copied
             return f"its files are {size.length // MEGABYTE} MB long together, more than {limits['disk_mb']}"
         return ""
@@ -79,7 +79,7 @@ def _bytes_on(files: Iterable[os.stat_result], device: int | None) -> int:
 class _Size:
     """Of a folder: bytes on the disk, and as its files are long; how many names are in it, and how deep they lie."""
 
-    written: int = 0
+    on_disk: int = 0
     length: int = 0
     entries: int = 0
     depth: int = 0
@@ -91,7 +91,7 @@ def _size(folder: Path) -> _Size:
     with contextlib.suppress(OSError):
         for entry in looked_through(folder, deepest=MOST_DEEP + 1):
             size.entries += 1
-            size.written += entry.about.st_blocks * 512
+            size.on_disk += entry.about.st_blocks * 512
             size.length += 0 if entry.is_folder else entry.about.st_size
             size.depth = max(size.depth, len(entry.above) + entry.is_folder)
             if size.entries > MOST_FILES or size.depth > MOST_DEEP:

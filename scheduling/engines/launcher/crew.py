@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduling.engines.launcher import processes
-from scheduling.engines.launcher.files import Folder, told
+from scheduling.engines.launcher.files import Folder, progress_row
 from scheduling.engines.launcher.logbook import Logbook, several
 from scheduling.engines.launcher.members import MemberProcess, Members, Wanted
 from scheduling.engines.launcher.processes import Ended
@@ -109,7 +109,7 @@ class Crew(Members):
             "TF_CONFIG": json.dumps(spec),
             "ROLE": role,
             "RANK": str(rank),
-            "PEERS": " ".join(f"{name}={','.join(listed)}" for name, listed in peers.items()),
+            "PEERS": " ".join(f"{name}={','.join(addresses)}" for name, addresses in peers.items()),
             "JOB_SECRET": self.plan["secret"],
             "BOURSE_RUN": self.folder.key,
         }
@@ -136,11 +136,11 @@ class Crew(Members):
         return tuple((role, rank, server) for (role, rank), server in sorted(members.items()))
 
     def _addresses(self, members: Wanted) -> dict[str, list[str]]:
-        listed = {COORDINATOR: [self.address_of(COORDINATOR, 0)]}
+        addresses = {COORDINATOR: [self.address_of(COORDINATOR, 0)]}
         for name in (SERVER, WORKER):
             ranks = sorted(rank for role, rank, _ in members if role == name)
-            listed[name] = [self.address_of(name, rank) for rank in ranks]
-        return listed
+            addresses[name] = [self.address_of(name, rank) for rank in ranks]
+        return addresses
 
     # Listening.
 
@@ -148,7 +148,7 @@ class Crew(Members):
         """What the coordinator tells us is kept; everything else is the log's."""
         if not news:
             return super().hear(role, rank, line, news=False)
-        row = told(line)
+        row = progress_row(line)
         if not row or not self.keep_progress(row):
             return None
         event = row["event"]

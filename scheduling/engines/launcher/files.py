@@ -225,11 +225,11 @@ class GangRecords:
             data = Folder(self.root, home, key).progress.read_bytes()
         except FileNotFoundError:
             return []
-        rows = [told(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        rows = [progress_row(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
         return [row for row in rows if row]
 
 
-def told(line: bytes) -> dict[str, Any]:
+def progress_row(line: bytes) -> dict[str, Any]:
     """One line of progress; empty where it is none."""
     try:
         row = json.loads(line)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from scheduling.engines.launcher.confine import PR_SET_PDEATHSIG, give_up, prctl
 
-TOLD = "BOURSE_TOLD"
+DESCRIPTORS = "BOURSE_TOLD"
 SIGKILL = 9  # `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
@@ -42,10 +42,10 @@ def words(
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
     """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
-    listed = ",".join(f"{name}={limits[name]}" for name in NEEDED)
+    limits_text = ",".join(f"{name}={limits[name]}" for name in NEEDED)
     account = "-" if uid is None else str(uid)
     listening = ANY if ports is None else ",".join(map(str, ports))
-    place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), listening]
+    place = [folder, account, str(cpu_seconds), str(int(bare)), limits_text, "\n".join(readable), listening]
     return [*launch, *place, "\n".join(beside), str(int(devices)), str(int(alone)), temporary]
 
 
@@ -56,7 +56,7 @@ def written_environment(variables: Mapping[str, str]) -> bytes:
 
 def main(*line: str) -> None:
     place, command, parent = line[:PLACE], line[PLACE:], os.getppid()
-    plan_text = os.environ.get(TOLD, "")
+    plan_text = os.environ.get(DESCRIPTORS, "")
     if not plan_text:
         _give_up(parent, *place)
         os.execv(command[0], command)  # noqa: S606  the command is a list, and no shell reads it

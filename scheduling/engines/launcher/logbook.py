@@ -25,7 +25,7 @@ class Logbook:
     def __init__(self, path: Path, most: int) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, READABLE)
         os.fchmod(self._file, READABLE)
-        self._left = most - os.fstat(self._file).st_size
+        self._room = most - os.fstat(self._file).st_size
         self._window, self._in_window, self._left_out = time.monotonic(), 0, 0
         self._is_cut = self._is_full = False  # in this window, and for good
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)  # of those that were left out
@@ -43,7 +43,7 @@ class Logbook:
                 self._is_cut = False
                 self._say_what_was_left_out()
         row = _row(role, rank, text)
-        is_full = self._is_full or len(row) > self._left
+        is_full = self._is_full or len(row) > self._room
         if self._is_cut or is_full or self._in_window + len(row) > WINDOW_BYTES:
             if not self._is_cut:
                 why = "more than it may" if is_full else "faster than it may"
@@ -55,7 +55,7 @@ class Logbook:
                 self._last.popleft()
             return
         self._in_window += len(row)
-        self._left -= len(row)
+        self._room -= len(row)
         self._write(row)
 
     def close(self, last: str) -> None:

@@ -75,7 +75,7 @@ class Members:
         a stranger chose is in it. `handed`: descriptors that go down to it."""
         plan = self.plan
         # On a cluster nothing of ours listens, and programs name ports of their own. 0: whichever is free.
-        ports = None if "hosts" in plan else [0, *(port for listed in plan["ports"].values() for port in listed)]
+        ports = None if "hosts" in plan else [0, *(port for numbers in plan["ports"].values() for port in numbers)]
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
         # Servers of a cluster have their ways with /tmp.
         own |= {"temporary": "" if "hosts" in plan else str(TEMPORARY)}
@@ -173,7 +173,7 @@ class Members:
             self.log.note(f"A line of progress could not be kept: {error.strerror}.")
         return True
 
-    def listed(self) -> list[list[Any]]:
+    def rows(self) -> list[list[Any]]:
         """Role, rank, server and process id of each."""
         processes: Iterable[MemberProcess] = self.running.values()
         return [[process.role, process.rank, process.server, process.pid] for process in processes]
@@ -182,5 +182,5 @@ class Members:
 def newest(line: bytes) -> bytes:
     """What a terminal shows of a line that is written over: what stands behind the last return that something follows.
     A return at its end stays, as what comes next begins the line anew."""
-    written = line.rstrip(b"\r")
-    return written.rpartition(b"\r")[2] + line[len(written) :][:1]
+    text = line.rstrip(b"\r")
+    return text.rpartition(b"\r")[2] + line[len(text) :][:1]

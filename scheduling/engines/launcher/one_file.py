@@ -45,7 +45,7 @@ def sources() -> list[Path]:
     return sorted([*packages, *pure, *HERE.glob("*.py")])
 
 
-def written(folder: Path) -> Path:
+def launcher_file(folder: Path) -> Path:
     """The file, below the folder; where it exists, it is left as it is."""
     contents = {"__main__.py": MAIN.encode()}
     contents |= {str(path.relative_to(BASE)): path.read_bytes() for path in sources()}

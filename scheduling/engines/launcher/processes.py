@@ -83,15 +83,15 @@ def shared_memory(pids: Iterable[int]) -> int:
 def nameless(pids: Iterable[int]) -> Iterator[os.stat_result]:
     """Files without a name that these have open, each once: they take room until the last of them is closed, and nobody
     finds them in a folder."""
-    known = set[tuple[int, int]]()
+    files = set[tuple[int, int]]()
     for pid in pids:
         folder = f"{PROC}/{pid}/fd"
         with contextlib.suppress(OSError):
             for number in os.listdir(folder):
                 with contextlib.suppress(OSError):
                     about = os.stat(f"{folder}/{number}")
-                    if stat.S_ISREG(about.st_mode) and not about.st_nlink and (about.st_dev, about.st_ino) not in known:
-                        known.add((about.st_dev, about.st_ino))
+                    if stat.S_ISREG(about.st_mode) and not about.st_nlink and (about.st_dev, about.st_ino) not in files:
+                        files.add((about.st_dev, about.st_ino))
                         yield about
 
 
@@ -163,13 +163,13 @@ def kill_family(uid: int | None, patience: float = 3.0) -> bool:
     while True:
         if uid is not None:
             kill_account(uid)
-        left = descendants(os.getpid())
-        for pid in left:
+        survivors = descendants(os.getpid())
+        for pid in survivors:
             kill(pid)
         reap()
         if were_there:
             _kill_newest()
-        if not left:
+        if not survivors:
             return True
         if time.monotonic() > deadline:
             return False

@@ -13,7 +13,7 @@ from typing import Any
 from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
-from scheduling.engines.launcher.launch import TOLD, written_environment
+from scheduling.engines.launcher.launch import DESCRIPTORS, written_environment
 from scheduling.engines.launcher.logbook import Logbook
 from scheduling.engines.launcher.members import MemberProcess as Running
 from scheduling.engines.launcher.members import Members
@@ -96,7 +96,7 @@ class ProgramCrew(Members):
             os.write(environment_file, written_environment(variables))
             os.lseek(environment_file, 0, os.SEEK_SET)
             handed = (environment_file, fault_theirs)
-            surroundings = self._surroundings() | {TOLD: f"{environment_file},{fault_theirs}"}
+            surroundings = self._surroundings() | {DESCRIPTORS: f"{environment_file},{fault_theirs}"}
             pid = self.spawn(server, process.words, surroundings, output=theirs, handed=handed)
         except OSError:
             os.close(output)
@@ -142,7 +142,7 @@ class ProgramCrew(Members):
         for pid in processes.descendants(os.getpid()):
             processes.kill(pid, SIGTERM)
 
-    def gone(self) -> None:
+    def clear(self) -> None:
         """Nobody is left of those who were there, and others may be started."""
         self.running.clear()
         self.done.clear()
@@ -259,5 +259,5 @@ def user_name(uid: int | None) -> str:
 
 def with_devices(names: str, count: int, first: int) -> tuple[str, ...]:
     """A member's GPUs as they were dealt; where the cluster named none, by number, from those of others on."""
-    listed = tuple(name for name in names.split(",") if name)
-    return listed if len(listed) == count else tuple(map(str, range(first, first + count)))
+    devices = tuple(name for name in names.split(",") if name)
+    return devices if len(devices) == count else tuple(map(str, range(first, first + count)))

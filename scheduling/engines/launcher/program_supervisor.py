@@ -142,7 +142,7 @@ class ProgramSupervisor(Supervisor):
             if self.stopping:
                 self.end = self.stopping[0], self.stopping[1]
             else:
-                self._gone()
+                self._clear()
         elif self.members:
             change = self._change(now)
             if change and now >= self._asked_at(self.sized_at, change["at"]):
@@ -167,11 +167,11 @@ class ProgramSupervisor(Supervisor):
         self.leaving, self.resumes_at = by, float(change["at"])
         return self.crew.ask_to_stop()
 
-    def _gone(self) -> None:
+    def _clear(self) -> None:
         processes.kill_family(self.plan["uid"])
         self.crew.listen_to_the_end()
         self.crew.look_now()
-        self.crew.gone()
+        self.crew.clear()
         self.leaving, self.members, self.restart = None, (), None
 
     def _may_start(self, now: float) -> bool:

@@ -70,12 +70,12 @@ class Supervisor(ABC):
         self.crew = self.gather()
         self.consumption = Consumption(folder.work)
         self.memory_kills = processes.out_of_memory_kills()
-        self.asked = False  # by a signal
+        self.has_signal = False  # to stop
         self.stopping: tuple[str, str, float] | None = None  # how it ends, why, by when
         self.end: tuple[str, str] | None = None
         self.started_at: float | None = None
         self.watched_at = self.told_at = 0.0
-        self.told: dict[str, Any] = {}
+        self.last_document: dict[str, Any] = {}
         self.alive_seen = (0, time.monotonic())  # the engine's sign of life, and when it last differed
         self.spoke_at = time.monotonic()  # our own
         self.delivered: dict[str, list[list[float]]] = {}  # by server, from and to
@@ -168,14 +168,14 @@ class Supervisor(ABC):
             self.begin_stop(PAUSED, "the shared folder does not answer", now + STOP_SECONDS)
 
     def _ask(self, number: int, frame: object) -> None:
-        self.asked = True
+        self.has_signal = True
 
     def finish(self, how: str, why: str) -> None:
         """Nobody is left, and the last word is written."""
-        gone = processes.kill_family(self.plan["uid"])
+        is_clear = processes.kill_family(self.plan["uid"])
         self.crew.listen_to_the_end()
         last = f"{how.capitalize()}: {why.rstrip('.')}."
-        self.log.close(last if gone else f"{last} Somebody does not die.")
+        self.log.close(last if is_clear else f"{last} Somebody does not die.")
         deadline = time.monotonic() + (LAST_WORD_SECONDS if self.part else 0.0)
         while True:
             try:
@@ -185,7 +185,7 @@ class Supervisor(ABC):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(TICK)
-        if not gone:  # it has been told of; whoever does not die yet is not left to himself
+        if not is_clear:  # it has been told of; whoever does not die yet is not left to himself
             processes.kill_family(self.plan["uid"], LINGER_SECONDS)
 
     # What depends on the program.
@@ -225,10 +225,10 @@ class Supervisor(ABC):
         if self.stopping is None:
             if self.plan["stop"]:
                 self.begin_stop(self.plan["stop"], "the engine asked for it", now + STOP_SECONDS)
-            elif self.asked and self.part:
+            elif self.has_signal and self.part:
                 self.begin_stop(LOST, f"it was ended by the cluster {BY_OPERATOR}", now + STOP_SECONDS)
-            elif self.asked or self._engine_is_silent(now):
-                why = "it was asked to" if self.asked else "the engine was silent for too long"
+            elif self.has_signal or self._engine_is_silent(now):
+                why = "it was asked to" if self.has_signal else "the engine was silent for too long"
                 self.begin_stop(PAUSED, why, now + STOP_SECONDS)
             elif now >= self.leaves_at():
                 self.begin_stop(STOPPED, "its reservation ends", self.plan["end_at"] - KILL_LEAD)
@@ -310,21 +310,23 @@ class Supervisor(ABC):
             "exit_code": self.crew.exit_code,
             "restarts": self.crew.restarts,
             "progress": dict(self.crew.facts),
-            "members": self.crew.listed(),
+            "members": self.crew.rows(),
             "begun": self.crew.begun,
         }
         if self.part:
             document |= {"host": self._host(), "ports": self.own, **self.facts()}
-        changed = document != self.told and (how or state != self.told.get("state") or now - self.told_at > 0.5)
+        changed = document != self.last_document and (
+            how or state != self.last_document.get("state") or now - self.told_at > 0.5
+        )
         if changed or now - self.told_at > BEAT_SECONDS:
-            spans = [[server, *span] for server, listed in sorted(self.delivered.items()) for span in listed]
+            spans = [[server, *span] for server, periods in sorted(self.delivered.items()) for span in periods]
             last = {"ended_at": now} if how else {}
             files.write(self.folder.state, {**document, "beat": now, "delivered": spans, **last}, durable=bool(how))
-            self.told, self.told_at, self.spoke_at = document, now, time.monotonic()
+            self.last_document, self.told_at, self.spoke_at = document, now, time.monotonic()
 
 
 def how(code: int) -> str:
     if code >= 0:
         return f"ended with code {code}"
-    known = {each.value: each.name for each in signal.Signals}
-    return f"was ended by {known.get(-code, f'signal {-code}')}"
+    names = {each.value: each.name for each in signal.Signals}
+    return f"was ended by {names.get(-code, f'signal {-code}')}"

@@ -44,7 +44,7 @@ class TrainerSupervisor(Supervisor):
         for pid, each in ended.items():
             self.consumption.add(each)
             member = self.crew.forget(pid, each)
-            if member is None or self.stopping or self.end or _left(member, each.code):
+            if member is None or self.stopping or self.end or _has_left_on_request(member, each.code):
                 continue
             what = f"{member.role} {member.rank} {how(each.code)}"
             if -each.code in FOREIGN_SIGNALS:
@@ -132,7 +132,7 @@ class TrainerSupervisor(Supervisor):
             self.end = FAILED, self.crew.sentence or f"the coordinator {how(code)}"
 
 
-def _left(member: MemberProcess, code: int) -> bool:
+def _has_left_on_request(member: MemberProcess, code: int) -> bool:
     """Whether it went because it was asked to. A coordinator that is to save is never killed from here: SIGKILL came
     from elsewhere, as when a whole server is lost whose workers were noticed first."""
     return member.leaving and (member.role != COORDINATOR or code != -signal.SIGKILL)

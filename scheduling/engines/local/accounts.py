@@ -73,7 +73,7 @@ class Accounts:
 
     def __init__(self, find: Callable[[], Rights]) -> None:
         self._find = find
-        self._taken: dict[str, int] = {}  # by key
+        self._in_use: dict[str, int] = {}  # by key
 
     @cached_property
     def rights(self) -> Rights:
@@ -86,18 +86,18 @@ class Accounts:
         first = int(key[6:12], 16)
         for number in range(ACCOUNTS):
             uid = FIRST_ACCOUNT + (first + number) % ACCOUNTS
-            if uid not in self._taken.values():
-                self._taken[key] = uid
+            if uid not in self._in_use.values():
+                self._in_use[key] = uid
                 return uid
         raise OSError("all accounts are taken")
 
     def keep(self, key: str, uid: int) -> None:
         """A gang that lives has it since before we began."""
-        self._taken[key] = uid
+        self._in_use[key] = uid
 
     def forget(self, key: str) -> None:
         """The gang is no more."""
-        self._taken.pop(key, None)
+        self._in_use.pop(key, None)
 
 
 def rights(

@@ -148,7 +148,7 @@ class LocalEngine:
     def reconcile(self, handles: Sequence[Handle]) -> None:
         """Ports and accounts of those that live are taken; supervisors nobody knows are ended with their gangs."""
         _ = self._accounts.rights  # found out now, not in the moments before a slot
-        known = {handle.key for handle in handles}
+        keys = {handle.key for handle in handles}
         for handle in handles:
             plan = files.read(Folder(self.root, handle.home, handle.key).plan)
             if plan and self._alive(handle):
@@ -156,7 +156,7 @@ class LocalEngine:
                 if plan["uid"] is not None:
                     self._accounts.keep(handle.key, plan["uid"])
         for _, key, pid in _supervisors(self.root):
-            if key not in known:
+            if key not in keys:
                 processes.kill(pid)
 
     def pause_all(self) -> int:

@@ -13,12 +13,12 @@ class Ports:
     """Those that living gangs have."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, set[int]] = {}  # by key
+        self._in_use: dict[str, set[int]] = {}  # by key
 
     def take(self, key: str, counts: Mapping[str, int]) -> dict[str, list[int]]:
         """So many for each role; raises `OSError` where there are not enough."""
-        taken = {port for ports in self._taken.values() for port in ports}  # also what the gang itself has already
-        free = _free(taken, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
+        in_use = {port for ports in self._in_use.values() for port in ports}  # also what the gang itself has already
+        free = _free(in_use, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
         try:
             ports_by_role = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
         except StopIteration:
@@ -31,25 +31,25 @@ class Ports:
         missing = {role: max(count - len(has[role]), 0) for role, count in counts.items()}
         if not any(missing.values()):
             return dict(has)
-        before = {port for listed in has.values() for port in listed}
+        before = {port for numbers in has.values() for port in numbers}
         added = self.take(key, missing)
         ports = {role: [*has[role], *added.get(role, [])] for role in has}
-        self._taken[key] |= before
+        self._in_use[key] |= before
         return ports
 
     def keep(self, key: str, ports: Mapping[str, list[int]]) -> None:
         """A gang has them."""
-        self._taken[key] = {port for listed in ports.values() for port in listed}
+        self._in_use[key] = {port for numbers in ports.values() for port in numbers}
 
     def forget(self, key: str) -> None:
         """The gang is no more."""
-        self._taken.pop(key, None)
+        self._in_use.pop(key, None)
 
 
-def _free(taken: set[int], first: int) -> Iterator[int]:
+def _free(in_use: set[int], first: int) -> Iterator[int]:
     for number in range(LAST_PORT - FIRST_PORT):
         port = FIRST_PORT + (first - FIRST_PORT + number) % (LAST_PORT - FIRST_PORT)
-        if port in taken:
+        if port in in_use:
             continue
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))

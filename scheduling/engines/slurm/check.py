@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduling.engines.base import UP, ClusterFinding, Counts
 from scheduling.engines.launcher import files
-from scheduling.engines.launcher.one_file import written
+from scheduling.engines.launcher.one_file import launcher_file
 from scheduling.engines.slurm.commands import Commands
 from scheduling.engines.slurm.nodes import nodes_of
 from scheduling.engines.slurm.settings import MEMORY_MB
@@ -154,12 +154,12 @@ def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Clust
     if fields.get("State") != "ACTIVE":
         yield ClusterFinding(f"The reservation {name} is {fields.get('State', 'unknown').lower()}.")
     try:
-        left = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm tells its own local time
+        ahead = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm tells its own local time
     except (KeyError, ValueError):
         yield ClusterFinding(f"The end of the reservation {name} cannot be read.")
         return
-    if left < RESERVED_AHEAD:
-        yield ClusterFinding(f"The reservation {name} ends in {left.days} days, not in {RESERVED_AHEAD.days} or more.")
+    if ahead < RESERVED_AHEAD:
+        yield ClusterFinding(f"The reservation {name} ends in {ahead.days} days, not in {RESERVED_AHEAD.days} or more.")
     if "SPEC_NODES" not in fields.get("Flags", "") or fields.get("PartitionName", "(null)") not in (
         "(null)",
         engine.settings.partition,
@@ -209,23 +209,23 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
     """A job on each server writes its time into the shared folder under a lock."""
     try:
         engine.touch()
-        launcher = written(engine.shared)
+        launcher = launcher_file(engine.shared)
         folder = engine.shared / "probes" / secrets.token_hex(4)
         folder.mkdir(parents=True)
         (folder / "room").write_bytes(bytes(LEAST_ROOM))  # a full disk still takes names
     except OSError as error:
         yield ClusterFinding(f"The shared folder {engine.shared} cannot be written here: {error.strerror or error}.")
         return
-    sent: dict[str, str] = {}
+    refusals: dict[str, str] = {}
     for server in servers:
         target = folder / server
         answer = _probe(engine, server, launcher, target)
         if answer is None:
             continue
-        sent[server] = answer
+        refusals[server] = answer
     deadline = time.monotonic() + PROBE_SECONDS
     settings_by_name: dict[str, tuple[dict[str, Any], float]] = {}
-    waiting = {server for server in servers if server not in sent}
+    waiting = {server for server in servers if server not in refusals}
     while waiting and time.monotonic() < deadline:
         for server in list(waiting):
             if record := files.read(folder / server):
@@ -233,16 +233,16 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
                 waiting.discard(server)
         time.sleep(0.05)
     engine.commands.run("scancel", f"--name={engine.settings.prefix}-probe-{folder.name}")
-    for server, sentence in sorted(sent.items()):
+    for server, sentence in sorted(refusals.items()):
         yield ClusterFinding(f"A probe on {server} was refused: {sentence}.")
     for server in sorted(waiting):
-        hint = _said(folder / f"{server}.out")
+        hint = _hint(folder / f"{server}.out")
         yield ClusterFinding(
             f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{hint}."
         )
-    for server, (record, seen) in sorted(settings_by_name.items()):
-        if abs(seen - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen
-            yield ClusterFinding(f"The clock of {server} differs by {record['at'] - seen:+.1f} s from ours.")
+    for server, (record, moment) in sorted(settings_by_name.items()):
+        if abs(moment - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen
+            yield ClusterFinding(f"The clock of {server} differs by {record['at'] - moment:+.1f} s from ours.")
         if tuple(record["python"]) < LEAST_PYTHON:
             version = ".".join(map(str, record["python"]))
             yield ClusterFinding(f"{engine.settings.python} on {server} is Python {version}; 3.9 or newer is needed.")
@@ -263,7 +263,7 @@ def _probe(engine: SlurmEngine, server: str, launcher: Path, target: Path) -> st
     return None if answer.is_good else answer.sentence
 
 
-def _said(path: Path) -> str:
+def _hint(path: Path) -> str:
     try:
         lines = path.read_text(errors="replace").strip().splitlines()
     except OSError:

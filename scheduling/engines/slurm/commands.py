@@ -131,19 +131,19 @@ def submission(
     output: str,
 ) -> list[str]:
     """The words of `sbatch` for a part: so many members of each role, which take these amounts of each resource."""
-    taken: dict[str, float] = {}
+    load: dict[str, float] = {}
     for role, number in counts.items():
         for resource, amount in amounts.get(role, {}).items():
             if what := settings.resources.get(resource):
-                taken[what] = taken.get(what, 0.0) + number * amount
-    tasks = round_up(taken.get(CPUS, float(sum(counts.values()))))
+                load[what] = load.get(what, 0.0) + number * amount
+    tasks = round_up(load.get(CPUS, float(sum(counts.values()))))
     words = ["sbatch", "--parsable", "-p", settings.partition, "-w", server, "-N1", f"-n{max(1, tasks)}"]
     words.append("--ntasks-per-core=1")  # a unit is a core, as nodes count them
     if settings.reservation:
         words.append(f"--reservation={settings.reservation}")
-    if MEMORY_MB in taken:
-        words.append(f"--mem={round_up(taken[MEMORY_MB])}M")
-    gres = [f"{what[len(GRES) :]}:{round_up(number)}" for what, number in taken.items() if what.startswith(GRES)]
+    if MEMORY_MB in load:
+        words.append(f"--mem={round_up(load[MEMORY_MB])}M")
+    gres = [f"{what[len(GRES) :]}:{round_up(number)}" for what, number in load.items() if what.startswith(GRES)]
     if wanted := [each for each in gres if not each.endswith(":0")]:
         words.append(f"--gres={','.join(wanted)}")
     if account := settings.accounts.get(tenant, settings.account):

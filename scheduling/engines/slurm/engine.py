@@ -54,7 +54,7 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.limits import ProcessLimits
-from scheduling.engines.launcher.one_file import written
+from scheduling.engines.launcher.one_file import launcher_file
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.local.surroundings import code_for
 from scheduling.engines.plans import (
@@ -126,7 +126,9 @@ class SlurmEngine:
         self.listing = QueueListing()
         self._plans: dict[str, dict[str, Any]] = {}  # by key: as in our folder
         self._behind: set[str] = set()  # keys whose plan could not be copied into the shared folder
-        self._sent: dict[str, float] = {}  # comments of parts that were submitted, and when; 0: nobody knows whether
+        self._submissions: dict[
+            str, float
+        ] = {}  # comments of parts that were submitted, and when; 0: nobody knows whether
         self._parts = PartsHeard()
         self._folders: dict[tuple[str, str], Folder] = {}  # of parts, in the shared folder
         self._over: dict[str, Status] = {}
@@ -134,7 +136,7 @@ class SlurmEngine:
         self._states: dict[str, ServerHealth] = {}
         self._addresses: dict[str, str] = {}
         self._servers_at, self._began = 0.0, time.monotonic()
-        self._known: set[str] | None = None  # keys; what else of ours lives is to be ended
+        self._keys: set[str] | None = None  # keys; what else of ours lives is to be ended
         self._cancelled: dict[str, float] = {}
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
@@ -164,9 +166,9 @@ class SlurmEngine:
         """One question to Slurm for all, at most every two seconds; then what each launcher wrote."""
         self._list()
         self._copy_plans()
-        ours = {handle.key for handle in handles} | {name.split(":")[1] for name in self._sent}
-        if self._known is not None and self.listing.good:
-            self._end_strangers(self._known | ours)
+        ours = {handle.key for handle in handles} | {name.split(":")[1] for name in self._submissions}
+        if self._keys is not None and self.listing.good:
+            self._end_strangers(self._keys | ours)
         due = []
         for handle in handles:
             plan = self._plan(handle)
@@ -207,21 +209,21 @@ class SlurmEngine:
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
         """What Slurm knows of ours and we do not is ended, at once or as soon as Slurm answers."""
-        self._known = {handle.key for handle in handles}
+        self._keys = {handle.key for handle in handles}
         self._list(at_once=True)
         if self.listing.good:
-            self._end_strangers(self._known)
+            self._end_strangers(self._keys)
 
     def pause_all(self) -> int:
         """By their plans: rows cannot be asked."""
-        left = 0
+        count = 0
         for plan_file in self.root.glob("*/*/plan.json"):
             handle = Handle(plan_file.parent.name, plan_file.parent.parent.name, {})
             plan = files.read(plan_file)
             if plan and plan.get("engine") == self.name and not self._has_ended(handle):
                 self.stop(handle, pause=True)
-                left += 1
-        return left
+                count += 1
+        return count
 
     def touch(self) -> None:
         """The lease of all gangs begins anew; raises `OSError` where the shared folder cannot be written."""
@@ -299,7 +301,7 @@ class SlurmEngine:
     def _files_of(self, program: str) -> tuple[Path, Path]:
         """The launcher and the folder with the code of one of our programs, or of none, as all servers see them."""
         programs = [self.programs[program]] if program else []
-        return written(self.shared), code_for(programs, self.base, self.shared / "code")
+        return launcher_file(self.shared), code_for(programs, self.base, self.shared / "code")
 
     def _new_plan(self, gang: Gang, launcher: Path, code: Path) -> dict[str, Any]:
         self.servers()
@@ -392,12 +394,12 @@ class SlurmEngine:
             return False  # it may be there: it is unknown until the shared folder can be read
         if record or name in self.listing.jobs:
             return False
-        sent = self._sent.get(name)
-        if sent is None:
+        moment = self._submissions.get(name)
+        if moment is None:
             # Nobody else submits for this key; after a restart Slurm has to be asked first.
-            return self._known is None or plan["key"] not in self._known or self.listing.good
-        in_doubt = sent < 0
-        return in_doubt and self.listing.good and self.listing.at > -sent + QUEUE_SECONDS
+            return self._keys is None or plan["key"] not in self._keys or self.listing.good
+        in_doubt = moment < 0
+        return in_doubt and self.listing.good and self.listing.at > -moment + QUEUE_SECONDS
 
     def _send(self, due: Sequence[Due]) -> list[CommandAnswer]:
         """Four at a time, slot by slot: who is first in Slurm's line takes the server, and a part that waits there for
@@ -425,7 +427,7 @@ class SlurmEngine:
         script = f"#!/bin/sh\nexec {shlex.join([plan['python'], '-S', plan['launcher'], *part])}\n"
         answer = self.commands.run(*words, script=script, user=self.settings.user_of(plan["tenant"]) or "")
         moment = time.monotonic()
-        self._sent[comment(self.settings, key, phase["number"], server)] = moment if answer.came else -moment
+        self._submissions[comment(self.settings, key, phase["number"], server)] = moment if answer.came else -moment
         if not answer.came:
             log.warning("nobody knows whether %s was submitted: %s", folder.part, answer.sentence)
         return answer
@@ -510,8 +512,8 @@ class SlurmEngine:
         except OSError as error:
             why = f"its plan is gone, and the shared folder cannot be written: {error.strerror or error}"
             return Status(UNKNOWN, detail=why[:200])
-        if self._known is not None:
-            self._known.discard(handle.key)
+        if self._keys is not None:
+            self._keys.discard(handle.key)
         return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
 
     def _status(self, plan: Mapping[str, Any]) -> Status:
@@ -600,11 +602,11 @@ class SlurmEngine:
 
     def _submitted_at(self, name: str, now: float) -> float:
         """When a part went to Slurm, or when we began to look at it."""
-        return now - (time.monotonic() - abs(self._sent.get(name, self._began)))
+        return now - (time.monotonic() - abs(self._submissions.get(name, self._began)))
 
     def _old(self, name: str) -> bool:
         """Whether a part was submitted so long ago that its launcher's first word would be here."""
-        return time.monotonic() - abs(self._sent.get(name, 0.0)) > LAST_WORD_SECONDS
+        return time.monotonic() - abs(self._submissions.get(name, 0.0)) > LAST_WORD_SECONDS
 
     def _is_last(self, plan: Mapping[str, Any], phase: Phase, now: float) -> bool:
         return phase is plan["phases"][-1] or now >= plan["end_at"]
@@ -647,10 +649,10 @@ class SlurmEngine:
             self._plans.pop(key, None)
             self._behind.discard(key)
         if old:
-            self._sent = {name: at for name, at in self._sent.items() if name.split(":")[1] not in old}
+            self._submissions = {name: at for name, at in self._submissions.items() if name.split(":")[1] not in old}
             self._parts.forget(old)
             self._folders = {place: folder for place, folder in self._folders.items() if place[0] not in old}
-            keys = {name.split(":")[1] for name in self._sent}
+            keys = {name.split(":")[1] for name in self._submissions}
             self._cancelled = {name: at for name, at in self._cancelled.items() if name.split("-")[1] in keys}
 
     def _waits(self, plan: Mapping[str, Any], phase: Phase) -> bool:
@@ -668,10 +670,10 @@ class SlurmEngine:
             if not answer.is_good:
                 log.warning("%s could not be cancelled: %s", name, answer.sentence)
 
-    def _end_strangers(self, known: set[str]) -> None:
+    def _end_strangers(self, keys: set[str]) -> None:
         for job in self.listing.jobs.values():
             _, key, generation, _ = job.comment.split(":", 3)
-            if key not in known and not job.is_over:
+            if key not in keys and not job.is_over:
                 self._cancel(key, int(generation), "" if job.user == self.settings.service_account else job.user)
 
 

@@ -88,12 +88,12 @@ class PartsHeard:
 
     def silence_of(self, server: str) -> float:
         """For how many seconds no launcher on it was heard of; without end where there was none."""
-        heard = [
+        moments = [
             beat.moved
             for (_, name), beat in self._beats.items()
             if _server_of(name) == server and beat.record["state"] != ENDED
         ]
-        return time.monotonic() - max(heard, default=-math.inf)
+        return time.monotonic() - max(moments, default=-math.inf)
 
     def clocks_that_differ(self) -> list[tuple[str, float]]:
         """Servers, and by how many seconds each."""

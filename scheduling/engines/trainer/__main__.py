@@ -73,11 +73,11 @@ class Leave:
 
     def __init__(self) -> None:
         self.channel: Channel | None = None
-        self.asked = False
+        self.has_signal = False
 
     def ask(self) -> None:
         """From the handler."""
-        self.asked = True
+        self.has_signal = True
         if self.channel is None:
             os._exit(DONE)  # nothing has begun
         threading.Thread(target=self._tell, args=(self.channel,), daemon=True).start()

@@ -69,7 +69,7 @@ class Changes:
         self.unreached = ""  # why a worker could not reach its servers since the last change
         self.reconnections = 0  # changes for that reason one after the other, without a step between them
         self.reconnected_version = -1
-        self.told: set[TrainerMember] = set()  # who was sent home at the end
+        self.dismissals: set[TrainerMember] = set()  # who was sent home at the end
 
     def _hold(self) -> None:
         if self.started:
@@ -217,8 +217,8 @@ class Changes:
             return
         self.code = code
         self.progress.tell(event, **facts)
-        self.told = {*self.workers.values(), *self.fleet.members.values(), *self.joining.values()}
-        for member in self.told:
+        self.dismissals = {*self.workers.values(), *self.fleet.members.values(), *self.joining.values()}
+        for member in self.dismissals:
             tell(member, WireMessage("stop"))
 
     def status(self) -> dict[str, Any]:

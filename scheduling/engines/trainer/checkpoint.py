@@ -64,11 +64,11 @@ def load(folder: Path, settings: TrainerSettings, size: int) -> tuple[int, Curve
         curve.epochs, curve.positions = list(about["epochs"]), [int(position) for position in positions]
         for round_, chunk, loss in losses:
             curve.rows.setdefault(int(round_), {})[int(chunk)] = float(loss)
-        written, version = about["settings"], int(about["version"])
+        earlier, version = about["settings"], int(about["version"])
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
         raise BadCheckpoint(f"The checkpoint {path.name} is damaged.") from None
     changed = [
-        name for name, value in asdict(settings).items() if name not in MAY_CHANGE and written.get(name) != value
+        name for name, value in asdict(settings).items() if name not in MAY_CHANGE and earlier.get(name) != value
     ]
     if changed or parameters.shape != (size,):
         raise BadCheckpoint(f"The checkpoint was made with another {', '.join(changed) or 'model'}.")

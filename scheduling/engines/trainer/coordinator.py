@@ -74,11 +74,11 @@ class Coordinator:
     def _see_off(self, job: TrainerJob) -> None:
         """Members read our last word before the connections close."""
         deadline = time.monotonic() + GOODBYE_SECONDS
-        left = job.told
-        while left and time.monotonic() < deadline:
+        members = job.dismissals
+        while members and time.monotonic() < deadline:
             with contextlib.suppress(queue.Empty):
                 event = self.events.get(timeout=TICK)
-                left = {member for member in left if event.kind != "gone" or member is not event.member}
+                members = {member for member in members if event.kind != "gone" or member is not event.member}
 
     def ask_to_stop(self) -> None:
         """Save and end. May be called in a signal's handler."""
@@ -104,11 +104,11 @@ class Coordinator:
             with contextlib.suppress(ConnectionLost):  # who asked has gone
                 event.channel.tell(WireMessage("answer", self._answer(job, event.message)))
         elif event.kind == "joined" and event.member:
-            job.joined(event.member)
+            job.register(event.member)
         elif event.kind == "gone" and event.member:
-            job.gone(event.member, event.why)
+            job.disconnect(event.member, event.why)
         elif event.member and event.message:
-            job.heard(event.member, event.message)
+            job.hear(event.member, event.message)
 
     def _answer(self, job: TrainerJob, request: WireMessage) -> dict[str, Any]:
         """To whoever runs the job: `status`, `remove` a member, `checkpoint`, `stop`. A refusal has a sentence."""

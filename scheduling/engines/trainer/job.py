@@ -22,12 +22,12 @@ class TrainerJob(Changes):
 
     # Events.
 
-    def joined(self, member: TrainerMember) -> None:
+    def register(self, member: TrainerMember) -> None:
         """A process registered; it waits until all others are parked."""
         key = (member.role, member.rank)
-        known = self.workers if member.role == WORKER else self.fleet.members
+        peers = self.workers if member.role == WORKER else self.fleet.members
         refusal = ""
-        if member.role not in (WORKER, SERVER) or member.rank in known or key in self.joining:
+        if member.role not in (WORKER, SERVER) or member.rank in peers or key in self.joining:
             refusal = f"There is a {member.name} already."
         elif member.role == WORKER and self._workers_to_be() >= self.settings.chunks:
             refusal = f"No more workers than chunks can work at once, and there are {self.settings.chunks} chunks."
@@ -43,8 +43,8 @@ class TrainerJob(Changes):
         leaving = {rank for role, rank in self.leaving if role == WORKER} | set(self.marked)
         return len(self.workers) + joining - len(leaving)
 
-    def gone(self, member: TrainerMember, why: str) -> None:
-        """A connection ended. A server takes its parameters with it: raises `ServerLost`."""
+    def disconnect(self, member: TrainerMember, why: str) -> None:
+        """A connection ended. A server takes its parameters with it: raises `ParameterServerLost`."""
         self.joining = {key: other for key, other in self.joining.items() if other is not member}
         if self.fleet.members.get(member.rank) is member:
             raise ParameterServerLost(member.rank, why)
@@ -56,7 +56,7 @@ class TrainerJob(Changes):
         self._forget(rank)
         self._hold()
 
-    def heard(self, member: TrainerMember, message: WireMessage) -> None:
+    def hear(self, member: TrainerMember, message: WireMessage) -> None:
         """A worker reports, parks or asks to leave; a server asks to leave."""
         member.heard_at = time.monotonic()
         if message.kind == "leave" and self.stopping is None:

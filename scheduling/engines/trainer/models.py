@@ -131,15 +131,15 @@ class Multilayer:
         """Forward keeps what every layer saw; backward walks it from the end: d tanh = 1 - tanh^2."""
         parts = views(self, parameters)
         layers = list(zip(parts[::2], parts[1::2], strict=True))
-        seen = [inputs]
+        activations = [inputs]
         for weight, bias in layers[:-1]:
-            seen.append(np.tanh(seen[-1] @ weight + bias))
-        loss, slope = _softmax_loss(seen[-1] @ layers[-1][0] + layers[-1][1], labels)
+            activations.append(np.tanh(activations[-1] @ weight + bias))
+        loss, slope = _softmax_loss(activations[-1] @ layers[-1][0] + layers[-1][1], labels)
         gradients: list[Floats] = []
         for layer in reversed(range(len(layers))):
-            gradients[:0] = [(seen[layer].T @ slope).ravel(), slope.sum(axis=0)]
+            gradients[:0] = [(activations[layer].T @ slope).ravel(), slope.sum(axis=0)]
             if layer:
-                slope = (slope @ layers[layer][0].T) * (1.0 - seen[layer] ** 2)
+                slope = (slope @ layers[layer][0].T) * (1.0 - activations[layer] ** 2)
         return loss, np.concatenate(gradients)
 
 

@@ -42,8 +42,8 @@ class PeerPlace:
     @property
     def own(self) -> Address:
         """Where this process listens: its entry, or any free port where it has none."""
-        listed = self.peers.get(self.role, ())
-        return listed[self.rank] if self.rank < len(listed) else (self.coordinator[0], 0)
+        addresses = self.peers.get(self.role, ())
+        return addresses[self.rank] if self.rank < len(addresses) else (self.coordinator[0], 0)
 
 
 def read(environment: Mapping[str, str]) -> PeerPlace:
@@ -70,7 +70,7 @@ def _tensorflow(text: str) -> PeerPlace:
         described: Any = json.loads(text)
         task, cluster = described["task"], described["cluster"]
         peers = {
-            _OTHER_NAMES.get(role, role): tuple(address(item) for item in listed) for role, listed in cluster.items()
+            _OTHER_NAMES.get(role, role): tuple(address(item) for item in entries) for role, entries in cluster.items()
         }
         return _checked(str(task["type"]), str(task["index"]), peers)
     except (ValueError, KeyError, TypeError, AttributeError):

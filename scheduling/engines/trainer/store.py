@@ -83,8 +83,8 @@ class Store:
     def drop(self, ranges: Ranges) -> None:
         """Keep everything but these ranges."""
         with self.changed:
-            left = subtract(self.ranges, ranges)
-            self.values, self.ranges, self.previous = take(self.ranges, self.values, left), left, None
+            rest = subtract(self.ranges, ranges)
+            self.values, self.ranges, self.previous = take(self.ranges, self.values, rest), rest, None
 
     def adopt(self, ranges: Ranges, values: Floats, version: int) -> None:
         """Take over ranges of another server."""
@@ -168,13 +168,13 @@ def take(ranges: Ranges, values: Floats, wanted: Ranges) -> Floats:
 
 def subtract(ranges: Ranges, others: Ranges) -> Ranges:
     """What is left of ranges when others, each inside one of them, are taken out."""
-    left = []
+    rest = []
     for first, last in ranges:
         for start, stop in sorted(pair for pair in others if first <= pair[0] and pair[1] <= last):
-            left.append((first, start))
+            rest.append((first, start))
             first = stop
-        left.append((first, last))
-    return tuple((start, stop) for start, stop in left if start < stop)
+        rest.append((first, last))
+    return tuple((start, stop) for start, stop in rest if start < stop)
 
 
 def merge(one: tuple[Ranges, Floats], other: tuple[Ranges, Floats]) -> tuple[Ranges, Floats]:
@@ -186,11 +186,11 @@ def merge(one: tuple[Ranges, Floats], other: tuple[Ranges, Floats]) -> tuple[Ran
             parts.append((first, last, values[start : start + last - first]))
             start += last - first
     parts.sort(key=lambda part: part[0])
-    joined: list[tuple[int, int]] = []
+    union: list[tuple[int, int]] = []
     for first, last, _ in parts:
-        first = joined.pop()[0] if joined and joined[-1][1] == first else first
-        joined.append((first, last))
-    return tuple(joined), np.concatenate([np.empty(0), *(values for _, _, values in parts)])
+        first = union.pop()[0] if union and union[-1][1] == first else first
+        union.append((first, last))
+    return tuple(union), np.concatenate([np.empty(0), *(values for _, _, values in parts)])
 
 
 def as_ranges(pairs: Iterable[Iterable[int]]) -> Ranges:

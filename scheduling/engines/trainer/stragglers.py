@@ -43,9 +43,9 @@ class Watch:
 
     def after(self, rank: int, seconds: float) -> Watch:
         """The watch after one more report."""
-        known = {**self.seconds, rank: seconds}
-        count = self.slow.get(rank, 0) + 1 if is_slow(rank, known, self.rule) else 0
-        return Watch(self.rule, known, {**self.slow, rank: count})
+        times = {**self.seconds, rank: seconds}
+        count = self.slow.get(rank, 0) + 1 if is_slow(rank, times, self.rule) else 0
+        return Watch(self.rule, times, {**self.slow, rank: count})
 
     def without(self, rank: int) -> Watch:
         """The watch after a worker left."""

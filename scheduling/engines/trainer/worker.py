@@ -125,9 +125,9 @@ class Worker:
                     # Told before the last gradient: a step that is complete has all its losses.
                     self._report(losses, time.perf_counter() - begin)
                 self._push(step, chunk, gradient)
-            sent = time.perf_counter()
+            moment = time.perf_counter()
             parameters = self._pull(step + 1)
-            self.waited = time.perf_counter() - sent
+            self.waited = time.perf_counter() - moment
             step += 1
 
     def _train_alone(self, positions: dict[int, int]) -> None:
@@ -170,9 +170,9 @@ class Worker:
         if begin - self.told_at > self.settings.patience_seconds / 4:
             self._tell(WireMessage("alive"))
         result = self.model.loss_and_gradient(parameters, *self.data.minibatch(chunk, round_))
-        left = (self.settings.minibatch_ms + self.extra_ms) / 1000 - (time.perf_counter() - begin)
-        if left > 0:
-            time.sleep(left)
+        pause = (self.settings.minibatch_ms + self.extra_ms) / 1000 - (time.perf_counter() - begin)
+        if pause > 0:
+            time.sleep(pause)
         return result
 
     def _tell(self, message: WireMessage) -> None:

@@ -93,16 +93,16 @@ def _set(request: AccessRequest, pool: Pool) -> HttpResponse:
         request,
         form,
         name="alerts",
-        apply=lambda given: alerts_set(
+        apply=lambda change_form: alerts_set(
             pool=pool,
             thresholds=form.thresholds(),
             by=request.access,
-            reason=given.cleaned_data["reason"],
+            reason=change_form.cleaned_data["reason"],
             at=timezone.now(),
         ),
         done="The limits are set. Each is told about once when it is passed.",
         back=reverse("fairness_alerts", args=[pool.slug]),
-        page=lambda given: _page(request, pool, given),
+        page=lambda change_form: _page(request, pool, change_form),
     )
 
 

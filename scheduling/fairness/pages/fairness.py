@@ -27,7 +27,7 @@ from tenants.access import AccessRequest
 from tenants.ledger.amounts import micro
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
-from tenants.views.lists import list_csv, listed
+from tenants.views.lists import list_csv, list_page
 from tenants.views.tables import asks_csv, csv_response, table_of
 from tenants.zones import day_of
 
@@ -101,7 +101,7 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
         raise Http404
     if asks_csv(request):
         return list_csv(request, account.tenants, tables.IN_INTERVAL)
-    table = listed(request.GET, account.tenants, tables.IN_INTERVAL)
+    table = list_page(request.GET, account.tenants, tables.IN_INTERVAL)
     context = {"pool": pool, "account": account, "table": table, "labels": _labels(pool)}
     return render(request, "fairness/interval.html", context)
 
@@ -120,12 +120,12 @@ def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBas
     if asks_csv(request):
         return csv_response(request, rows, columns)
     own = fairness_overview(pool, first=span.first, last=span.last).tenant(tenant.pk)
-    seen = [own] if own else []
+    periods = [own] if own else []
     context = _frame(pool, span, pools) | {
         "tenant": tenant,
         "own": own,
-        "dots": picture.dots_of(seen, worst=None, mine=tenant.pk),
-        "trend": picture.trend_of(seen, worst=None, mine=tenant.pk),
+        "dots": picture.dots_of(periods, worst=None, mine=tenant.pk),
+        "trend": picture.trend_of(periods, worst=None, mine=tenant.pk),
         "idle": picture.idle_of([own]) if own else None,
         "units": units_by_resource(own) if own else (),
         "table": table_of(request, rows, columns),
@@ -174,4 +174,4 @@ def _own_table(request: AccessRequest, rows: Any, name: str, table: str) -> Any:
         for key in ("sort", "after"):
             query.pop(key, None)
     query["table"] = name
-    return listed(query, rows, TABLES[name])
+    return list_page(query, rows, TABLES[name])

@@ -108,17 +108,17 @@ class Trend:
 def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Dots | None:
     """`tenants`: all that the reader may see. `mine`: a tenant that reads about itself."""
     rows = [one for one in tenants if one.ratio is not None]
-    shown = _ends(rows)
-    if not shown:
+    view = _ends(rows)
+    if not view:
         return None
-    ratios = [one.ratio or 0.0 for one in shown]
+    ratios = [one.ratio or 0.0 for one in view]
     low, high, step = _scale([*ratios, 1.0 - BAND, 1.0 + BAND])
 
     def at(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * (min(max(value, low), high) - low) / (high - low)
 
     dots = []
-    for place, one in enumerate(shown):
+    for place, one in enumerate(view):
         kind = "mine" if one.tenant_id == mine else "worst" if one.tenant_id == worst else ""
         ratio = one.ratio or 0.0
         ends = (
@@ -126,7 +126,7 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
             at(one.highest if one.highest is not None else ratio),
         )
         dots.append(Dot(one.name, HEAD + ROW * place + 28, at(ratio), *ends, ratio, kind))
-    bottom = HEAD + ROW * len(shown)
+    bottom = HEAD + ROW * len(view)
     count = round((high - low) / step)
     ticks = tuple(PictureTick(at(low + step * place), _tick(low + step * place)) for place in range(count + 1))
     return Dots(
@@ -137,7 +137,7 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
         band_width=at(1.0 + BAND) - at(1.0 - BAND),
         height=bottom + FOOT,
         bottom=bottom,
-        left_out=len(rows) - len(shown),
+        left_out=len(rows) - len(view),
         summary=_dots_summary(rows, mine),
     )
 
@@ -145,9 +145,9 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
 def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> ShareBars | None:
     """What each owner earned by what it contributed: for the whole cluster and a slot."""
     rows = sorted((one for one in tenants if one.reward is not None), key=lambda one: -(one.reward or 0.0))
-    shown = _ends(rows)
+    view = _ends(rows)
     most = max((one.reward or 0.0 for one in rows), default=0.0)
-    if not shown or most <= 0:
+    if not view or most <= 0:
         return None
     bars = tuple(
         ShareBar(
@@ -157,23 +157,23 @@ def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> ShareBa
             (("u-lend", 0.0, 100 * (one.reward or 0.0) / most),),
             one.tenant_id == worst,
         )
-        for place, one in enumerate(shown)
+        for place, one in enumerate(view)
     )
     mean = sum(one.reward or 0.0 for one in rows) / len(rows)
     sentence = f"{rows[0].name} has the highest reward, {rows[-1].name} the lowest; {len(rows)} owners."
-    return ShareBars(bars, HEAD + ROW * len(shown), 100 * mean / most, len(rows) - len(shown), sentence)
+    return ShareBars(bars, HEAD + ROW * len(view), 100 * mean / most, len(rows) - len(view), sentence)
 
 
 def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
     """Idle unit-slots: sold, offered and unsold, kept."""
     rows = [one for one in tenants if one.offered_units + one.kept_units > 0]
     rows.sort(key=lambda one: -(one.offered_units + one.kept_units))
-    shown = rows[:MOST]
+    view = rows[:MOST]
     most = max((one.offered_units + one.kept_units for one in rows), default=0.0)
-    if not shown:
+    if not view:
         return None
     bars = []
-    for place, one in enumerate(shown):
+    for place, one in enumerate(view):
         sold, unsold, kept = (100 * units / most for units in (one.sold_units, _unsold(one), one.kept_units))
         parts = (("u-lend", 0.0, sold), ("u-idle", sold, unsold), ("u-other", sold + unsold, kept))
         sold_part = one.sold_part
@@ -183,7 +183,7 @@ def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
         f"{_whole(one.sold_units for one in rows)} of {_whole(one.offered_units for one in rows)} idle unit-slots "
         f"offered were sold; {_whole(one.kept_units for one in rows)} were kept."
     )
-    return ShareBars(tuple(bars), HEAD + ROW * len(shown), None, len(rows) - len(shown), sentence)
+    return ShareBars(tuple(bars), HEAD + ROW * len(view), None, len(rows) - len(view), sentence)
 
 
 def _whole(units: Iterable[float]) -> str:
@@ -193,11 +193,11 @@ def _whole(units: Iterable[float]) -> str:
 def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Trend | None:
     """None where there are not two days to draw a line between."""
     rows = [one for one in tenants if one.ratio is not None]
-    shown = _ends(rows, MOST_LINES)
-    days = sorted({day for one in shown for day, ratio in one.by_day.items() if ratio is not None})
+    view = _ends(rows, MOST_LINES)
+    days = sorted({day for one in view for day, ratio in one.by_day.items() if ratio is not None})
     if len(days) < 2:
         return None
-    lowest = shown[-1].tenant_id if mine is None else None
+    lowest = view[-1].tenant_id if mine is None else None
     lines = tuple(
         PictureLine(
             f"t{one.tenant_id}",
@@ -205,10 +205,10 @@ def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | 
             "".join(word[0] for word in one.name.split())[:2].upper() if " " in one.name else one.name[:2].upper(),
             "mine" if one.tenant_id == mine else "worst" if one.tenant_id == lowest else "",
         )
-        for one in shown
+        for one in view
     )
-    listed = tuple((day, _seconds(day), tuple(one.by_day.get(day) for one in shown)) for day in days)
-    return Trend(lines, listed, len(rows) - len(shown))
+    points = tuple((day, _seconds(day), tuple(one.by_day.get(day) for one in view)) for day in days)
+    return Trend(lines, points, len(rows) - len(view))
 
 
 def _ends(rows: Sequence[TenantPeriod], most: int = MOST) -> list[TenantPeriod]:

@@ -121,7 +121,7 @@ EXAMPLE: dict[str, Any] = {
 
 
 class _LearnerView(PoolView):
-    def _shown(self) -> HttpResponse:
+    def _state(self) -> HttpResponse:
         return self.shown(LearnerShown, learner_state(self.pool, timezone.now()))
 
 
@@ -136,7 +136,7 @@ class LearnerOfPool(_LearnerView):
         tag="pools",
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        return self._shown()
+        return self._state()
 
     @operation(
         "learner_set",
@@ -155,7 +155,7 @@ class LearnerOfPool(_LearnerView):
         reason = body.pop("reason")
         settings = LearnerSettings(**body)
         outcome = learner_set(pool=self.pool, settings=settings, by=self.access, reason=reason, at=timezone.now())
-        return self.refused(outcome) if isinstance(outcome, Refused) else self._shown()
+        return self.refused(outcome) if isinstance(outcome, Refused) else self._state()
 
 
 class WeightsOfPool(_LearnerView):
@@ -176,4 +176,4 @@ class WeightsOfPool(_LearnerView):
         body = dict(self.read(WeightsTake))
         body.setdefault("weights", "")
         outcome = weights_take(pool=self.pool, by=self.access, at=timezone.now(), **body)
-        return self.refused(outcome) if isinstance(outcome, Refused) else self._shown()
+        return self.refused(outcome) if isinstance(outcome, Refused) else self._state()

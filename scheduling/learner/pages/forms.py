@@ -76,7 +76,7 @@ class TakeForm(ChangeForm):
         self.fields["instead_of"].initial = state.digest
 
     @property
-    def chosen(self) -> str:
+    def weights_name(self) -> str:
         """The name; "" for those that the pool was made with."""
         return str(self.cleaned_data["weights"])[1:]
 

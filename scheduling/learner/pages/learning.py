@@ -75,7 +75,7 @@ def operator_learner(request: AccessRequest, slug: str) -> HttpResponse:
         apply=apply,
         done="It holds from its next step on.",
         back=reverse("operator_learning", args=[slug]),
-        page=lambda given: _page(request, pool, form=given),
+        page=lambda change_form: _page(request, pool, form=change_form),
     )
 
 
@@ -89,7 +89,7 @@ def operator_weights(request: AccessRequest, slug: str) -> HttpResponse:
     def apply(change_form: ChangeForm) -> object:
         return weights_take(
             pool=pool,
-            weights=form.chosen,
+            weights=form.weights_name,
             instead_of=change_form.cleaned_data["instead_of"] or None,
             by=request.access,
             reason=change_form.cleaned_data["reason"],
@@ -103,7 +103,7 @@ def operator_weights(request: AccessRequest, slug: str) -> HttpResponse:
         apply=apply,
         done="They decide from the next boundary on. What is decided keeps its weights.",
         back=reverse("operator_learning", args=[slug]),
-        page=lambda given: _page(request, pool, take=given),
+        page=lambda change_form: _page(request, pool, take=change_form),
     )
 
 

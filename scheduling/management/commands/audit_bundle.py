@@ -30,20 +30,20 @@ class Command(BaseCommand):
         partial = options["out"].with_name(options["out"].name + ".part")
         try:
             with partial.open("wb") as file:
-                written = bundle_write(
+                outcome = bundle_write(
                     pool=pool,
                     start=options["start"],
                     end=options["end"],
                     seed=signing_seed(at=timezone.now()),
                     file=file,
                 )
-            if isinstance(written, Refused):
-                raise CommandError(written.sentence, returncode=WRONG_INPUT)
+            if isinstance(outcome, Refused):
+                raise CommandError(outcome.sentence, returncode=WRONG_INPUT)
             partial.replace(options["out"])
         except OSError as error:
             raise CommandError(f"{options['out']}: {error.strerror}", returncode=WRONG_INPUT) from error
         finally:
             partial.unlink(missing_ok=True)
-        decided = f"{written.intervals} intervals, {written.answers} answers, {written.awards} awards"
-        self.stdout.write(f"{options['out']}: {decided}, {written.events} events, {written.transactions} transactions")
-        self.stdout.write(f"public key {written.public_key}")
+        decided = f"{outcome.intervals} intervals, {outcome.answers} answers, {outcome.awards} awards"
+        self.stdout.write(f"{options['out']}: {decided}, {outcome.events} events, {outcome.transactions} transactions")
+        self.stdout.write(f"public key {outcome.public_key}")

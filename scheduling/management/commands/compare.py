@@ -69,14 +69,14 @@ class Command(FileCommand):
             self.stdout.write(f"left out: {reason}")
 
 
-def _changes(written: Iterable[str], compared: Sequence[Variant]) -> Mapping[str, list[Setting]]:
+def _changes(texts: Iterable[str], compared: Sequence[Variant]) -> Mapping[str, list[Setting]]:
     """The settings by the policy they are for; `policy` is every one."""
-    known = {"policy", *(variant.name for variant in compared)}
+    names = {"policy", *(variant.name for variant in compared)}
     changes: defaultdict[str, list[Setting]] = defaultdict(list)
-    for text in written:
+    for text in texts:
         (policy, *path), value = setting(text)
-        if policy not in known or not path:
-            raise BadScenario(f"--set {text}", f"must begin with one of {', '.join(sorted(known))} and name a field")
+        if policy not in names or not path:
+            raise BadScenario(f"--set {text}", f"must begin with one of {', '.join(sorted(names))} and name a field")
         changes[policy].append((tuple(path), value))
     return changes
 

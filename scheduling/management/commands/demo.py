@@ -78,15 +78,15 @@ class Command(BaseCommand):
         level = steps.level
         steps.setLevel(logging.WARNING)  # of a month's steps nobody reads a line each
         try:
-            made = past_make(at=at)
+            past = past_make(at=at)
         except PastBroken as problem:
             raise CommandError(f"The past is not made to its end: {problem}. Try again.") from problem
         finally:
             steps.setLevel(level)
-        if made is not None:
+        if past is not None:
             self.stdout.write(
-                f"{days} days of {pool.name} in {time.monotonic() - began:.0f} s: {made.slots:,} slots,"
-                f" {made.jobs:,} jobs, {made.intervals:,} intervals, {made.awards:,} awards."
+                f"{days} days of {pool.name} in {time.monotonic() - began:.0f} s: {past.slots:,} slots,"
+                f" {past.jobs:,} jobs, {past.intervals:,} intervals, {past.awards:,} awards."
             )
 
 

@@ -32,10 +32,8 @@ class Command(FileCommand):
             self._add(options["add"], options["name"])
             return
         rows = PolicyWeights.objects.values_list("name", "added_at", "digest")
-        listed = [[name, f"{at:%Y-%m-%d %H:%M}", digest] for name, at, digest in rows]
-        self.stdout.write(
-            table(["name", "added (UTC)", "digest"], listed) if listed else "no weights but those shipped"
-        )
+        lines = [[name, f"{at:%Y-%m-%d %H:%M}", digest] for name, at, digest in rows]
+        self.stdout.write(table(["name", "added (UTC)", "digest"], lines) if lines else "no weights but those shipped")
 
     def _add(self, path: Path, name: str) -> None:
         answer = weights_add(

@@ -67,7 +67,7 @@ class Command(BaseCommand):
         if check:
             return self._check(engine)
         process_is("engine")
-        self.asked = False
+        self.has_signal = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
         self._run(engine)
@@ -102,8 +102,8 @@ class Command(BaseCommand):
             by, reason = access_of_system("engine import"), f"as the cluster of the engine {name} is"
             if refusal := cluster_import(pool=pool, changes=changes, by=by, reason=reason, at=timezone.now()):
                 raise CommandError(refusal.sentence)
-            made = sum(change.cluster is not None for change in changes)
-            self.stdout.write(f"{made} servers are as the cluster says.")
+            count = sum(change.cluster is not None for change in changes)
+            self.stdout.write(f"{count} servers are as the cluster says.")
 
     def _ran(self, options: dict[str, Any]) -> None:
         """Charged against ran, as CSV."""
@@ -122,12 +122,12 @@ class Command(BaseCommand):
         self.figures, self.told_at = EngineFigures(engine.name), -PULSE_SECONDS
         reconciled = False  # once it was our turn
         lease = Lease(engine)
-        while not self.asked:
+        while not self.has_signal:
             try:
                 with _listener() as listener:
-                    while not self.asked and not _mine(listener, engine.name):
+                    while not self.has_signal and not _mine(listener, engine.name):
                         time.sleep(0.2)
-                    if not reconciled and not self.asked:
+                    if not reconciled and not self.has_signal:
                         lease.start()  # before anything that takes its time
                         if engine.name == LOCAL:
                             for finding in engine.check({}):
@@ -143,10 +143,10 @@ class Command(BaseCommand):
         lease.end()
 
     def _ask(self, number: int, frame: object) -> None:
-        self.asked = True
+        self.has_signal = True
 
     def _work(self, engine: Engine, lease: Lease, listener: psycopg.Connection[Any]) -> None:
-        while not self.asked:
+        while not self.has_signal:
             close_old_connections()
             lease.keep()
             ticked = runs_tick(engine=engine, at=timezone.now())
@@ -157,8 +157,8 @@ class Command(BaseCommand):
                 self.told_at = time.monotonic()
                 engine_pulse(engine=engine, alerts=report.alerts, figures=self.figures.text(), at=timezone.now())
             starts = next_start(at=timezone.now())
-            left = LOOK_SECONDS if starts is None else (starts - timezone.now()).total_seconds()
-            for _ in listener.notifies(timeout=min(LOOK_SECONDS, max(0.05, left)), stop_after=1):
+            seconds = LOOK_SECONDS if starts is None else (starts - timezone.now()).total_seconds()
+            for _ in listener.notifies(timeout=min(LOOK_SECONDS, max(0.05, seconds)), stop_after=1):
                 pass
 
 
@@ -218,8 +218,8 @@ def _listener() -> psycopg.Connection[Any]:
 def connection_words(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What of Django's parameters the database's own library knows: also how the other side is proved to be the one
     that is meant (`sslmode=verify-full`), without which a password goes to anybody."""
-    known = {word.keyword.decode() for word in psycopg.pq.Conninfo.get_defaults()}
-    return {name: value for name, value in parameters.items() if name in known}
+    words = {word.keyword.decode() for word in psycopg.pq.Conninfo.get_defaults()}
+    return {name: value for name, value in parameters.items() if name in words}
 
 
 def _mine(listener: psycopg.Connection[Any], name: str) -> bool:

@@ -46,8 +46,8 @@ class Command(BaseCommand):
             return
         pool = Pool.objects.filter(slug=options["pool"] or "").first()
         if pool is None:
-            known = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
-            raise CommandError(f"{options['pool'] or '--pool'} is no pool; there are: {known}")
+            slugs = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
+            raise CommandError(f"{options['pool'] or '--pool'} is no pool; there are: {slugs}")
         self._change(pool, options)
         if options["step"]:
             lowest_priority()

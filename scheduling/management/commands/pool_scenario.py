@@ -39,8 +39,8 @@ class Command(FileCommand):
     def handle(self, **options: Any) -> None:
         pool = Pool.objects.filter(slug=options["pool"]).first()
         if pool is None:
-            known = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
-            raise BadScenario("--pool", f"{options['pool']} is no pool; there are: {known}")
+            slugs = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
+            raise BadScenario("--pool", f"{options['pool']} is no pool; there are: {slugs}")
         first, last = _slots(pool, options, timezone.now())
         drain = last - first if options["drain"] is None else options["drain"]
         if drain < 0:

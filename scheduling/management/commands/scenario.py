@@ -78,7 +78,7 @@ def document_make(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
     if "owners" in arguments:
         arguments["tenants"] = arguments.pop("owners")
     check_name(options["policy"], "--policy")
-    policy = with_changes({"name": options["policy"]}, [setting(written) for written in options["changes"]])
+    policy = with_changes({"name": options["policy"]}, [setting(text) for text in options["changes"]])
     with ExitStack() as files:
         tables = [files.enter_context(closing(table_lines(options[f"{name}_file"]))) for name in TABLES[source]]
         try:

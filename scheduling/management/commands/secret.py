@@ -22,12 +22,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="names, for whom, since when")
-        made = actions.add_parser("set", help="a secret, or its next value: one line of the standard input")
-        whom = made.add_mutually_exclusive_group(required=True)
+        change = actions.add_parser("set", help="a secret, or its next value: one line of the standard input")
+        whom = change.add_mutually_exclusive_group(required=True)
         whom.add_argument("--for", dest="tenants", metavar="SLUG,SLUG", help="whose jobs may have it")
         whom.add_argument("--all", dest="tenants", action="store_const", const=None, help="jobs of all tenants")
-        removed = actions.add_parser("remove", help="jobs whose programs name it are not started any more")
-        for action in (made, removed):
+        removal = actions.add_parser("remove", help="jobs whose programs name it are not started any more")
+        for action in (change, removal):
             action.add_argument("name")
             action.add_argument("--reason", required=True, help="why; it stands in the history")
 

@@ -47,7 +47,7 @@ class Command(FileCommand):
     def handle(self, **options: Any) -> None:
         if options["policy"] is not None:
             check_name(options["policy"], "--policy")
-        changes = tuple(setting(written) for written in options["changes"])
+        changes = tuple(setting(text) for text in options["changes"])
         requests = [
             SimulateRequest(path, options["policy"], changes, output)
             for path, output in _outputs(options["scenarios"], options["output"])
@@ -97,8 +97,8 @@ def _scenario(request: SimulateRequest) -> Scenario:
     scenario = scenario_load(request.path)
     changes: dict[str, list[Setting]] = {"policy": [], "instant": []}
     for (lane, *path), value in request.changes:
-        known = bool(path) and lane in changes
-        changes[lane if known else "policy"].append((tuple(path) if known else (lane, *path), value))
+        has_lane = bool(path) and lane in changes
+        changes[lane if has_lane else "policy"].append((tuple(path) if has_lane else (lane, *path), value))
     if changes["instant"] and scenario.instant is None:
         raise BadScenario("--set instant", f"{request.path} has no policy for the instant lane")
     return replace(

@@ -135,7 +135,7 @@ class Command(FileCommand):
         save(options["out"] / "curve.csv", csv_text(heads, ([point[head] for head in heads] for point in state.curve)))
         for form, content in pictures(state.curve, line, drawing.teacher).items():
             save(options["out"] / f"curve.{form}", content)
-        self.stdout.write(_said(verdict, drawing, options["out"]))
+        self.stdout.write(_verdict_text(verdict, drawing, options["out"]))
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -181,7 +181,7 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
     )
 
 
-def _said(verdict: TrainingVerdict, drawing: Drawing, folder: Path) -> str:
+def _verdict_text(verdict: TrainingVerdict, drawing: Drawing, folder: Path) -> str:
     """What came of it, in numbers and with their spread."""
     completion, document = verdict.completion, verdict.document()
     where = (

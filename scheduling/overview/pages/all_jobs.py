@@ -60,6 +60,6 @@ def all_jobs(request: AccessRequest) -> HttpResponse:
         if pool := form.cleaned_data.get("pool"):
             rows = rows.filter(pool__slug=pool)
         table = replace(table_of(request, rows, ALL_JOBS), export="")
-        shown = [(row, row_view(row)) for row in table.rows]
+        row_views = [(row, row_view(row)) for row in table.rows]
     is_open = question.is_open and not tenant and not pool
-    return render(request, "overview/jobs.html", {"form": form, "table": table, "rows": shown, "is_open": is_open})
+    return render(request, "overview/jobs.html", {"form": form, "table": table, "rows": row_views, "is_open": is_open})

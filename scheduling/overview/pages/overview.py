@@ -97,13 +97,13 @@ def _now(reading: OverviewRequest) -> dict[str, Any]:
         tenants=reading.tenants,
         difference=reading.money.difference,
     )
-    shown = wanted[:MOST]
+    top = wanted[:MOST]
     late = [line for line in reading.intervals if line.is_late]
     return {
         "uses": reading.uses,
         "queue": reading.queue,
         "difference": reading.money.difference,
-        "decisions": [(one, reverse(one.page, args=one.arguments) + one.query) for one in shown],
+        "decisions": [(one, reverse(one.page, args=one.arguments) + one.query) for one in top],
         "decided": len(wanted),
         "urgent": sum(one.is_urgent for one in wanted),
         "intervals_late": len(late),

@@ -97,8 +97,8 @@ class SharingForm(forms.Form):
         return _choices(PLAN, self["plan"].value() or self.usual_plan)
 
 
-def _choices(words: Any, chosen: object) -> list[tuple[str, str, str, bool]]:
-    return [(str(code), title, text, str(code) == str(chosen)) for code, title, text in words]
+def _choices(words: Any, choice: object) -> list[tuple[str, str, str, bool]]:
+    return [(str(code), title, text, str(code) == str(choice)) for code, title, text in words]
 
 
 def _initial(policy: TenantPolicy, kinds: Sequence[ResourceKind]) -> dict[str, Any]:

@@ -101,14 +101,14 @@ def _kind(plain: str, schema: Schema, schemas: Mapping[str, Schema]) -> str:
 
 def limits_of(*schemas: Schema) -> str:
     """What a value must keep to. Several: the place's own and those that it names; the first that says it counts."""
-    said: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     for schema in schemas:
         items = schema.get("items", {})
-        said = {name: value for name, value in items.items() if name == "enum"} | dict(schema) | said
-    choice = [each for each in said.get("enum", ()) if each is not None]
-    limit_words = [f"one of {_listed(choice)}"] if choice else []
-    limit_words += [_between(said.get(least), said.get(most), of) for least, most, of in BOUNDS]
-    limits = {name: said[name] for name in LIMITS if name in said and said[name] not in DECIMAL}
+        rules = {name: value for name, value in items.items() if name == "enum"} | dict(schema) | rules
+    choice = [each for each in rules.get("enum", ()) if each is not None]
+    limit_words = [f"one of {_enumeration(choice)}"] if choice else []
+    limit_words += [_between(rules.get(least), rules.get(most), of) for least, most, of in BOUNDS]
+    limits = {name: rules[name] for name in LIMITS if name in rules and rules[name] not in DECIMAL}
     limit_words += [LIMITS[name].format(_plain(limit)) for name, limit in limits.items()]
     return ", ".join(each for each in limit_words if each)
 
@@ -122,7 +122,7 @@ def _between(least: Any, most: Any, of: str) -> str:
     return f"at most {_plain(most)}{of}" if least is None else f"at least {_plain(least)}{of}"
 
 
-def _listed(values: Sequence[object]) -> str:
+def _enumeration(values: Sequence[object]) -> str:
     return ", ".join(f"`{_plain(value)}`" for value in values)
 
 

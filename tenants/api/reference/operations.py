@@ -63,7 +63,7 @@ class OperationShown:
     open: bool  # to everybody, without a log-in
     parameters: tuple[OperationParameter, ...]
     request: Body | None
-    sent: Any  # the example of a request, as it is
+    request_example: Any  # the example of a request, as it is
     status: int  # of the answer that is no error
     answers: tuple[Body, ...]
     faults: tuple[OperationFault, ...]
@@ -116,8 +116,8 @@ def groups() -> tuple[OperationGroup, ...]:
     whole = schema()
     for path, methods in whole["paths"].items():
         for method, operation_document in methods.items():
-            shown = _operation(path, method, operation_document, whole["components"]["schemas"])
-            tags.setdefault(shown.tag, []).append(shown)
+            operation = _operation(path, method, operation_document, whole["components"]["schemas"])
+            tags.setdefault(operation.tag, []).append(operation)
     return tuple(OperationGroup(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in tags.items() if each)
 
 
@@ -138,7 +138,7 @@ def problem() -> Body:
     schemas = schema()["components"]["schemas"]
     sentence = "The token lacks the scope market:read."
     example = document_of(Problem(403, "scope_missing", sentence, {"scope": "market:read"}))
-    return Body("application/problem+json", "", rows_of(schemas["ProblemDocument"], schemas), _written(example))
+    return Body("application/problem+json", "", rows_of(schemas["ProblemDocument"], schemas), _json_text(example))
 
 
 def _operation(path: str, method: str, operation: Schema, schemas: Mapping[str, Schema]) -> OperationShown:
@@ -147,7 +147,7 @@ def _operation(path: str, method: str, operation: Schema, schemas: Mapping[str, 
     request = operation.get("requestBody", {}).get("content", {}).get(JSON)
     status, done = next((int(code), each) for code, each in operation["responses"].items() if code < "3")
     answers = tuple(_body(media, each, schemas, done) for media, each in done.get("content", {}).items())
-    sent = _first_example(request) if request else None
+    request_example = _first_example(request) if request else None
     return OperationShown(
         name=operation["operationId"],
         tag=operation["tags"][0],
@@ -159,7 +159,7 @@ def _operation(path: str, method: str, operation: Schema, schemas: Mapping[str, 
         open={} in operation.get("security", [{}]),
         parameters=tuple(sorted((_parameter(each, schemas) for each in operation.get("parameters", [])), key=_place)),
         request=_body(JSON, request, schemas, {}) if request else None,
-        sent=sent,
+        request_example=request_example,
         status=status,
         answers=answers,
         faults=tuple(_fault(int(code), each) for code, each in operation["responses"].items() if code >= "4"),
@@ -188,9 +188,9 @@ def _place(operation_parameter: OperationParameter) -> int:
 
 def _body(media: str, content: Schema, schemas: Mapping[str, Schema], answer: Schema) -> Body:
     example = _first_example(content)
-    written = example if isinstance(example, str) else "" if example is None else _written(example)
+    text = example if isinstance(example, str) else "" if example is None else _json_text(example)
     fields = rows_of(content["schema"], schemas) if media == JSON else ()
-    return Body(media, answer.get("description", ""), fields, written)
+    return Body(media, answer.get("description", ""), fields, text)
 
 
 def _first_example(content: Schema) -> Any:
@@ -205,5 +205,5 @@ def _fault(status: int, answer: Schema) -> OperationFault:
     )
 
 
-def _written(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)

@@ -184,7 +184,7 @@ def _entry(operation: OperationShown, reader: ReferenceReader, request: AccessRe
         for each in operation.parameters
         if each.place != "header"
     ]
-    body: Any = operation.sent
+    body: Any = operation.request_example
     called = curl(
         operation.method,
         reader.base + example_path(operation.path, reader.places),

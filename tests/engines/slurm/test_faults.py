@@ -159,7 +159,7 @@ def test_submission_that_answers_too_late_and_an_engine_that_dies_after_it_make_
     with engine_on(slurm) as engine:
         engine.commands.environment["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
         handle = start(engine, asked)
-        assert next(iter(engine._sent.values())) < 0  # nobody knows whether it came
+        assert next(iter(engine._submissions.values())) < 0  # nobody knows whether it came
         status = look(engine, handle)
         assert status.state in ("accepted", "waiting")
         # It dies before it could write down whom it started, and the next one submits the same gang.
