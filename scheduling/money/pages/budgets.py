@@ -40,8 +40,8 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     fields, by, at = form.cleaned_data, request.access, timezone.now()
     member, period, reason = fields["member"], fields["period"], fields["reason"]
     if "remove" in request.POST:
-        outcome = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
-        tell(request, outcome, "The budget is lifted.")
+        refusal = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
+        tell(request, refusal, "The budget is lifted.")
     else:
         soft, hard = fields["soft"], fields["hard"]
         outcome = budget_set(member=member, period=period, soft=soft, hard=hard, by=by, at=at, reason=reason)
