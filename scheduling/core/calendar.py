@@ -119,8 +119,8 @@ class Shared:
             free -= given_up[..., has_cells]
         windows = [window for window in self.windows if window.end > slot]
         for other in range(len(self.cluster.tenants)):
-            if other != tenant and (kept := self._kept_back(other, slot, slots, windows)).any():
-                free -= self._idle(other, slot, slots, has_cells) * kept[None, :, None]
+            if other != tenant and (reserve := self._kept_back(other, slot, slots, windows)).any():
+                free -= self._idle(other, slot, slots, has_cells) * reserve[None, :, None]
         own_idle = np.minimum(self._idle(tenant, slot, slots, has_cells), free).clip(min=0.0)
         places[..., servers + has_cells] = own_idle
         places.setflags(write=False)
@@ -194,17 +194,17 @@ class Shared:
         tail[:, servers:] = self.counter.capacity[:, servers:]
         return occupied, tail
 
-    def _home_taken(self, slot: int, windows: Sequence[Window], taken: FloatArray) -> None:
-        """Set `taken` (resources, slots, servers), all zeros, to what is taken of the lenders' cells: in use, sold, or
-        held back below a reserve price."""
-        slots, held = taken.shape[1], self.home_all.window(slot)
-        taken[:, : held.shape[1]] = held[:, :slots]
+    def _home_taken(self, slot: int, windows: Sequence[Window], use: FloatArray) -> None:
+        """Set `use` (resources, slots, servers), all zeros, to what nobody else can have of the lenders' cells: in use,
+        sold, or held back below a reserve price."""
+        slots, held = use.shape[1], self.home_all.window(slot)
+        use[:, : held.shape[1]] = held[:, :slots]
         for index, tenant in enumerate(self.cluster.tenants):
             if tenant.lend != "lend":
-                taken -= self._used_by(index, slot, slots)  # its cells are not part of the counter at all
-            elif (kept := self._kept_back(index, slot, slots, windows)).any():
-                taken += self._idle(index, slot, slots) * kept[None, :, None]
-        np.minimum(taken, self.counter.capacity[:, None, len(self.cluster.servers) :], out=taken)
+                use -= self._used_by(index, slot, slots)  # its cells are not part of the counter at all
+            elif (reserve := self._kept_back(index, slot, slots, windows)).any():
+                use += self._idle(index, slot, slots) * reserve[None, :, None]
+        np.minimum(use, self.counter.capacity[:, None, len(self.cluster.servers) :], out=use)
 
     def _used_by(self, tenant: int, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
         """(resources, slots, servers) what a tenant's own jobs of both lanes hold of its own cells."""
@@ -238,9 +238,9 @@ class Shared:
 
     def _offered_windows(self, slot: int) -> tuple[Window, ...]:
         """The published windows with only what is for sale; slots that no plan covers have an empty one."""
-        known = sorted((window for window in self.windows if window.end > slot), key=lambda window: window.start)
+        windows = sorted((window for window in self.windows if window.end > slot), key=lambda window: window.start)
         offered, begin = [], slot
-        for window in known:
+        for window in windows:
             if window.start > begin:
                 offered.append(self._empty_window(begin, min(window.start, self.frontier)))
             offered.append(self._without_held_back(window))
@@ -283,7 +283,7 @@ def counter_parts(booking: Booking, servers: int) -> tuple[list[Allocation], lis
 def on_real_servers(booking: Booking, servers: int) -> Booking:
     """The same booking with what it has on both parts of a server in one."""
     operator, home = counter_parts(booking, servers)
-    return replace(booking, allocation=_joined([*operator, *home]))
+    return replace(booking, allocation=_sum_of_parts([*operator, *home]))
 
 
 def _first(occupancy: Occupancy, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
@@ -294,9 +294,9 @@ def _first(occupancy: Occupancy, slot: int, slots: int, servers: Servers = ALL) 
     return whole
 
 
-def _joined(rows: Sequence[Allocation]) -> tuple[Allocation, ...]:
+def _sum_of_parts(rows: Sequence[Allocation]) -> tuple[Allocation, ...]:
     """Rows of the two parts of a server added up, cut where either changes."""
-    joined: list[Allocation] = []
+    sums: list[Allocation] = []
     for server in sorted({row.server for row in rows}):
         here = [row for row in rows if row.server == server]
         cuts = sorted({row.start for row in here} | {row.end for row in here})
@@ -304,5 +304,5 @@ def _joined(rows: Sequence[Allocation]) -> tuple[Allocation, ...]:
             covering = [row for row in here if row.start <= start and row.end >= end]
             if covering:
                 workers, ps = sum(row.workers for row in covering), sum(row.ps for row in covering)
-                joined.append(Allocation(server, start, end, workers, ps))
-    return tuple(joined)
+                sums.append(Allocation(server, start, end, workers, ps))
+    return tuple(sums)

@@ -56,5 +56,5 @@ def scaled(number: float, digits: int, rounding: str) -> int:
     """The number, as the decimal that it is written as, times 10 to the power of `digits`, as a whole number."""
     if not math.isfinite(number):
         raise ValueError(f"{number} is not an amount")
-    written = _WIDE.scaleb(Decimal(repr(float(number))), digits)
-    return int(written.to_integral_value(rounding, _WIDE))
+    product = _WIDE.scaleb(Decimal(repr(float(number))), digits)
+    return int(product.to_integral_value(rounding, _WIDE))

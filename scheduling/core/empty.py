@@ -17,19 +17,19 @@ class EmptyCluster:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.known = _known(cluster)
+        self.answers = _answers(cluster)
 
     def holds(self, job: Job, gang: GangUnits) -> bool:
         """Whether the gang could ever run."""
         worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
         key = (gang.workers, gang.ps, worker.named, ps.named)
-        if key not in self.known:
+        if key not in self.answers:
             placement = self._room.place(job, gang, Cursors())
-            self.known[key] = placement is not None
+            self.answers[key] = placement is not None
             if placement is not None:
                 self._room.give_back(worker, placement.workers)
                 self._room.give_back(ps, placement.ps)
-        return self.known[key]
+        return self.answers[key]
 
     @cached_property
     def _room(self) -> Vacancies:
@@ -37,7 +37,7 @@ class EmptyCluster:
 
 
 @lru_cache(maxsize=16)
-def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
+def _answers(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     """By demand, what a cluster holds: it depends on the cluster alone, which never changes."""
     del cluster
     return {}
@@ -54,12 +54,12 @@ def _possible_types(cluster: Cluster) -> Callable[[Job], tuple[tuple[int, int], 
     """Remembered for many jobs of few clusters: those are large, and a verification reads another for each interval."""
 
     @lru_cache(maxsize=2**12)
-    def found(job: Job) -> tuple[tuple[int, int], ...]:
+    def types_of(job: Job) -> tuple[tuple[int, int], ...]:
         empty = EmptyCluster(cluster)
         pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
         return tuple([types for types in pairs if empty.holds(job, GangUnits(job.min_workers, job.least_ps, *types))])
 
-    return found
+    return types_of
 
 
 def fits_empty(job: Job, gang: GangUnits, cluster: Cluster) -> bool:

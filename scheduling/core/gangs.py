@@ -67,11 +67,11 @@ def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
         return job.asked_workers
     if not isinstance(workers, int):
         least, most = workers
-        workers = _drawn(seed, job.number, least, most)
+        workers = _draw(seed, job.number, least, most)
     return max(job.min_workers, min(workers, job.max_workers))
 
 
 @lru_cache(maxsize=2**16)
-def _drawn(seed: int, number: int, least: int, most: int) -> int:
+def _draw(seed: int, number: int, least: int, most: int) -> int:
     """A job's own draw from a range; asked for again in every slot in which it waits."""
     return int(np.random.default_rng((seed, number)).integers(least, most + 1))

@@ -129,7 +129,7 @@ def rebalance(pieces: Sequence[BlockPiece], servers: Collection[int]) -> tuple[B
         shelf.house(piece)
     for server in sorted(shelf.held, key=lambda server: (shelf.room(server), server)):
         shelf.relieve(server)
-    return joined(piece for held in shelf.held.values() for piece in held)
+    return join(piece for held in shelf.held.values() for piece in held)
 
 
 class _Shelf:
@@ -178,18 +178,18 @@ class _Shelf:
         held = self.held[server]
         fits = [piece for piece in held if self.slack < piece.size <= amount]
         wide = [piece for piece in held if piece.size > amount]
-        chosen = max(fits or held, key=lambda piece: (piece.size, -piece.block, -piece.start))
+        choice = max(fits or held, key=lambda piece: (piece.size, -piece.block, -piece.start))
         if not fits and wide:
-            chosen = min(wide, key=lambda piece: (piece.size, piece.block, piece.start))
-        held.remove(chosen)
-        self.sizes[server] -= chosen.size
-        if chosen.size > amount:
-            self.put(replace(chosen, start=chosen.start + amount), server)
-            chosen = replace(chosen, stop=chosen.start + amount)
-        self.put(chosen, receiver)
+            choice = min(wide, key=lambda piece: (piece.size, piece.block, piece.start))
+        held.remove(choice)
+        self.sizes[server] -= choice.size
+        if choice.size > amount:
+            self.put(replace(choice, start=choice.start + amount), server)
+            choice = replace(choice, stop=choice.start + amount)
+        self.put(choice, receiver)
 
 
-def joined(pieces: Iterable[BlockPiece]) -> tuple[BlockPiece, ...]:
+def join(pieces: Iterable[BlockPiece]) -> tuple[BlockPiece, ...]:
     """In order of block and start, neighbours on one server as one piece."""
     merged: list[BlockPiece] = []
     for piece in sorted(pieces, key=lambda piece: (piece.block, piece.start)):

@@ -233,17 +233,17 @@ class Vacancies:
 
 def _take_most(demand: Demand, free: list[float], most: int) -> int:
     """As many units as a server holds, at most so many, one after the other; how many they are."""
-    taken = 0
+    count = 0
     if len(demand) == 1:
         ((resource, amount),) = demand
-        left = free[resource]
-        while taken < most and left >= amount:
-            left -= amount
-            taken += 1
-        free[resource] = left
-        return taken
-    while taken < most and fits(demand, free):
+        room = free[resource]
+        while count < most and room >= amount:
+            room -= amount
+            count += 1
+        free[resource] = room
+        return count
+    while count < most and fits(demand, free):
         for resource, amount in demand:
             free[resource] -= amount
-        taken += 1
-    return taken
+        count += 1
+    return count

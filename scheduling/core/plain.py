@@ -87,7 +87,7 @@ class RowTexts:
         flat = np.ascontiguousarray(array).reshape(-1, array.shape[-1])
         with self._lock:
             self._learn(flat)
-            runs = ",".join(_joined(self._rows))
+            runs = ",".join(_run_texts(self._rows))
         return f'{{"runs":[{runs}],"shape":{canonical(array.shape)},"type":{canonical(_type_name(array.dtype))}}}'
 
     def _learn(self, flat: FloatArray) -> None:
@@ -106,7 +106,7 @@ def _row(flat: FloatArray) -> _Row:
     return _Row(runs[0], canonical(runs[1:-1])[1:-1], runs[-1] if len(runs) > 1 else None)
 
 
-def _joined(rows: Iterable[_Row]) -> Iterator[str]:
+def _run_texts(rows: Iterable[_Row]) -> Iterator[str]:
     """The texts of all runs. One that goes on in the next row is one."""
     length, value = 0, 0.0  # of the run that has not ended
     for first, between, last in rows:

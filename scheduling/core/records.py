@@ -249,10 +249,10 @@ def value_from(row: Mapping[str, Any]) -> Value:
 
 def _unit_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> UnitType:
     """Most jobs ask for one of a few kinds, and share it."""
-    written = str(row)
-    if written not in units:
-        units[written] = UnitType(**{**row, "demand": array_from(row["demand"])})
-    return units[written]
+    key = str(row)
+    if key not in units:
+        units[key] = UnitType(**{**row, "demand": array_from(row["demand"])})
+    return units[key]
 
 
 def cluster_of(row: Mapping[str, Any]) -> Cluster:

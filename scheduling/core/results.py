@@ -48,7 +48,7 @@ def document(
     result["tenants"] = metrics.tenant_rows(scenario, outcome, alone)
     result["metrics"] = dict(metrics.summary(scenario, outcome))
     cleaned: Document = plain(result)
-    cleaned["seconds"] = {name: round(taken, 6) for name, taken in seconds.items()}
+    cleaned["seconds"] = {name: round(length, 6) for name, length in seconds.items()}
     return cleaned
 
 

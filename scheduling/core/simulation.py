@@ -105,8 +105,8 @@ class Simulation:
             for lane, policy in sorted(policies.items())  # the batch lane decides first
         ]
         self.calendar = Single(scenario.cluster) if len(policies) == 1 else Shared(parts_of(scenario.cluster))
-        for taken in scenario.preload:
-            self.calendar.take(taken.resource, taken.slot, taken.server, taken.amount)
+        for part in scenario.preload:
+            self.calendar.take(part.resource, part.slot, part.server, part.amount)
         self.windows: list[Window] = []
         self.floors: dict[int, Floor] = {}
         self.floors_kept = 64
@@ -191,7 +191,7 @@ class Simulation:
     def _apply(self, lane: _Lane, slot: int, plan: Plan) -> None:
         for floor in plan.floors:
             self.floors[floor.job] = self.tracks[floor.job].floor = floor
-        jobs = [_asked(lane, slot, booking) for booking in plan.bookings]
+        jobs = [_bookable_job(lane, slot, booking) for booking in plan.bookings]
         for job, placed in zip(jobs, self.calendar.place_all(lane.name, jobs, plan.bookings), strict=True):
             self._book(lane, slot, job, placed)
         for refusal in plan.refusals:
@@ -260,7 +260,7 @@ class Simulation:
             lane.drop(refusal.job)
 
 
-def _asked(lane: _Lane, slot: int, booking: Booking) -> Job:
+def _bookable_job(lane: _Lane, slot: int, booking: Booking) -> Job:
     """The job that is booked, if a policy may book it so."""
     job = lane.waiting.get(booking.job)
     if job is None or booking.start < slot:

@@ -474,9 +474,9 @@ class HeedsReports(Protocol):
         """Whether that holds with its settings."""
         ...
 
-    def heeded(self, job: Job, left: float, reported: float) -> float:
-        """Mini-batches to go that it is to decide by, where the job has `left` as declared and `told` by its reports;
-        so many that it is given no more than with those declared."""
+    def heeded(self, job: Job, rest: float, reported: float) -> float:
+        """Mini-batches to go that it is to decide by, where the job has `rest` as declared and `reported` as its
+        program says; so many that it is given no more than with those declared."""
         ...
 
 
@@ -495,7 +495,7 @@ class OneMore(Protocol):
     @property
     def view(self) -> View: ...
 
-    def asked(self, job: Job) -> Plan:
+    def plan_for(self, job: Job) -> Plan:
         """What the plan would say about the job: nothing about others."""
         ...
 

@@ -53,7 +53,7 @@ class FairnessValues:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The tenants' rows one by one."""
-        columns = {**{name: figures.listed(column) for name, column in self.numbers.items()}, **self.units}
+        columns = {**{name: figures.figures_of(column) for name, column in self.numbers.items()}, **self.units}
         alike = {name: self.interval[name] for name in ("pool_id", "number")}
         return (dict(zip(columns, row, strict=True)) | alike for row in zip(*columns.values(), strict=True))
 
@@ -176,7 +176,7 @@ def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
     return {
         "job": certificate.job,
         "tenant": ids[certificate.tenant],
-        "got": certificate.got,
+        "got": certificate.gain,
         "alone": certificate.alone,
         "broken": certificate.broken,
     }

@@ -177,9 +177,9 @@ class _JobEnd:
     def paid(self, certificate: Certificate) -> float:
         """Also for pieces of earlier intervals, less what came back: what its value exceeds what it got by."""
         paid = self.booking.paid if self.booking else 0.0
-        if certificate.broken in (FLOOR_MISSED, OTHER_FLOOR) or isclose(self.value - paid, certificate.got):
+        if certificate.broken in (FLOOR_MISSED, OTHER_FLOOR) or isclose(self.value - paid, certificate.gain):
             return paid
-        return self.value - certificate.got
+        return self.value - certificate.gain
 
 
 def _runs(view: View, plan: Plan) -> dict[int, _JobEnd]:
@@ -210,7 +210,7 @@ def _job(view: View, certificate: Certificate, run: _JobEnd, who: _Who) -> Certi
         elapsed=None if booking is None else booking.end - job.arrival,
         value=run.value,
         paid=run.paid(certificate),
-        got=certificate.got,
+        got=certificate.gain,
         alone=certificate.alone,
         broken=certificate.broken,
     )

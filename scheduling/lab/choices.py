@@ -45,7 +45,7 @@ def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
         "against": against,
         "answer": answer,
     }
-    return _asked(document, pool, by, at)
+    return _create_study(document, pool, by, at)
 
 
 def windows_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
@@ -71,14 +71,14 @@ def windows_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
         "against": windows_named(32, in_pieces=False),
         "answer": windows_named(16, in_pieces=True),
     }
-    return _asked(document, pool, by, at)
+    return _create_study(document, pool, by, at)
 
 
 def windows_named(window: int, *, in_pieces: bool) -> str:
     return f"{'pieces' if in_pieces else 'whole jobs'}, windows of {window}"
 
 
-def _asked(document: Mapping[str, Any], pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
+def _create_study(document: Mapping[str, Any], pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
     return study_create(
         document=document,
         files={},

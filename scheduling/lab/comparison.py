@@ -63,20 +63,20 @@ class VariantColumn:
 
     def mean(self, measure: str) -> float | None:
         """None where any run does not know the figure."""
-        known = self._known(measure)
-        return fmean(known) if known else None
+        numbers = self._numbers(measure)
+        return fmean(numbers) if numbers else None
 
     def spread(self, measure: str) -> float | None:
         """The standard deviation over the runs (n - 1); None for a single one."""
-        known = self._known(measure)
-        return stdev(known) if len(known) > 1 else None
+        numbers = self._numbers(measure)
+        return stdev(numbers) if len(numbers) > 1 else None
 
-    def shown(self, measure: str, nothing: str = NOTHING) -> str:
+    def text(self, measure: str, nothing: str = NOTHING) -> str:
         """`22,612 ± 340`, or the mean alone where nothing varied."""
         mean = self.mean(measure)
         return nothing if mean is None else with_spread(mean, self.spread(measure) or 0.0)
 
-    def _known(self, measure: str) -> list[float]:
+    def _numbers(self, measure: str) -> list[float]:
         numbers = [figures.get(measure) for figures in self.runs]
         return [] if None in numbers else [number for number in numbers if number is not None]
 
@@ -134,8 +134,8 @@ def can_redraw(scenario: Scenario) -> bool:
     """Whether the scenario is, but for its policies, what its generator draws: edited by hand it stays as it is."""
     if scenario.generator is None or scenario.generator.get("name") != "synthetic":
         return False
-    drawn = write(redraw(scenario, 0))
-    return {**write(scenario), "policy": None, "instant": None} == {**drawn, "policy": None, "instant": None}
+    original = write(redraw(scenario, 0))
+    return {**write(scenario), "policy": None, "instant": None} == {**original, "policy": None, "instant": None}
 
 
 def redraw(scenario: Scenario, step: int) -> Scenario:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scheduling.lab.plots import drawn
+from scheduling.lab.plots import render
 
 LINE, TEACHER, INK, QUIET = "#2A55D4", "#15171C", "#15171C", "#5F6570"
 
 
 def pictures(curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> dict[str, bytes]:
     """{"png": ..., "svg": ...}. The same curve gives the same bytes."""
-    return drawn(lambda picture: _draw(picture.subplots(), curve, teachers, teacher), 9, 4)
+    return render(lambda picture: _draw(picture.subplots(), curve, teachers, teacher), 9, 4)
 
 
 def _draw(panel: Any, curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> None:

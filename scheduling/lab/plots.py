@@ -22,24 +22,24 @@ def pictures(
     heading: str, columns: Sequence[VariantColumn], measures: Sequence[str], named: Callable[[str], str] = title
 ) -> dict[str, bytes]:
     """{"png": ..., "svg": ...} of the measures that are known of any policy."""
-    shown = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
+    names = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
     across = PANELS_ACROSS if len(columns) <= MANY else PANELS_ACROSS_MANY
-    down = math.ceil(len(shown) / across)
+    down = math.ceil(len(names) / across)
 
     def draw(picture: Any) -> None:
         panels = picture.subplots(down, across, squeeze=False).flat
         for number, panel in enumerate(panels):
-            if number < len(shown):
-                _panel(panel, columns, shown[number], labelled=number % across == 0)
-                panel.set_title(named(shown[number]), loc="left", fontsize=10, color=INK)
+            if number < len(names):
+                _panel(panel, columns, names[number], labelled=number % across == 0)
+                panel.set_title(named(names[number]), loc="left", fontsize=10, color=INK)
             else:
                 panel.axis("off")
         picture.suptitle(heading, x=0.01, ha="left", fontsize=12, color=INK)
 
-    return drawn(draw, 13 if across == PANELS_ACROSS else 20, 0.9 + down * (0.75 + 0.30 * len(columns)))
+    return render(draw, 13 if across == PANELS_ACROSS else 20, 0.9 + down * (0.75 + 0.30 * len(columns)))
 
 
-def drawn(draw: Callable[[Any], None], width: float, height: float) -> dict[str, bytes]:
+def render(draw: Callable[[Any], None], width: float, height: float) -> dict[str, bytes]:
     """{"png": ..., "svg": ...} of what `draw` draws on an empty picture of so many inches."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -105,7 +105,7 @@ def _scale(panel: Any, means: Sequence[float], spreads: Sequence[float]) -> None
 
 def _number(panel: Any, place: int, column: VariantColumn, measure: str, end: float) -> None:
     panel.annotate(
-        column.shown(measure, nothing="not defined"),
+        column.text(measure, nothing="not defined"),
         (end, place),
         xytext=(5, 0),
         textcoords="offset points",

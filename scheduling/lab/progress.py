@@ -44,8 +44,8 @@ def line(label: str, unit: str, done: int, total: int, seconds: float) -> str:
     """`simulating ━━━━━╌╌╌╌╌ 50 %  40 of 80 jobs  0:12 left`."""
     part = done / total if total else 1.0
     bar = "━" * round(part * WIDTH) + "╌" * (WIDTH - round(part * WIDTH))
-    left = f"  {clock(seconds / part - seconds)} left" if part > 0 else ""
-    return f"{label} {bar} {part:4.0%}  {done:,} of {total:,} {unit}{left}"
+    rest = f"  {clock(seconds / part - seconds)} left" if part > 0 else ""
+    return f"{label} {bar} {part:4.0%}  {done:,} of {total:,} {unit}{rest}"
 
 
 def clock(seconds: float) -> str:

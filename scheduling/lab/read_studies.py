@@ -33,5 +33,5 @@ def percent_done(study: LabStudy) -> int:
 
 def rules_of(study: LabStudy) -> list[str]:
     """The names of its rules, as its document has them."""
-    written: list[Any] = study.document.get("rules", [])
-    return [rule if isinstance(rule, str) else str(rule.get("name", rule.get("rule"))) for rule in written]
+    rules: list[Any] = study.document.get("rules", [])
+    return [rule if isinstance(rule, str) else str(rule.get("name", rule.get("rule"))) for rule in rules]

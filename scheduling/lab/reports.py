@@ -112,7 +112,7 @@ def _reasons(jobs: Iterable[Document]) -> str:
 
 def figures(result: Document) -> str:
     """Every metric, one a line."""
-    rows = [*_flat(result["metrics"]), *((f"seconds {name}", taken) for name, taken in result["seconds"].items())]
+    rows = [*_flat(result["metrics"]), *((f"seconds {name}", length) for name, length in result["seconds"].items())]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name.ljust(width)}  {figure(value)}" for name, value in rows)
 

@@ -255,5 +255,5 @@ def _answer(study: Study, figures: HistoryFigures) -> dict[str, Any]:
         name: int(figures.by_key[Key("verdict", study.answer, study.against, ALL, "", "", name)].value)
         for name in ("owners_gain", "owners_lose", "owners_unsure")
     }
-    known = {name: float(number) if np.isfinite(number) else None for name, number in numbers.items()}
-    return {"rule": study.answer, "against": study.against, "seen": saved.is_seen, **known, **counts}
+    values = {name: float(number) if np.isfinite(number) else None for name, number in numbers.items()}
+    return {"rule": study.answer, "against": study.against, "seen": saved.is_seen, **values, **counts}

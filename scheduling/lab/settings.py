@@ -30,13 +30,13 @@ class Variant:
         return " ".join(dict.fromkeys(words))
 
 
-def setting(written: str, option: str = "--set") -> Setting:
+def setting(text: str, option: str = "--set") -> Setting:
     """The path and the value of KEY=VALUE; the value is JSON, or a bare word."""
-    key, equals, value = written.partition("=")
+    key, equals, value = text.partition("=")
     path = tuple(part.strip() for part in key.split("."))
     if not equals or not all(path):
-        raise BadScenario(f"{option} {written}", "must be KEY=VALUE")
-    return path, _value(value.strip(), f"{option} {written}")
+        raise BadScenario(f"{option} {text}", "must be KEY=VALUE")
+    return path, _value(value.strip(), f"{option} {text}")
 
 
 def _value(text: str, place: str) -> Any:
@@ -66,32 +66,32 @@ def _with_change(settings: Mapping[str, Any], path: Sequence[str], value: Any, p
     return {**settings, name: value}
 
 
-def settings_for(written: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+def settings_for(policy: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
     """The scenario's own settings for its own policy; any other policy begins with its defaults."""
-    return written if name in (None, written["name"]) else {"name": name}
+    return policy if name in (None, policy["name"]) else {"name": name}
 
 
-def variants(written: str) -> list[Variant]:
+def variants(text: str) -> list[Variant]:
     """The policies of `--policies`, separated by commas; no two may read alike."""
-    policies = [_variant(part.strip()) for part in _split(written)]
+    policies = [_variant(part.strip()) for part in _split(text)]
     for number, variant in enumerate(policies):
         if variant.label in [earlier.label for earlier in policies[:number]]:
             raise BadScenario("--policies", f"{variant.label} stands twice")
     return policies
 
 
-def _variant(written: str) -> Variant:
-    name, bracket, inside = written.partition("[")
+def _variant(text: str) -> Variant:
+    name, bracket, inside = text.partition("[")
     if not name or (bracket and not inside.endswith("]")):
-        raise BadScenario(f"--policies {written}", "must be NAME or NAME[KEY=VALUE,...]")
+        raise BadScenario(f"--policies {text}", "must be NAME or NAME[KEY=VALUE,...]")
     changes = [setting(part, "--policies") for part in _split(inside[:-1])] if inside[:-1].strip() else []
     return Variant(name.strip(), tuple(changes))
 
 
-def _split(written: str) -> Iterator[str]:
+def _split(text: str) -> Iterator[str]:
     """The parts between commas that stand in no bracket."""
     depth, part = 0, ""
-    for sign in written:
+    for sign in text:
         depth += (sign in "[{") - (sign in "]}")
         if sign == "," and depth == 0:
             yield part

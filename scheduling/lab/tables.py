@@ -14,14 +14,14 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, figures_aft
 
     Set right are columns with a number, and those from `figures_after` on.
     """
-    shown = [[cell if isinstance(cell, str) else figure(cell) for cell in row] for row in rows]
+    texts = [[cell if isinstance(cell, str) else figure(cell) for cell in row] for row in rows]
     right = [
         any(isinstance(row[c], int | float) for row in rows) or (figures_after is not None and c >= figures_after)
         for c in range(len(headers))
     ]
     heads = _heads(headers)
-    widths = [max(len(line[c]) for line in [*heads, *shown]) for c in range(len(headers))]
-    ruled = [*heads, ["─" * width for width in widths], *shown]
+    widths = [max(len(line[c]) for line in [*heads, *texts]) for c in range(len(headers))]
+    ruled = [*heads, ["─" * width for width in widths], *texts]
     return "\n".join(_line(cells, widths, right) for cells in ruled)
 
 

@@ -136,12 +136,12 @@ def train(
     slots: int,
     every: int,
     validation: Sequence[Scenario],
-    given: Lessons,
+    lessons: Lessons,
     report: Report,
 ) -> TrainingState:
     """Go on until so many rounds, or slots, are played. Each round is in the folder before the next begins."""
     while state.passes < course.passes:
-        state = courses.take_lessons(course, state, given)
+        state = courses.take_lessons(course, state, lessons)
         if state.passes % 10 == 0 or state.passes == course.passes:
             _keep(folder, course, state)
         report(state.passes, course.passes + rounds)
@@ -149,8 +149,8 @@ def train(
         state = _judge(course, state, validation, drawing.world)
     while state.rounds < rounds and state.slots < slots:
         first = ROUNDS + state.rounds * course.clusters
-        drawn = [drawing.step(first + k) for k in range(course.clusters)]
-        state = courses.learn(course, state, drawn, drawing.world.round)
+        scenarios = [drawing.step(first + k) for k in range(course.clusters)]
+        state = courses.learn(course, state, scenarios, drawing.world.round)
         if state.rounds % every == 0 or state.rounds == rounds or state.slots >= slots:
             state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)

@@ -165,7 +165,7 @@ class BatchDesk:
         with self.lock:
             in_time()  # others may have had the desk for long
             job = self._read(fields)
-            terms = self._terms(self.what_if.asked(job), job)
+            terms = self._terms(self.what_if.plan_for(job), job)
         # A job may be submitted and waits: these are its terms where nothing else moves until the market goes on.
         return replace(terms, reason=Reason("market_held")) if self.held and terms.admitted else terms
 
@@ -174,7 +174,7 @@ class BatchDesk:
         what_if, waiting = self.what_if, 0
         with self.lock:
             job = self._read({})
-            variants = what_if.asked(job)
+            variants = what_if.plan_for(job)
         for _ in range(MOST_LATER_BOUNDARIES):
             with self.lock:  # the first of them is everybody's
                 is_over = variants.bookings or any(refusal.state != WAITING for refusal in variants.refusals)
@@ -183,7 +183,7 @@ class BatchDesk:
                 return
             give_way()
             what_if = self.policy.one_more(view)
-            variants = what_if.asked(job)
+            variants = what_if.plan_for(job)
             yield self.what_if.view.slot, view.slot, self._terms(variants, job)
 
     def never(self) -> Reason | None:

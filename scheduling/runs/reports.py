@@ -102,7 +102,7 @@ def _write(each: RunReport, outlook: live.EpochOutlook | None) -> None:
     if outlook.source == live.FITTED and row.first_after is None:
         row.first_after, row.first_low, row.first_high = done, done + outlook.low, done + outlook.high
     if outlook.source == live.CONVERGED and each.running.target is not None:
-        row.ended_after = live.converged_after(each.running.heard, each.running.target)
+        row.ended_after = live.converged_after(each.running.losses, each.running.target)
     if outlook.source == live.EXHAUSTED:
         row.ended_after = done
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from scheduling.common import AUDIT_LOCK, alone
 from scheduling.core import records
-from scheduling.core.metrics.misreports import Given, given, supposed
+from scheduling.core.metrics.misreports import PlanOutcome, plan_outcome, supposed
 from scheduling.core.types import Job, Policy, View
 from scheduling.market.decide import code_version, link
 from scheduling.market.reads import contents_of
@@ -118,17 +118,17 @@ def _worked_out(work: _Work) -> Refused | dict[str, Any]:
     plan = policy.decide(view)
     if records.plan_bytes(plan) != contents.plan:
         return CHANGED
-    return work.step(2) or _compared(work, policy, view, given(view, plan), instead)
+    return work.step(2) or _compared(work, policy, view, plan_outcome(view, plan), instead)
 
 
-def _compared(work: _Work, policy: Policy, view: View, before: Given, instead: Job) -> Refused | dict[str, Any]:
+def _compared(work: _Work, policy: Policy, view: View, before: PlanOutcome, instead: Job) -> Refused | dict[str, Any]:
     plan = policy.decide(supposed(view, instead))
     if refusal := work.step(3):
         return refusal
-    return differences(view, before, given(view, plan, instead), instead.number)
+    return differences(view, before, plan_outcome(view, plan, instead), instead.number)
 
 
-def differences(view: View, before: Given, after: Given, number: int) -> dict[str, Any]:
+def differences(view: View, before: PlanOutcome, after: PlanOutcome, number: int) -> dict[str, Any]:
     """In plain JSON: the job in question, every job whose outcome is another, all owners, all prices."""
     ids = [*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID]
     jobs = [

@@ -53,12 +53,12 @@ class Examined:
         for other in forms(job):
             waiting = (*view.waiting[:-1], other)
             whole = self.policy.decide(replace(view, waiting=waiting, jobs={**view.jobs, other.number: other}))
-            assert records.plan_bytes(asked.asked(other)) == records.plan_bytes(about(other, whole))
-        told = asked.asked(job)
+            assert records.plan_bytes(asked.plan_for(other)) == records.plan_bytes(about(other, whole))
+        told = asked.plan_for(job)
         following = asked.following(job, told.floors)
         if following is not None and not told.bookings and all(refusal.state == WAITING for refusal in told.refusals):
             self.expected[following.slot] = following
-            again = OpenDecision(self.policy, following).asked(job)
+            again = OpenDecision(self.policy, following).plan_for(job)
             whole = about(job, self.policy.decide(following))
             assert records.plan_bytes(again) == records.plan_bytes(whole)
 

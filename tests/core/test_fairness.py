@@ -103,7 +103,7 @@ def test_paper_mode_breaks_promises_and_they_are_shown() -> None:
         for c in fairness_of(policy, view, plan, with_floors=False).broken
     ]
     assert len(broken) > 5
-    assert all(certificate.got < certificate.alone for certificate in broken)
+    assert all(certificate.gain < certificate.alone for certificate in broken)
 
 
 def test_names_the_job_that_the_papers_price_held_back_with_its_numbers() -> None:
@@ -120,7 +120,7 @@ def test_names_the_job_that_the_papers_price_held_back_with_its_numbers() -> Non
     found = interval_fairness(view, plan, alone, with_floors=False)
     assert found.certificates == 2
     # By the arrival at 3 these are 100 - 2 * (12 - 3) against 100 - 2 * (10 - 3).
-    assert found.broken == (Certificate(lone.job, 1, got=82.0, alone=86.0, broken=BELOW_ALONE),)
+    assert found.broken == (Certificate(lone.job, 1, gain=82.0, alone=86.0, broken=BELOW_ALONE),)
     assert [row.gain for row in found.tenants] == pytest.approx(case["expect"]["gain"])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from scheduling.core.metrics.certificates import alone_plans
 from scheduling.core.metrics.fairness import interval_fairness
-from scheduling.core.metrics.misreports import ABSENT, given, supposed, worth
+from scheduling.core.metrics.misreports import ABSENT, plan_outcome, supposed, worth
 from scheduling.core.policies import build
 from scheduling.core.simulation import simulate
 from scheduling.core.types import SHARED, Job, Plan, Policy, View, read_only
@@ -34,9 +34,9 @@ def test_a_steeper_value_pays_in_the_papers_example() -> None:
     """S1: j21 says -3 instead of -2 a slot, runs at (8,10] instead of (10,12], pays nothing, and its owner is paid 4
     more by j12, which pays 24 instead of 16: by the arrival at 3, 90 becomes 98."""
     policy, view, plan, numbers = paper_interval("worked example, table reading")
-    before = given(view, plan)
+    before = plan_outcome(view, plan)
     lie = replace(view.jobs[numbers["j21"]], value=Linear(-3.0, 100.0))
-    after = given(view, policy.decide(supposed(view, lie)), lie)
+    after = plan_outcome(view, policy.decide(supposed(view, lie)), lie)
     told = after.outcomes[numbers["j21"]]
     assert (told.start, told.end, told.paid) == (8, 10, 0.0)
     assert told.value == 100 - 2 * (10 - 3)  # by what it is really worth
@@ -50,8 +50,8 @@ def test_more_chunks_pay_in_the_papers_example_and_the_run_is_as_long_as_it_real
     policy, view, plan, numbers = paper_interval("only j11 and j21 (sharing incentive fails: j21 alone has 96)")
     real = view.jobs[numbers["j21"]]
     lie = replace(real, chunks=4, max_workers=4)
-    after = given(view, policy.decide(supposed(view, lie)), lie)
-    told, before = after.outcomes[numbers["j21"]], given(view, plan).outcomes[numbers["j21"]]
+    after = plan_outcome(view, policy.decide(supposed(view, lie)), lie)
+    told, before = after.outcomes[numbers["j21"]], plan_outcome(view, plan).outcomes[numbers["j21"]]
     assert told.state == "awarded"
     assert told.start is not None
     assert before.start is not None
@@ -78,7 +78,7 @@ def test_the_difference_is_exactly_the_one_of_the_cores_gains(mode: str, most: i
                 continue
             for lie in lies(view, job):
                 other = policy.decide(supposed(view, lie))
-                found = given(view, other, lie).gains - given(view, plan).gains
+                found = plan_outcome(view, other, lie).gains - plan_outcome(view, plan).gains
                 alone = alone_plans(policy, view)
                 one, two = (interval_fairness(view, each, alone, with_floors=False) for each in (plan, other))
                 wanted = [b.gain - a.gain for a, b in zip(one.tenants, two.tenants, strict=True)]
@@ -92,8 +92,8 @@ def test_the_difference_is_exactly_the_one_of_the_cores_gains(mode: str, most: i
 def test_saying_the_truth_changes_nothing() -> None:
     for policy, view, plan in intervals("guarantee")[:40]:
         for job in view.waiting[:3]:
-            again = given(view, policy.decide(supposed(view, replace(job))), replace(job))
-            before = given(view, plan)
+            again = plan_outcome(view, policy.decide(supposed(view, replace(job))), replace(job))
+            before = plan_outcome(view, plan)
             assert dict(again.outcomes) == dict(before.outcomes)
             assert again.gains == pytest.approx(before.gains)
             assert again.promised == pytest.approx(before.promised)
@@ -132,4 +132,4 @@ def test_a_job_that_says_it_comes_later_is_not_there_yet() -> None:
     asked = supposed(view, lie)
     assert job.number not in {other.number for other in asked.waiting}
     assert len(asked.remaining) == len(view.remaining) - 1
-    assert given(view, policy.decide(asked), lie).outcomes[job.number].state == ABSENT
+    assert plan_outcome(view, policy.decide(asked), lie).outcomes[job.number].state == ABSENT

@@ -558,7 +558,7 @@ def test_what_one_job_more_would_get_is_what_the_decision_says() -> None:
         for view, plan in policy.asked:
             if plan.windows and view.waiting and view.open_rents and view.remaining[-1] == view.waiting[-1].work:
                 last = view.waiting[-1]
-                asked = OpenDecision(policy.policy, view).asked(last)
+                asked = OpenDecision(policy.policy, view).plan_for(last)
                 expected = replace(about(last, plan), worths=asked.worths)
                 assert records.plan_bytes(replace(asked, windows=(), memory=None)) == records.plan_bytes(
                     replace(expected, memory=None)

@@ -118,7 +118,7 @@ def test_every_boundary_has_its_certificates_and_the_settlement_is_one() -> None
         if plan.windows:
             rows, _ = certificates(view, plan, alone_floors(policy.policy, view), with_floors=True)
             assert not [row for row in rows if row.broken]
-            found |= {(view.slot, row.job): (row.got, row.alone) for row in rows}
+            found |= {(view.slot, row.job): (row.gain, row.alone) for row in rows}
     assert found[12, 2] == (46, 46)
     assert (2, 2) not in found  # the rent is open: what J has alone is not known yet
 
@@ -374,7 +374,7 @@ def test_what_one_job_more_would_get_is_what_the_decision_says() -> None:
         for view, plan in policy.asked:
             if plan.windows and view.waiting:
                 last = view.waiting[-1]
-                asked = OpenDecision(policy.policy, view).asked(last)
+                asked = OpenDecision(policy.policy, view).plan_for(last)
                 expected = about(last, plan)
                 assert records.plan_bytes(replace(asked, windows=(), memory=None)) == records.plan_bytes(
                     replace(expected, memory=None)

@@ -95,13 +95,13 @@ def test_unknown_and_omitted_figures_are_refused_in_one_line() -> None:
 
 def test_a_swept_argument_gives_a_curve_for_every_line_with_its_spread() -> None:
     repeated = run(make_figure())
-    assert len(repeated.found) == 2 * 2 * 2
+    assert len(repeated.figures) == 2 * 2 * 2
     assert [len(scenario_of(point).jobs) for point in repeated.points[:4]] == [3, 3, 6, 6]
     assert repeated.points[0].seed != repeated.points[1].seed
-    own = [found["revenue"] for found in repeated.found[:2]]
+    own = [found["revenue"] for found in repeated.figures[:2]]
     assert repeated.curve(0, "revenue")[0] == pytest.approx(np.mean([number or 0.0 for number in own]))
     assert repeated.spread(0, "revenue")[0] == pytest.approx(np.std([number or 0.0 for number in own], ddof=1))
-    assert repeated.found == run(make_figure()).found
+    assert repeated.figures == run(make_figure()).figures
     assert "tiny-1: 1 of 1 claims came out (2 seeds)." in report(repeated, repeated.verdicts())
 
 
@@ -264,7 +264,7 @@ def test_what_no_run_can_miss_is_a_check_of_the_code() -> None:
 
 
 def min_awarded(repeated: Repeated) -> float:
-    return min(found["awarded"] or 0.0 for found in repeated.found[4:])
+    return min(found["awarded"] or 0.0 for found in repeated.figures[4:])
 
 
 # --- the offline bound of Astraea -----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def min_awarded(repeated: Repeated) -> float:
 
 def test_nobody_exceeds_the_offline_bound() -> None:
     figure = make_figure(values=(3,), measures=("part_of_optimum",), claims=(), world={**MARKET, "slots": 9})
-    parts = run(figure).found
+    parts = run(figure).figures
     assert len(parts) == 4
     for found in parts:
         part = found["part_of_optimum"]

@@ -23,7 +23,7 @@ from scheduling.lab.reproduction.learning import SWEPT, TrainingTask, draw, trai
 from scheduling.lab.reproduction.misjudging import epochs_error
 from tests.management.test_reproduce import make_figure, run
 
-EFFORT = Effort(steps=60, lessons=8, seen=4, watched=1, every=1, checks=1, hidden=8)
+EFFORT = Effort(steps=60, lessons=8, jobs=4, watched=1, every=1, checks=1, hidden=8)
 WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 3.0, "servers": 4, "jobs": 5}
 DL2 = {"name": "dl2", "guard": False}
 
@@ -74,7 +74,7 @@ def test_what_is_swept_of_a_training_reaches_it() -> None:
         tasks = [task_of(FigureRun(figure, "small", 0, 0, seed)) for seed in (1, 2)]
         assert tasks[0] == tasks[1], "one training for both seeds"
         assert tasks[0] is not None
-        assert value in (tasks[0].effort.seen, tasks[0].training.clusters)
+        assert value in (tasks[0].effort.jobs, tasks[0].training.clusters)
     assert task_of(FigureRun(make_figure(), "small", 0, 0, 1)) is None
     with pytest.raises(BadScenario, match="does not say how much"):
         task_of(FigureRun(replace(figure, small=Scale((1.0,), 1)), "small", 0, 0, 1))

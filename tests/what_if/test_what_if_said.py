@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from scheduling.core import policies, records
-from scheduling.core.metrics.misreports import given, supposed
+from scheduling.core.metrics.misreports import plan_outcome, supposed
 from scheduling.core.value import Linear
 from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, JobFloor, WhatIf
@@ -119,7 +119,8 @@ def test_the_guarantees_difference_is_the_one_that_the_core_gives(field: str, va
     policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
     lie = Linear(value["slope"], value["base"]) if field == "value" else value
     said = replace(view.jobs[first.pk], **{field: lie})
-    before, after = given(view, policy.decide(view)), given(view, policy.decide(supposed(view, said)), said)
+    before = plan_outcome(view, policy.decide(view))
+    after = plan_outcome(view, policy.decide(supposed(view, said)), said)
     assert [row.difference for row in found.tenants] == (after.gains - before.gains).tolist()
     assert [(row.before, row.after) for row in found.tenants] == list(
         zip(before.gains.tolist(), after.gains.tolist(), strict=True)
@@ -361,7 +362,7 @@ def test_a_question_left_by_a_process_that_ended_is_answered_by_the_next_but_not
         raise OperationalError("the server went away")
 
     with monkeypatch.context() as broken:
-        broken.setattr(working, "given", die)
+        broken.setattr(working, "plan_outcome", die)
         with pytest.raises(OperationalError):
             what_ifs_round(clock=Clock())
         answer = what_if_read(what_if_id=question.id, by=by, at=NOON)

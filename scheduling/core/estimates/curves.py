@@ -47,9 +47,9 @@ def fit(points: LossPoints) -> Curves:
     count = len(points.losses)
     coefficients = np.zeros((3, count))
     enough = points.counts >= FEWEST_POINTS
-    chosen = np.flatnonzero(enough)
-    for start in range(0, len(chosen), BLOCK):
-        block = chosen[start : start + BLOCK]
+    jobs = np.flatnonzero(enough)
+    for start in range(0, len(jobs), BLOCK):
+        block = jobs[start : start + BLOCK]
         coefficients[:, block] = _fit_block(points.losses[block])
     falls = (coefficients[0] > 0) | (points.counts < EPOCHS_TO_FALL)
     return Curves(
@@ -109,15 +109,15 @@ def _golden(system: _System, low: FloatArray, high: FloatArray, line: FloatArray
         error = at(tried)
         left, right = np.where(lower, tried, right), np.where(lower, left, tried)
         at_left, at_right = np.where(lower, error, at_right), np.where(lower, at_left, error)
-    chosen = np.argmin([*at_ends, at_left, at_right], axis=0)
-    return np.stack([*ends, left, right])[chosen, np.arange(len(low))], line
+    best = np.argmin([*at_ends, at_left, at_right], axis=0)
+    return np.stack([*ends, left, right])[best, np.arange(len(low))], line
 
 
 class _System:
     """The linear systems of some jobs. Sums over epochs are products with (1, k, k^2). All values of b2 are (jobs,)."""
 
-    def __init__(self, losses: FloatArray, given: BoolArray) -> None:
-        self.losses, self.given = losses, given.astype(np.float64)
+    def __init__(self, losses: FloatArray, present: BoolArray) -> None:
+        self.losses, self.present = losses, present.astype(np.float64)
         epochs = np.arange(1.0, losses.shape[1] + 1.0)
         self.line = np.stack([epochs, np.ones_like(epochs)])  # (2, epochs)
         self.powers = np.stack([epochs**2, epochs, np.ones_like(epochs)], axis=1)  # (epochs, 3)
@@ -136,7 +136,7 @@ class _System:
     def solved(self, b2: FloatArray, weight: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
         """(jobs,) squared error of l, and (jobs, 2) b0 and b1, after so many reweightings."""
         above = self.losses - b2[:, None]
-        above *= self.given
+        above *= self.present
         for _ in range(1 + times):
             rows = np.multiply(above, weight, out=self.rows)
             squares = np.multiply(rows, rows, out=self.product) @ self.powers
@@ -144,7 +144,7 @@ class _System:
             line = _two_unknowns(squares, targets)
             weight = self.weight(line)
         gap = np.subtract(weight, above, out=self.rows)
-        gap *= self.given
+        gap *= self.present
         return np.einsum("jk,jk->j", gap, gap), line
 
 

@@ -76,7 +76,7 @@ class Running:
     reports: LossReports = LossReports()
 
     @property
-    def heard(self) -> tuple[float, ...]:
+    def losses(self) -> tuple[float, ...]:
         """The losses that count: of epochs that are done."""
         return self.reports.losses[: self.done]
 
@@ -104,13 +104,13 @@ class Belief:
     speed: tuple[float, ...] = ()
 
 
-def converged_after(heard: Sequence[float], target: LossTarget) -> int | None:
-    """The first epoch after which the loss has converged; None if it has not. What is heard later changes no answer.
+def converged_after(losses: Sequence[float], target: LossTarget) -> int | None:
+    """The first epoch after which the loss has converged; None if it has not. Later losses change no answer.
 
     A loss that rises by more than `delta`, or that is missing or not finite, begins the count anew.
     """
     largest, still, before = 0.0, 0, math.nan
-    for epoch, loss in enumerate(heard, 1):
+    for epoch, loss in enumerate(losses, 1):
         if math.isfinite(loss):
             largest = max(largest, abs(loss))
         moved = abs(before - loss)
@@ -126,7 +126,7 @@ def end_of(running: Running) -> str | None:
     target = running.target
     if target is None:
         return None
-    if converged_after(running.heard, target) is not None:
+    if converged_after(running.losses, target) is not None:
         return CONVERGED
     return EXHAUSTED if running.done >= target.most_epochs else None
 
@@ -139,10 +139,10 @@ def outlooks(jobs: Sequence[Running]) -> list[EpochOutlook | None]:
     ]
     if not open_ones:
         return outlooks_found
-    counts = np.array([len(each.heard) for _, each, _ in open_ones])
+    counts = np.array([len(each.losses) for _, each, _ in open_ones])
     whole = np.full((len(open_ones), max(int(counts.max()), 1)), np.nan)
     for row, (_, each, _) in enumerate(open_ones):
-        whole[row, : counts[row]] = each.heard
+        whole[row, : counts[row]] = each.losses
     fits = [_fit(whole, np.ceil(part * counts)) for part in PARTS]
     good = (counts >= FEWEST_EPOCHS) & fits[-1].converging
     for part, curve in zip(PARTS[:-1], fits, strict=False):
@@ -152,12 +152,12 @@ def outlooks(jobs: Sequence[Running]) -> list[EpochOutlook | None]:
     totals = np.array([total_epochs(curve, delta, 1) + patience - 1.0 for curve in fits])
     for row, (n, each, target) in enumerate(open_ones):
         declared = float(target.most_epochs - each.done)
-        left = np.clip(totals[:, row] - each.done, 1.0, declared) if good[row] else np.array([1.0, declared])
+        epochs = np.clip(totals[:, row] - each.done, 1.0, declared) if good[row] else np.array([1.0, declared])
         outlooks_found[n] = EpochOutlook(
             FITTED if good[row] else DECLARED,
-            epochs=float(left[-1]),
-            low=float(left.min()),
-            high=float(left.max()),
+            epochs=float(epochs[-1]),
+            low=float(epochs.min()),
+            high=float(epochs.max()),
             curve=_line(fits[-1], row),
             scale=float(fits[-1].scale[row]),
         )
@@ -214,9 +214,9 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
     most_ps = job.max_workers if job.max_ps is None else job.max_ps
     most = (0 if job.all_reduce else most_ps, job.max_workers)
     pairs = [(max(p, ps), max(w, workers)) for p, w in speeds.probes(*most)]
-    seen = speeds.measured(useful)
-    probed = [(p, w, declared(p, w)) for p, w in dict.fromkeys(pairs) if (p, w) not in seen]
-    points = np.array([*probed, *((p, w, speed) for (p, w), speed in seen.items())]).T
+    means = speeds.measured(useful)
+    probed = [(p, w, declared(p, w)) for p, w in dict.fromkeys(pairs) if (p, w) not in means]
+    points = np.array([*probed, *((p, w, speed) for (p, w), speed in means.items())]).T
     fitted = speeds.fit(points[0][None], points[1][None], points[2][None], speeds.ASYNC)[0]
     alone = float(speeds.steps_per_second(fitted, ps, workers, speeds.ASYNC))
     faster = fitted * min(1.0, alone / declared(ps, workers))
@@ -225,8 +225,8 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
 
 def belief_of(job: Job, running: Running, outlook: EpochOutlook | None) -> Belief:
     """What follows from a job's reports; `outlook`: its own, as `outlooks` says it."""
-    seen = () if job.samples.speed else believed_speed(job, running.reports.speeds).samples.speed
-    return Belief(None if outlook is None else outlook.epochs, tuple(seen))
+    speed = () if job.samples.speed else believed_speed(job, running.reports.speeds).samples.speed
+    return Belief(None if outlook is None else outlook.epochs, tuple(speed))
 
 
 def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, float, float], float]) -> View:
@@ -234,15 +234,15 @@ def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, f
     as the input of an interval, it gives the same plan again. `heeded`: see `HeedsReports`."""
     jobs: list[Job] = []
     remaining: list[float] = []
-    for job, left in zip(view.waiting, view.remaining.tolist(), strict=True):
+    for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True):
         belief = beliefs.get(job.number, Belief())
         if belief.speed and not job.samples.speed:
             job = replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=belief.speed))
         if belief.epochs is not None:
-            left_by_belief = min(left, max(belief.epochs, 1.0) * job.work / job.epochs)
-            left = min(left, heeded(job, left, left_by_belief))
+            rest_by_belief = min(rest, max(belief.epochs, 1.0) * job.work / job.epochs)
+            rest = min(rest, heeded(job, rest, rest_by_belief))
         jobs.append(job)
-        remaining.append(left)
+        remaining.append(rest)
     changed = {job.number: job for job in jobs}
     return replace(view, waiting=tuple(jobs), remaining=np.array(remaining), jobs={**view.jobs, **changed})
 
@@ -264,5 +264,5 @@ def informed(view: View, running: Mapping[int, Running]) -> View:
     return believed(replace(view, waiting=waiting, remaining=view.remaining[places]), beliefs, _as_told)
 
 
-def _as_told(job: Job, left: float, reported: float) -> float:
+def _as_told(job: Job, rest: float, reported: float) -> float:
     return reported

@@ -73,5 +73,5 @@ def _between(values: FloatArray, usable: BoolArray) -> FloatArray:
     after = np.flip(np.minimum.accumulate(np.flip(np.where(usable, epochs, values.shape[1]), axis=1), axis=1), axis=1)
     before, after = np.where(before < 0, after, before), np.where(after == values.shape[1], before, after)
     last = max(values.shape[1] - 1, 0)
-    left = np.take_along_axis(values, np.clip(before, 0, last), axis=1)
-    return (left + np.take_along_axis(values, np.clip(after, 0, last), axis=1)) / 2.0
+    earlier = np.take_along_axis(values, np.clip(before, 0, last), axis=1)
+    return (earlier + np.take_along_axis(values, np.clip(after, 0, last), axis=1)) / 2.0

@@ -31,10 +31,10 @@ def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
     best = np.zeros((systems, unknowns))
     least = (targets * targets).sum(axis=1)
     for size in range(1, unknowns + 1):
-        for chosen, solution, error in _tried(scaled, targets, list(combinations(range(unknowns), size))):
+        for subset, solution, error in _tried(scaled, targets, list(combinations(range(unknowns), size))):
             better = (solution >= 0).all(axis=1) & (error < least)
             whole = np.zeros((systems, unknowns))
-            whole[:, chosen] = solution
+            whole[:, subset] = solution
             best, least = np.where(better[:, None], whole, best), np.where(better, error, least)
     return best / lengths
 
@@ -48,14 +48,14 @@ def _tried(
     together = len(sets) if systems <= FEW else 1
     for begin in range(0, len(sets), together):
         some = sets[begin : begin + together]
-        columns = np.concatenate([rows[:, :, chosen] for chosen in some])
+        columns = np.concatenate([rows[:, :, subset] for subset in some])
         wanted = np.tile(targets, (len(some), 1))
         solutions = _least_squares(columns, wanted)
         gap = np.einsum("srk,sk->sr", columns, solutions) - wanted
         error = (gap * gap).sum(axis=1)
-        for index, chosen in enumerate(some):
+        for index, subset in enumerate(some):
             part = slice(index * systems, (index + 1) * systems)
-            yield chosen, solutions[part], error[part]
+            yield subset, solutions[part], error[part]
 
 
 def _least_squares(rows: FloatArray, targets: FloatArray) -> FloatArray:
@@ -64,6 +64,6 @@ def _least_squares(rows: FloatArray, targets: FloatArray) -> FloatArray:
     matrix = transposed @ rows + RIDGE * np.eye(rows.shape[2])
     solution = np.zeros((len(rows), rows.shape[2]))
     for _ in range(1 + REFINEMENTS):
-        left = targets - np.einsum("srk,sk->sr", rows, solution)
-        solution = solution + np.linalg.solve(matrix, (transposed @ left[:, :, None]))[:, :, 0]
+        residual = targets - np.einsum("srk,sk->sr", rows, solution)
+        solution = solution + np.linalg.solve(matrix, (transposed @ residual[:, :, None]))[:, :, 0]
     return solution

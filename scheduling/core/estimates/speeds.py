@@ -54,8 +54,8 @@ def fit(ps: FloatArray, workers: FloatArray, speed: FloatArray, mode: str, batch
     usable = np.isfinite(speed) & (speed > 0)
     measured = np.where(usable, speed, 1.0)
     p, w = np.where(usable, ps, 1.0), np.where(usable, workers, 1.0)
-    left = w / measured if mode == ASYNC else 1.0 / measured
-    rows = terms(p, w, mode, np.broadcast_to(batch, len(speed))[:, None]) / left[:, :, None]
+    seconds = w / measured if mode == ASYNC else 1.0 / measured
+    rows = terms(p, w, mode, np.broadcast_to(batch, len(speed))[:, None]) / seconds[:, :, None]
     return solve(np.where(usable[:, :, None], rows, 0.0), usable.astype(np.float64))
 
 
@@ -80,10 +80,10 @@ def measured(observations: Sequence[Sequence[float]]) -> Mapping[tuple[int, int]
     if len(observations) == 1:
         ((ps, workers, speed),) = observations
         return {(int(ps), int(workers)): speed}
-    seen: dict[tuple[int, int], list[float]] = {}
+    speeds: dict[tuple[int, int], list[float]] = {}
     for ps, workers, speed in observations:
-        seen.setdefault((int(ps), int(workers)), []).append(speed)
-    return {pair: _mean(values[-LAST_MEASUREMENTS:]) for pair, values in seen.items()}
+        speeds.setdefault((int(ps), int(workers)), []).append(speed)
+    return {pair: _mean(values[-LAST_MEASUREMENTS:]) for pair, values in speeds.items()}
 
 
 def _mean(values: Sequence[float]) -> float:

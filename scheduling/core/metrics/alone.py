@@ -61,8 +61,8 @@ def below_floor(outcome: RunOutcome) -> list[int]:
 
 def worse_off(rows: Iterable[dict[str, Any]]) -> list[str]:
     """The tenants of `tenant_rows` that gained less than they would have alone."""
-    known = [row for row in rows if row["alone"] is not None]
-    return [row["name"] for row in known if _below(row["gain"], row["alone"])]
+    comparisons = [row for row in rows if row["alone"] is not None]
+    return [row["name"] for row in comparisons if _below(row["gain"], row["alone"])]
 
 
 def _floors_due(outcome: RunOutcome) -> Iterator[tuple[JobTrack, Floor]]:

@@ -63,17 +63,17 @@ def gathered(scenario: Scenario, outcome: RunOutcome) -> Books:
     """The books of a run."""
     completed = [track for track in outcome.tracks if track.state == AWARDED]
     owners = len(scenario.cluster.owners)
-    paid, received, kept = np.zeros(owners - 1), np.zeros(owners), np.zeros(owners)
+    paid, received, own_parts = np.zeros(owners - 1), np.zeros(owners), np.zeros(owners)
     for job, booking in bookings(outcome):
         paid[job.tenant] += booking.paid
         if booking.payouts is not None:
             received += booking.payouts
-            kept[job.tenant] += booking.payouts[job.tenant]
+            own_parts[job.tenant] += booking.payouts[job.tenant]
     for track in outcome.tracks:
         if (settlement := track.settlement) is not None:  # what was refunded was neither paid nor received (K4)
             paid[track.job.tenant] -= settlement.refund
             received -= settlement.reversal
-            kept[track.job.tenant] -= settlement.reversal[track.job.tenant]
+            own_parts[track.job.tenant] -= settlement.reversal[track.job.tenant]
     begun = np.zeros(owners - 1)
     for track in outcome.tracks:
         if track.state != AWARDED:
@@ -87,7 +87,7 @@ def gathered(scenario: Scenario, outcome: RunOutcome) -> Books:
         begun=begun,
         paid=paid,
         received=received,
-        earned=received - kept,
+        earned=received - own_parts,
         used=_used(scenario, outcome),
     )
 

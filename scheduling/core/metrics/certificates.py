@@ -22,7 +22,7 @@ class Certificate:
 
     job: int
     tenant: int  # index
-    got: float
+    gain: float
     alone: float
     broken: str = ""
 
@@ -74,13 +74,13 @@ def cells_of(cluster: Cluster) -> FloatArray:
 
 def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
     """The stored view without anything that is not the tenant's. Indexes stay what they were."""
-    kept, quota = np.zeros_like(cells), np.zeros(cells.shape[:2])
-    kept[:, tenant] = cells[:, tenant]
-    quota[:, tenant] = kept[:, tenant].sum(axis=1)
-    for array in (kept, quota):
+    home, quota = np.zeros_like(cells), np.zeros(cells.shape[:2])
+    home[:, tenant] = cells[:, tenant]
+    quota[:, tenant] = home[:, tenant].sum(axis=1)
+    for array in (home, quota):
         array.setflags(write=False)  # else the cluster would make copies
     cluster = replace(
-        view.cluster, capacity=kept[:, tenant], quota=quota, cells=None if view.cluster.cells is None else kept
+        view.cluster, capacity=home[:, tenant], quota=quota, cells=None if view.cluster.cells is None else home
     )
     active = tuple(b for b in view.active if view.jobs[b.job].tenant == tenant and b.phase == OWN)
     open_rents = tuple(rent for rent in view.open_rents if view.jobs[rent.job].tenant == tenant)
@@ -121,11 +121,11 @@ def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Ce
     are not those of being alone."""
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     provisional = {booking.job for booking in plan.bookings if booking.provisional}
-    for job, got in _settled(view, plan).items():
+    for job, gain in _settled(view, plan).items():
         floor = floors.get(job, Floor(job))
         # Else the rent is open, and what the job is worth alone, or has paid, is known when it is settled (K6, D16).
         if not floor.draft and job not in provisional:
-            yield _certificate(view, job, got, floor.value, BELOW_FLOOR)
+            yield _certificate(view, job, gain, floor.value, BELOW_FLOOR)
     rents: dict[int, list[Booking]] = {}
     for rent in view.open_rents:
         rents.setdefault(rent.job, []).append(rent)
@@ -150,9 +150,9 @@ def _by_alone_plans(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterat
     if not alone:  # a policy that deals out no windows
         return
     without = {b.job: realised(view.jobs[b.job], b) for lone in alone.values() for b in lone.bookings}
-    got = {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}
-    for job in sorted(got.keys() | without.keys()):
-        yield _certificate(view, job, got.get(job, 0.0), without.get(job, 0.0), BELOW_ALONE)
+    gains = {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}
+    for job in sorted(gains.keys() | without.keys()):
+        yield _certificate(view, job, gains.get(job, 0.0), without.get(job, 0.0), BELOW_ALONE)
 
 
 def _settled(view: View, plan: Plan) -> dict[int, float]:
@@ -174,7 +174,7 @@ def _settled(view: View, plan: Plan) -> dict[int, float]:
 
 def finishing(view: View, plan: Plan) -> list[Booking]:
     """The bookings that end their jobs' runs: all but pieces that leave something, and that are followed."""
-    left = {job.number: amount for job, amount in zip(view.waiting, view.remaining.tolist(), strict=True)}
+    rests = {job.number: amount for job, amount in zip(view.waiting, view.remaining.tolist(), strict=True)}
     of_divisible: dict[int, list[Booking]] = {}
     whole = []
     for booking in plan.bookings:
@@ -183,14 +183,14 @@ def finishing(view: View, plan: Plan) -> list[Booking]:
         else:
             whole.append(booking)
     for job, bookings in of_divisible.items():
-        if sum(booking.work for booking in bookings) > left[job] - 0.5:  # mini-batches are whole
+        if sum(booking.work for booking in bookings) > rests[job] - 0.5:  # mini-batches are whole
             whole.append(max(bookings, key=lambda booking: booking.end))
     return whole
 
 
-def _certificate(view: View, job: int, got: float, alone: float, broken: str) -> Certificate:
-    below = got < alone - TOLERANCE * max(1.0, abs(alone))
-    return Certificate(job, view.jobs[job].tenant, got, alone, broken if below else "")
+def _certificate(view: View, job: int, gain: float, alone: float, broken: str) -> Certificate:
+    below = gain < alone - TOLERANCE * max(1.0, abs(alone))
+    return Certificate(job, view.jobs[job].tenant, gain, alone, broken if below else "")
 
 
 def _occupied(view: View, active: tuple[Booking, ...]) -> FloatArray:

@@ -66,11 +66,11 @@ class Fairness:
 
     @cached_property
     def tenants(self) -> tuple[TenantFairness, ...]:
-        rows = zip(*(listed(column) for column in self.columns.values()), strict=True)
+        rows = zip(*(figures_of(column) for column in self.columns.values()), strict=True)
         return tuple(TenantFairness(**dict(zip(self.columns, row, strict=True))) for row in rows)
 
 
-def listed(column: npt.NDArray[Any]) -> list[Any]:
+def figures_of(column: npt.NDArray[Any]) -> list[Any]:
     """A column's figures one by one: None where there is none, tuples by resource."""
     if column.ndim == 2:
         return [tuple(amounts) for amounts in column.tolist()]
@@ -173,16 +173,16 @@ def _units(view: View, plan: Plan) -> _Units:
         for_sale = window.idle.sum(axis=1)
         part = np.divide(window.rented, for_sale, out=np.zeros_like(for_sale), where=for_sale > 0)
         bought = window.idle * part[:, None]  # every sale is split by what each owner offered in the slot
-        left = np.zeros_like(window.idle)
-        left[:, :-1] = _kept(view, plan, window)
+        rest = np.zeros_like(window.idle)
+        rest[:, :-1] = _idle_of_keepers(view, plan, window)
         offered, sold = offered + window.idle.sum(axis=2), sold + bought.sum(axis=2)
-        kept = kept + left.sum(axis=2)
-        missed = ((window.idle - bought).clip(min=0.0) + left) * window.prices[:, None]
+        kept = kept + rest.sum(axis=2)
+        missed = ((window.idle - bought).clip(min=0.0) + rest) * window.prices[:, None]
         forgone = forgone + missed.sum(axis=(0, 2))
     return _Units(offered, sold, kept, forgone)
 
 
-def _kept(view: View, plan: Plan, window: Window) -> FloatArray:
+def _idle_of_keepers(view: View, plan: Plan, window: Window) -> FloatArray:
     """(resources, tenants, slots) units that tenants which keep their cells neither used nor offered."""
     cluster = view.cluster
     keeps = np.array([tenant.lend == "keep" for tenant in cluster.tenants], dtype=bool)

@@ -35,7 +35,7 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class PlanOutcome:
     """A whole answer: an outcome for each job that waited, and (owners,) credits.
 
     gains: R23, values less payments plus all that is received, in this interval. promised: floors of jobs that go on
@@ -48,28 +48,28 @@ class Given:
     prices: FloatArray  # (resources,) the highest posted of the windows
 
 
-def supposed(view: View, said: Job) -> View:
+def supposed(view: View, statement: Job) -> View:
     """The view in which the waiting job of that number had said this."""
-    others = [(job, float(left)) for job, left in zip(view.waiting, view.remaining, strict=True)]
-    rows = [(job, left) for job, left in others if job.number != said.number]
-    if said.first_slot <= view.slot:
-        rows = sorted([*rows, (said, float(said.work))], key=lambda row: (row[0].arrival, row[0].number))
+    others = [(job, float(rest)) for job, rest in zip(view.waiting, view.remaining, strict=True)]
+    rows = [(job, rest) for job, rest in others if job.number != statement.number]
+    if statement.first_slot <= view.slot:
+        rows = sorted([*rows, (statement, float(statement.work))], key=lambda row: (row[0].arrival, row[0].number))
     return replace(
         view,
         waiting=tuple(job for job, _ in rows),
-        remaining=np.array([left for _, left in rows]),
-        jobs={**view.jobs, said.number: said},
+        remaining=np.array([rest for _, rest in rows]),
+        jobs={**view.jobs, statement.number: statement},
     )
 
 
-def given(view: View, plan: Plan, said: Job | None = None) -> Given:
-    """What `plan` gives to the jobs of `view`, which are the real ones. `said`: what the plan was told of one."""
+def plan_outcome(view: View, plan: Plan, statement: Job | None = None) -> PlanOutcome:
+    """What `plan` gives to the jobs of `view`, which are the real ones. `statement`: what one of them told the plan."""
     owners, seconds = len(view.cluster.owners), view.cluster.slot_seconds
     outcomes = {job.number: JobOutcome(ABSENT) for job in view.waiting}
     gains, promised = np.zeros(owners), np.zeros(owners)
     for booking in plan.bookings:
         job = view.jobs[booking.job]
-        claim = said if said is not None and said.number == job.number else job
+        claim = statement if statement is not None and statement.number == job.number else job
         value = worth(job, claim, booking, seconds)
         outcomes[job.number] = _awarded(booking, value)
         gains[job.tenant] += value - booking.paid
@@ -83,7 +83,7 @@ def given(view: View, plan: Plan, said: Job | None = None) -> Given:
         promised[job.tenant] += own
     tops = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     prices = np.max(tops, axis=0) if tops else np.zeros(len(view.cluster.resources))
-    return Given(outcomes, gains, promised, prices)
+    return PlanOutcome(outcomes, gains, promised, prices)
 
 
 def _awarded(booking: Booking, value: float) -> JobOutcome:
@@ -120,9 +120,9 @@ def worth(real: Job, job: Job, booking: Booking, slot_seconds: float) -> float:
     return float(real.value(booking.start + slots - real.arrival))
 
 
-def _real_type(real: tuple[UnitType, ...], said: tuple[UnitType, ...], booked: int) -> UnitType | None:
+def _real_type(real: tuple[UnitType, ...], statement: tuple[UnitType, ...], booked: int) -> UnitType | None:
     """The real type of that number, or else the quickest one, that fits into the units that were booked."""
-    fitting = [unit for unit in real if np.all(unit.demand <= said[booked].demand + 1e-9)]
+    fitting = [unit for unit in real if np.all(unit.demand <= statement[booked].demand + 1e-9)]
     if booked < len(real) and real[booked] in fitting:
         return real[booked]
     return min(fitting, key=lambda unit: unit.seconds, default=None)

@@ -47,8 +47,8 @@ class DominantResourceFairness:
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a worker in it."""
-        taken = view.occupied[:, :1].max(axis=1, initial=0.0)
-        held = _filled(view.cluster, view.waiting, taken.tobytes())
+        use = view.occupied[:, :1].max(axis=1, initial=0.0)
+        held = _filled(view.cluster, view.waiting, use.tobytes())
         empty = EmptyCluster(view.cluster)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []
@@ -75,10 +75,10 @@ class DominantResourceFairness:
 
 
 @lru_cache(maxsize=4)
-def _filled(cluster: Cluster, jobs: tuple[Job, ...], taken: bytes) -> tuple[SlotPart | None, ...]:
+def _filled(cluster: Cluster, jobs: tuple[Job, ...], use: bytes) -> tuple[SlotPart | None, ...]:
     """What each job gets, None for nothing. It depends on who waits and on what others have taken (resources, servers),
     and on nothing else: most slots are filled like the one before."""
-    amounts = np.frombuffer(taken).reshape(cluster.capacity.shape)
+    amounts = np.frombuffer(use).reshape(cluster.capacity.shape)
     return tuple([_part(holding) for holding in _Filling(cluster, jobs, amounts).run()])
 
 
@@ -120,9 +120,9 @@ class _Holding:
 class _Filling:
     """One slot being filled. Workers and parameter servers go round the servers, each kind with its own cursor."""
 
-    def __init__(self, cluster: Cluster, jobs: Sequence[Job], taken: FloatArray) -> None:
+    def __init__(self, cluster: Cluster, jobs: Sequence[Job], use: FloatArray) -> None:
         self.jobs = jobs
-        self.vacancies = Vacancies(cluster, taken[:, None])
+        self.vacancies = Vacancies(cluster, use[:, None])
         self.total: list[float] = cluster.total.tolist()
         self.hosts = (self.vacancies.hosts_workers, self.vacancies.hosts_ps)
         self.cursors = [0, 0]  # of workers and of parameter servers

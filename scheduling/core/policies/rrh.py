@@ -50,13 +50,13 @@ class Rrh:
 
     def decide(self, view: View) -> Plan:
         """One slot for every admitted job that runs in it."""
-        known: Mapping[str, Any] = view.memory.get("runs", {})
+        rows: Mapping[str, Any] = view.memory.get("runs", {})
         runs: list[_Run] = []
         refusals: list[Refusal] = []
         free = (view.cluster.capacity - view.occupied[:, :1].sum(axis=1)).sum(axis=1)
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-            if str(job.number) in known:
-                runs.append(_Run.read(job, remaining, known[str(job.number)]))
+            if str(job.number) in rows:
+                runs.append(_Run.read(job, remaining, rows[str(job.number)]))
                 continue
             answer = self._admitted(job, remaining, runs, view, free)
             if isinstance(answer, _Run):
@@ -184,12 +184,12 @@ def _earliest_start(run: _Run, runs: Sequence[_Run], view: View, free: FloatArra
     running = sorted(
         (other for other in runs if other.placement is not None), key=lambda other: other.slots(view.cluster)
     )
-    left = free - sum((other.demand() for other in running), np.zeros_like(free))
+    room = free - sum((other.demand() for other in running), np.zeros_like(free))
     begin = view.slot
     for other in running:
-        if (run.demand() <= left + TOLERANCE).all():
+        if (run.demand() <= room + TOLERANCE).all():
             break
-        left = left + other.demand()
+        room = room + other.demand()
         begin = view.slot + other.slots(view.cluster)
     return begin
 

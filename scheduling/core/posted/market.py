@@ -14,7 +14,7 @@ from scheduling.core.types import Booking, BoolArray, Cluster, FloatArray, Job, 
 IntArray = npt.NDArray[np.intp]
 ALL = slice(None)
 FEWEST = 64  # servers of a kind: with fewer left, sums over several resources could be taken in another order
-KEPT = 8  # clusters: a process asks about the same ones again and again
+MOST_CLUSTERS = 8  # clusters: a process asks about the same ones again and again
 
 
 class PostedMarket:
@@ -115,8 +115,8 @@ class PostedMarket:
         for resale in self._resale[row]:
             sold[resale.resource, resale.server] += resale.share
             own[resale.resource, resale.server] += resale.share * (resale.owner == payer)
-        left: FloatArray = part * np.maximum(1.0 - sold, 0.0) + own
-        return left
+        rest: FloatArray = part * np.maximum(1.0 - sold, 0.0) + own
+        return rest
 
     def free(self, rows: int, servers: IntArray | slice = ALL) -> FloatArray:
         """(resources, rows, servers) amounts that nobody holds."""
@@ -148,12 +148,12 @@ class PostedMarket:
 
     def _resold(self, amounts: FloatArray, row: int) -> tuple[FloatArray, FloatArray]:
         """((owners,) credits for units that were given up, (resources, servers) what is left for the owners)."""
-        resold, left = np.zeros(len(self.cluster.owners)), amounts.copy()
+        resold, rest = np.zeros(len(self.cluster.owners)), amounts.copy()
         for resale in self._resale.get(row, ()):
             credits = amounts[resale.resource, resale.server] * resale.share
             resold[resale.owner] += credits
-            left[resale.resource, resale.server] -= credits
-        return resold, np.maximum(left, 0.0)
+            rest[resale.resource, resale.server] -= credits
+        return resold, np.maximum(rest, 0.0)
 
     def _grow(self, rows: int) -> None:
         if rows > self._rows:
@@ -167,11 +167,11 @@ class PostedMarket:
 
     def _published(self, view: View, name: str, otherwise: float) -> FloatArray:
         """(resources, rows) a number of the published windows in each slot."""
-        known = np.full((len(self.cluster.resources), self._rows), otherwise)
+        numbers = np.full((len(self.cluster.resources), self._rows), otherwise)
         for window in view.windows:
             begin = max(window.start, view.slot)
-            known[:, begin - view.slot : window.end - view.slot] = getattr(window, name)[:, begin - window.start :]
-        return known
+            numbers[:, begin - view.slot : window.end - view.slot] = getattr(window, name)[:, begin - window.start :]
+        return numbers
 
     def _contributions(self, view: View) -> FloatArray:
         """(resources, owners, rows) shares in what home cells earn: published contributions, else plain shares."""
@@ -189,7 +189,7 @@ class PostedMarket:
         return np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_CLUSTERS)
 def home_part(cluster: Cluster) -> FloatArray:
     """(resources, servers) the part of each server's units whose price is split among contributors."""
     if cluster.cells is None:
@@ -198,7 +198,7 @@ def home_part(cluster: Cluster) -> FloatArray:
     return np.divide(cluster.cells.sum(axis=1), capacity, out=np.zeros(capacity.shape), where=capacity > 0)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_CLUSTERS)
 def server_kinds(cluster: Cluster) -> IntArray:
     """(servers,) a number for each server: the same for those that have as much of everything, and as much of it at
     home."""

@@ -27,9 +27,9 @@ class BadScenario(ValueError):
         return type(self), (self.place, self.message)  # it travels between processes
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, names: Iterable[str]) -> str:
     """`; did you mean "epochs"?` for a name close to a known one, else nothing."""
-    near = difflib.get_close_matches(name, list(known), 1)
+    near = difflib.get_close_matches(name, list(names), 1)
     return f"; did you mean {quoted(near[0])}?" if near else ""
 
 
@@ -102,25 +102,25 @@ def choice(value: object, place: str, among: Collection[str]) -> str:
 
 
 class Section:
-    """One object of a document, and where it stands. Fields outside `known` are refused at once."""
+    """One object of a document, and where it stands. Fields outside `names` are refused at once."""
 
     __slots__ = ("fields", "place")
 
-    def __init__(self, value: object, place: str, known: Collection[str]) -> None:
+    def __init__(self, value: object, place: str, names: Collection[str]) -> None:
         if not isinstance(value, Mapping):
             raise BadScenario(place or "scenario", f"must be an object, not {quoted(value)}")
         self.fields: Mapping[str, Any] = value
         self.place = place
         for name in value:
-            if name not in known:
-                raise BadScenario(self.at(name), f"unknown field{suggestion(name, known)}")
+            if name not in names:
+                raise BadScenario(self.at(name), f"unknown field{suggestion(name, names)}")
 
     def at(self, name: str) -> str:
         """The place of one field."""
         name = name if name.isprintable() and name else ascii(name)
         return f"{self.place}.{name}" if self.place else name
 
-    def given(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Whether the field has a value; null is none."""
         return self.fields.get(name) is not None
 
@@ -187,7 +187,7 @@ def amounts(value: object, place: str, resources: Collection[str] | None, **boun
     checked = {}
     for name, amount in value.items():
         if resources is not None and name not in resources:
-            known = f"; there are {', '.join(resources)}"[:200]
-            raise BadScenario(f"{place}.{ascii(name)[1:-1]}", f"unknown resource{suggestion(name, resources) or known}")
+            hint = f"; there are {', '.join(resources)}"[:200]
+            raise BadScenario(f"{place}.{ascii(name)[1:-1]}", f"unknown resource{suggestion(name, resources) or hint}")
         checked[name] = number(amount, f"{place}.{ascii(name)[1:-1]}", **(bounds or {"least": 0.0}))
     return checked

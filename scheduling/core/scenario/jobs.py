@@ -144,7 +144,7 @@ class ScenarioJobs:
         return epochs, chunks, minibatches
 
     def _workers(self, row: Section, chunks: int) -> tuple[int, int]:
-        most = chunks if not row.given("max_workers") else row.whole("max_workers")
+        most = chunks if not row.has("max_workers") else row.whole("max_workers")
         if most > chunks:
             raise BadScenario(row.at("max_workers"), f"must be at most chunks ({chunks}), not {most}")
         least = row.whole("min_workers", 1)
@@ -170,7 +170,7 @@ class ScenarioJobs:
         )
         if row.raw("ps_demand") in ([], ()):
             for name in OF_PS:
-                if row.given(name):
+                if row.has(name):
                     raise BadScenario(row.at(name), "must be left out where ps_demand is []")
             return workers, (self._nothing,)
         fastest = max(worker.mbps for worker in workers)
@@ -181,13 +181,13 @@ class ScenarioJobs:
         self, row: Section, demand: str, seconds: tuple[str, float | None, float], mbps: tuple[str, float | None, float]
     ) -> tuple[UnitType, ...]:
         """One type per demand in the list (or the one demand); a single number of the others is for all."""
-        written = row.raw(demand)
-        several = isinstance(written, list)
-        if several and not 1 <= len(written) <= MOST_TYPES:
-            raise BadScenario(row.at(demand), f"must have 1 to {MOST_TYPES} alternatives, not {len(written)}")
-        places = [f"{row.at(demand)}[{k}]" for k in range(len(written))] if several else [row.at(demand)]
+        entry = row.raw(demand)
+        several = isinstance(entry, list)
+        if several and not 1 <= len(entry) <= MOST_TYPES:
+            raise BadScenario(row.at(demand), f"must have 1 to {MOST_TYPES} alternatives, not {len(entry)}")
+        places = [f"{row.at(demand)}[{k}]" for k in range(len(entry))] if several else [row.at(demand)]
         demands = [
-            self._demand(value, place) for value, place in zip(written if several else [written], places, strict=True)
+            self._demand(value, place) for value, place in zip(entry if several else [entry], places, strict=True)
         ]
         all_seconds = _for_each(row, len(demands), several, *seconds)
         all_mbps = _for_each(row, len(demands), several, *mbps)
@@ -195,9 +195,9 @@ class ScenarioJobs:
 
     def _demand(self, value: object, place: str) -> FloatArray:
         if isinstance(value, Mapping) and all(type(amount) in (int, float) for amount in value.values()):
-            known = self.demands.get(tuple(value.items()))
-            if known is not None:
-                return known
+            demand = self.demands.get(tuple(value.items()))
+            if demand is not None:
+                return demand
         checked = amounts(value, place, self.resources)
         if not any(checked.values()):
             raise BadScenario(place, "must take some amount of a resource")
@@ -237,7 +237,7 @@ def read_value(value: object, place: str) -> ValueFunction:
 
 
 def _samples(row: Section) -> Samples:
-    if not any(row.given(name) for name in SAMPLE_FIELDS):
+    if not any(row.has(name) for name in SAMPLE_FIELDS):
         return NO_SAMPLES
     speed = tuple(number(value, f"{row.at('speed')}[{k}]") for k, value in enumerate(row.array("speed", (), most=16)))
     return Samples(

@@ -41,9 +41,9 @@ def read(source: str | bytes | Mapping[str, Any]) -> Scenario:
         jobs=tuple(jobs.read(row, index) for index, row in enumerate(top.array("jobs", most=MOST_JOBS))),
         slots=slots,
         policy=read_policy(top.raw("policy"), "policy"),
-        instant=read_policy(top.raw("instant"), "instant") if top.given("instant") else None,
+        instant=read_policy(top.raw("instant"), "instant") if top.has("instant") else None,
         preload=_preload(top, cluster),
-        generator=dict(top.object("generator")) if top.given("generator") else None,
+        generator=dict(top.object("generator")) if top.has("generator") else None,
     )
 
 
@@ -102,23 +102,23 @@ def _names(rows: Sequence[Section]) -> tuple[str, ...]:
 
 def _capacity(rows: Sequence[Section]) -> tuple[tuple[str, ...], FloatArray]:
     """The resources, in the order in which they are first named, and (resources, servers) amounts."""
-    written = [amounts(row.raw("capacity"), row.at("capacity"), None) for row in rows]
-    for row, amount in zip(rows, written, strict=True):
+    capacities = [amounts(row.raw("capacity"), row.at("capacity"), None) for row in rows]
+    for row, amount in zip(rows, capacities, strict=True):
         if not any(amount.values()):
             raise BadScenario(row.at("capacity"), "must be above 0 for at least one resource")
-    resources = tuple(dict.fromkeys(name for amount in written for name in amount))
+    resources = tuple(dict.fromkeys(name for amount in capacities for name in amount))
     if len(resources) > MOST_RESOURCES:
         raise BadScenario("servers", f"name {len(resources)} resources, more than {MOST_RESOURCES}")
     for resource in resources:
-        text(resource, f"servers[{_first(written, resource)}].capacity (name of a resource)", longest=60)
-        if not any(amount.get(resource) for amount in written):
-            place = f"servers[{_first(written, resource)}].capacity.{resource}"
+        text(resource, f"servers[{_first(capacities, resource)}].capacity (name of a resource)", longest=60)
+        if not any(amount.get(resource) for amount in capacities):
+            place = f"servers[{_first(capacities, resource)}].capacity.{resource}"
             raise BadScenario(place, "is 0, and no other server has any of it")
-    return resources, np.array([[amount.get(name, 0.0) for amount in written] for name in resources])
+    return resources, np.array([[amount.get(name, 0.0) for amount in capacities] for name in resources])
 
 
-def _first(written: Sequence[Mapping[str, float]], resource: str) -> int:
-    return next(s for s, amount in enumerate(written) if resource in amount)
+def _first(capacities: Sequence[Mapping[str, float]], resource: str) -> int:
+    return next(s for s, amount in enumerate(capacities) if resource in amount)
 
 
 def _hosts(row: Section) -> tuple[str, ...]:
@@ -130,8 +130,8 @@ def _hosts(row: Section) -> tuple[str, ...]:
 
 
 def _tenants(top: Section, resources: Sequence[str]) -> tuple[Tenant, ...]:
-    known = ("name", "quota", "rent", "budget", "lend", "reserve_price", "plan")
-    rows = [Section(row, f"tenants[{u}]", known) for u, row in enumerate(top.array("tenants", most=MOST_TENANTS))]
+    fields = ("name", "quota", "rent", "budget", "lend", "reserve_price", "plan")
+    rows = [Section(row, f"tenants[{u}]", fields) for u, row in enumerate(top.array("tenants", most=MOST_TENANTS))]
     for row, name in zip(rows, _names(rows), strict=True):
         if name == OPERATOR:
             raise BadScenario(row.at("name"), f'"{OPERATOR}" is the name of whoever owns what no quota covers')
@@ -158,7 +158,7 @@ def _cells(
     rows: Sequence[Section], resources: Sequence[str], tenants: Sequence[Tenant], capacity: FloatArray
 ) -> FloatArray | None:
     """(resources, tenants, servers) home cells; None where no server speaks of cells."""
-    if not any(row.given("cells") for row in rows):
+    if not any(row.has("cells") for row in rows):
         return None
     if len(resources) * len(tenants) * len(rows) > MOST_CELLS:
         raise BadScenario("servers", f"too large: resources * tenants * servers must be at most {MOST_CELLS:,}")
@@ -185,11 +185,11 @@ def _quota(
     """(resources, tenants) quotas: those written, which home cells must agree with, or the sums of the cells."""
     quota = np.zeros((len(resources), len(tenants))) if cells is None else cells.sum(axis=2)
     for u, row in enumerate(top.array("tenants")):
-        written = row.get("quota")
-        if written is None:
+        entry = row.get("quota")
+        if entry is None:
             continue
         place = f"tenants[{u}].quota"
-        for resource, amount in amounts(written, place, resources).items():
+        for resource, amount in amounts(entry, place, resources).items():
             r = resources.index(resource)
             if cells is not None and abs(amount - quota[r, u]) > ROUNDING * max(1.0, amount):
                 raise BadScenario(f"{place}.{resource}", f"is {amount:g}, but the cells sum to {quota[r, u]:g}")
@@ -208,15 +208,15 @@ def _check_sum(place: str, what: str, resources: Sequence[str], amounts: FloatAr
 
 
 def _preload(top: Section, cluster: Cluster) -> tuple[Preload, ...]:
-    taken: dict[tuple[int, int, int], float] = {}
+    loads: dict[tuple[int, int, int], float] = {}
     bookings = []
     servers = {name: number for number, name in enumerate(cluster.servers)}
     resources = {name: number for number, name in enumerate(cluster.resources)}
     for k, value in enumerate(top.array("preload", ())):
         row = Section(value, f"preload[{k}]", ("server", "slot", "resource", "amount"))
-        server, resource = _known(row, "server", servers), _known(row, "resource", resources)
+        server, resource = _number(row, "server", servers), _number(row, "resource", resources)
         slot, amount = row.whole("slot", least=0, most=2 * MOST_SLOTS), row.number("amount", least=0.0)
-        total = taken[server, slot, resource] = taken.get((server, slot, resource), 0.0) + amount
+        total = loads[server, slot, resource] = loads.get((server, slot, resource), 0.0) + amount
         limit, what = cluster.capacity[resource, server], "the capacity of"
         if cluster.cells is not None:  # home cells are promised to their owners from the first slot on
             limit, what = cluster.operator_cells[resource, server], "what is nobody's home,"
@@ -226,7 +226,7 @@ def _preload(top: Section, cluster: Cluster) -> tuple[Preload, ...]:
     return tuple(bookings)
 
 
-def _known(row: Section, field: str, numbers: Mapping[str, int]) -> int:
+def _number(row: Section, field: str, numbers: Mapping[str, int]) -> int:
     name = row.text(field)
     if name not in numbers:
         raise BadScenario(row.at(field), f"unknown {field} {quoted(name)}{suggestion(name, numbers)}")

@@ -53,11 +53,11 @@ def parse(text: str | bytes) -> Any:
 
 def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:
     """The first that stands twice. Each name is looked at once."""
-    seen = set[str]()
+    names = set[str]()
     for name, _ in pairs:
-        if name in seen:
+        if name in names:
             return name
-        seen.add(name)
+        names.add(name)
     raise ValueError("no name stands twice")
 
 

@@ -34,12 +34,12 @@ def write(scenario: Scenario) -> Document:
     if scenario.preload:
         document["preload"] = [
             {
-                "server": cluster.servers[taken.server],
-                "slot": taken.slot,
-                "resource": cluster.resources[taken.resource],
-                "amount": _plain(taken.amount),
+                "server": cluster.servers[part.server],
+                "slot": part.slot,
+                "resource": cluster.resources[part.resource],
+                "amount": _plain(part.amount),
             }
-            for taken in scenario.preload
+            for part in scenario.preload
         ]
     if scenario.generator is not None:
         document["generator"] = dict(scenario.generator)

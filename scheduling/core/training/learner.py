@@ -79,26 +79,28 @@ def update(
     brain: Brain, replay: SampleRing, rules: Rules, dice: np.random.Generator, *, resting: bool = False
 ) -> Brain:
     """One step of both networks on samples drawn from the past."""
-    drawn = replay.draw(rules.batch, dice) if rules.recall else replay.everything()
+    samples = replay.draw(rules.batch, dice) if rules.recall else replay.everything()
     if not rules.critic:
-        return _led(brain, drawn, drawn.rewards - np.float32(brain.usual or 0.0), rules)
-    targets = drawn.rewards.copy()
-    if len(drawn.next_states):
-        after = forward(brain.value, drawn.next_states).outputs[:, 0]
-        targets += np.where(drawn.followed >= 0, np.float32(rules.gamma) * after[drawn.followed], np.float32(0))
-    passed = forward(brain.value, drawn.states)
+        return _led(brain, samples, samples.rewards - np.float32(brain.usual or 0.0), rules)
+    targets = samples.rewards.copy()
+    if len(samples.next_states):
+        after = forward(brain.value, samples.next_states).outputs[:, 0]
+        targets += np.where(samples.followed >= 0, np.float32(rules.gamma) * after[samples.followed], np.float32(0))
+    passed = forward(brain.value, samples.states)
     _, gradients = value_gradient(brain.value, passed, targets)
     value, value_moments = adam(brain.value, gradients, brain.value_moments, rules.value_rate)
     brain = replace(brain, value=value, value_moments=value_moments)
-    return brain if resting else _led(brain, drawn, targets - passed.outputs[:, 0], rules)
+    return brain if resting else _led(brain, samples, targets - passed.outputs[:, 0], rules)
 
 
-def _led(brain: Brain, drawn: Samples, advantages: Floats, rules: Rules) -> Brain:
+def _led(brain: Brain, samples: Samples, advantages: Floats, rules: Rules) -> Brain:
     """One step of the policy's network towards what was better than expected."""
     if rules.bounded:
-        advantages = advantages * _weights(brain.policy, drawn.states, drawn.allowed, drawn.actions, drawn.chances)
-    beta = rules.entropy / drawn.allowed.shape[1]
-    _, gradients = policy_gradient(brain.policy, drawn.states, drawn.allowed, drawn.actions, advantages, beta)
+        advantages = advantages * _weights(
+            brain.policy, samples.states, samples.allowed, samples.actions, samples.chances
+        )
+    beta = rules.entropy / samples.allowed.shape[1]
+    _, gradients = policy_gradient(brain.policy, samples.states, samples.allowed, samples.actions, advantages, beta)
     policy, policy_moments = adam(brain.policy, gradients, brain.policy_moments, rules.rate)
     return replace(brain, policy=policy, policy_moments=policy_moments)
 
@@ -142,11 +144,11 @@ class Learning:
             batch.open()
         self.close(batches[0].state.copy() if batches else None, view.slot)
         choices: list[Inference] = []
-        drawn = DrawnAction(np.random.default_rng((*self.key, view.slot, 0)), self.rules.explore)
+        draw = DrawnAction(np.random.default_rng((*self.key, view.slot, 0)), self.rules.explore)
         for index, batch in enumerate(batches):
             if index:
                 batch.open()
-            give_out(self.brain.policy, batch, drawn, choices.append)
+            give_out(self.brain.policy, batch, draw, choices.append)
         plan = slot_plan(slot, never, view)
         if self.speeds is not None:
             plan = self.speeds.corrected(plan, view)

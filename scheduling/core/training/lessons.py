@@ -57,10 +57,10 @@ def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[
     ordered = sorted(outcome.tracks, key=lambda track: (track.job.arrival, track.job.number))
     jobs = [_Running(track, float(track.job.work)) for track in ordered if track.state != REJECTED]
     last = max((booking.end for track in outcome.tracks for booking in track.bookings), default=0)
-    taken = np.zeros((len(scenario.cluster.resources), last, len(scenario.cluster.servers)))
+    use = np.zeros((len(scenario.cluster.resources), last, len(scenario.cluster.servers)))
     for part in scenario.preload:
         if part.slot < last:
-            taken[part.resource, part.slot, part.server] += part.amount
+            use[part.resource, part.slot, part.server] += part.amount
     for slot in range(last):
         open_jobs = [
             each
@@ -69,7 +69,7 @@ def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[
         ]
         waiting = tuple(each.track.job for each in open_jobs)
         remaining = np.array([each.remaining for each in open_jobs])
-        view = View(slot, scenario.slots, scenario.cluster, waiting, remaining, taken[:, slot : slot + 1])
+        view = View(slot, scenario.slots, scenario.cluster, waiting, remaining, use[:, slot : slot + 1])
         sizes: dict[int, tuple[int, int]] = {}
         for each in open_jobs:
             if units := _units(each, slot):
@@ -137,11 +137,11 @@ def study(
     order = dice.permutation(len(lessons))
     losses = []
     for begin in range(0, len(order), batch):
-        chosen = order[begin : begin + batch]
-        states, allowed, actions = lessons.states[chosen], lessons.allowed[chosen], lessons.actions[chosen]
+        rows = order[begin : begin + batch]
+        states, allowed, actions = lessons.states[rows], lessons.allowed[rows], lessons.actions[rows]
         if shuffle:
             states, allowed, actions = in_other_rows(states, allowed, actions, shape, dice.permutation(shape.jobs))
-        ones = np.ones(len(chosen), states.dtype)
+        ones = np.ones(len(rows), states.dtype)
         loss, gradients = policy_gradient(weights, states, allowed, actions, ones, 0.0)
         weights, moments = adam(weights, gradients, moments, rate)
         losses.append(loss)

@@ -39,14 +39,14 @@ def scenario_of(views: Sequence[View], window: int) -> Scenario | None:
     for view in views:
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             if job.number not in jobs:
-                jobs[job.number] = _left(job, remaining, view.slot - window * WINDOW, view.cluster.slot_seconds)
+                jobs[job.number] = _rest(job, remaining, view.slot - window * WINDOW, view.cluster.slot_seconds)
     if not jobs:
         return None
     numbered = tuple(replace(job, number=number) for number, job in enumerate(jobs.values()))
     return Scenario(views[0].cluster, numbered, WINDOW + DRAIN, {"name": TEACHER})
 
 
-def _left(job: Job, remaining: float, slot: int, slot_seconds: float) -> Job:
+def _rest(job: Job, remaining: float, slot: int, slot_seconds: float) -> Job:
     """The job with what is left of it, as if it arrived for this slot."""
     speed = minibatches_per_slot(job, 0, 0, slot_seconds, centralized=False)
     remaining = min(remaining, LONGEST * job.max_workers * speed)

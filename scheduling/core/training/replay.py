@@ -72,15 +72,15 @@ class SampleRing:
         """Begin anew."""
         self.filled = self.slots = 0
 
-    def _at(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SampleBatch:
-        slots, where = np.unique(self.followed[chosen], return_inverse=True)
+    def _at(self, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SampleBatch:
+        slots, where = np.unique(self.followed[rows], return_inverse=True)
         first = int(slots[0] == -1)
         return SampleBatch(
-            self.states[chosen],
-            self.allowed[chosen],
-            self.actions[chosen],
-            self.chances[chosen],
-            self.rewards[chosen],
+            self.states[rows],
+            self.allowed[rows],
+            self.actions[rows],
+            self.chances[rows],
+            self.rewards[rows],
             self.next[slots[first:]],
             where - first,
         )

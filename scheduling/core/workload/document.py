@@ -83,10 +83,10 @@ def scenario(
 def within(name: str, number: float, least: float, most: float) -> None:
     """Refuse an argument outside [least, most], by name."""
     if not least <= number <= most:
-        raise BadScenario(name, f"must be from {_shown(least)} to {_shown(most)}, not {_shown(number)}")
+        raise BadScenario(name, f"must be from {_figure(least)} to {_figure(most)}, not {_figure(number)}")
 
 
-def _shown(number: float) -> str:
+def _figure(number: float) -> str:
     """1,000,000 and not 1e+06; a fraction as short as it can be."""
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 

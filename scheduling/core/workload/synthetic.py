@@ -46,22 +46,22 @@ def synthetic(
     times fewer epochs where they are `shorter`. `apart`: what tenants own and what they ask for are each as uneven as
     chance has it, instead of both within a factor of four.
     """
-    chosen = _preset(preset, value)
+    mix = _preset(preset, value)
     _check_sizes(seed, tenants, servers, jobs, operator_share, slot_seconds)
     above_zero("shorter", shorter)
     if apart and servers * (1.0 - operator_share) < tenants:
         raise BadScenario("apart", "needs a server for each tenant at least")
     dice = np.random.default_rng(seed)
-    capacity = chosen.machines(dice, servers)
+    capacity = mix.machines(dice, servers)
     names = [f"u{u + 1}" for u in range(tenants)]
     owned = servers * (1.0 - operator_share)
     home = deal_servers(capacity, _cuts(dice, tenants, int(owned)) if apart else _bounds(dice, tenants, owned))
-    most = longest if longest is not None else chosen.longest
-    rows = [_job(dice, chosen, most, slot_seconds, shorter) for _ in range(jobs)]
-    length = _span(rows, capacity, chosen, span, load, slot_seconds)
-    arrivals = _arrivals(dice, chosen, jobs, length)
+    most = longest if longest is not None else mix.longest
+    rows = [_job(dice, mix, most, slot_seconds, shorter) for _ in range(jobs)]
+    length = _span(rows, capacity, mix, span, load, slot_seconds)
+    arrivals = _arrivals(dice, mix, jobs, length)
     owners = dice.choice(tenants, jobs, p=dice.dirichlet(np.ones(tenants)) if apart else _weights(dice, tenants))
-    kind = value or chosen.value
+    kind = value or mix.value
     document_jobs = [
         {
             "name": f"j{k + 1}",
@@ -74,9 +74,9 @@ def synthetic(
     ]
     return scenario(
         slot_seconds=slot_seconds,
-        slots=_slots(chosen, length) if slots is None else slots,
-        servers=server_rows(chosen.resources, capacity, names, home if cells else None, _hosts(chosen, servers)),
-        tenants=tenant_rows(chosen.resources, names, home.sum(axis=2)),
+        slots=_slots(mix, length) if slots is None else slots,
+        servers=server_rows(mix.resources, capacity, names, home if cells else None, _hosts(mix, servers)),
+        tenants=tenant_rows(mix.resources, names, home.sum(axis=2)),
         jobs=document_jobs,
         policy=policy or {"name": "astraea"},
         generator={

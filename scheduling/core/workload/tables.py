@@ -28,21 +28,21 @@ class LogRow:
 
     def number(self, column: str) -> float:
         """A finite number, zero or more."""
-        written = self.fields[column]
+        text = self.fields[column]
         try:
-            value = float(written)
+            value = float(text)
         except ValueError:
-            raise self.wrong(column, f"must be a number, not {written[:40]!a}") from None
+            raise self.wrong(column, f"must be a number, not {text[:40]!a}") from None
         if not (math.isfinite(value) and 0 <= value <= LARGEST):
-            raise self.wrong(column, f"must be from 0 to {LARGEST:g}, not {written[:40]!a}")
+            raise self.wrong(column, f"must be from 0 to {LARGEST:g}, not {text[:40]!a}")
         return value
 
     def whole(self, column: str, least: int = 1, most: int = 10**6) -> int:
         """An integer of at least `least`."""
         value = self.number(column)
         if not (value.is_integer() and least <= value <= most):
-            written = self.fields[column][:40]
-            raise self.wrong(column, f"must be an integer from {least} to {most:,}, not {written!a}")
+            text = self.fields[column][:40]
+            raise self.wrong(column, f"must be an integer from {least} to {most:,}, not {text!a}")
         return int(value)
 
     def wrong(self, column: str, message: str) -> BadScenario:

@@ -39,7 +39,7 @@ from tenants.api.views import StaffView
 from tenants.roles import Permission
 
 STUDIES = Listing(StudyRow, orderings=("-id", "id"))
-TOLD = "It changes nothing of the market."
+NO_EFFECT = "It changes nothing of the market."
 
 
 class _Studies(StaffView):
@@ -66,7 +66,7 @@ class Studies(_Studies):
         "studies_create",
         summary="Make a study",
         description="Of a log that is sent with it, or of a pool's own past. It goes on by itself: it is read, and the "
-        f"minutes that it will take are worked out; then it waits for its start. {TOLD}",
+        f"minutes that it will take are worked out; then it waits for its start. {NO_EFFECT}",
         permission=Permission.FAIRNESS_VIEW,
         body=NewStudy,
         answer=StudyShown,
@@ -127,7 +127,7 @@ class StudyStart(_Studies):
     @operation(
         "studies_start",
         summary="Start a study that is ready",
-        description=f"After a look at its minutes. {TOLD}",
+        description=f"After a look at its minutes. {NO_EFFECT}",
         permission=Permission.FAIRNESS_VIEW,
         answer=StudyShown,
         answer_example=EXAMPLE | {"state": "waiting", "answer": None, "ended_at": None, "done": 0, "detail": ""},
@@ -142,7 +142,7 @@ class StudyCancel(_Studies):
     @operation(
         "studies_cancel",
         summary="Call a study off",
-        description=f"Replays that are done are kept, and it can go on. {TOLD}",
+        description=f"Replays that are done are kept, and it can go on. {NO_EFFECT}",
         permission=Permission.FAIRNESS_VIEW,
         answer=StudyShown,
         answer_example=EXAMPLE | {"state": "cancelled", "answer": None, "done": 2, "detail": "Ida has called it off."},
@@ -157,7 +157,7 @@ class StudyResume(_Studies):
     @operation(
         "studies_resume",
         summary="Go on with a study",
-        description=f"That was called off, or of which nothing came. What is done is not done again. {TOLD}",
+        description=f"That was called off, or of which nothing came. What is done is not done again. {NO_EFFECT}",
         permission=Permission.FAIRNESS_VIEW,
         answer=StudyShown,
         answer_example=READING_EXAMPLE,
@@ -189,7 +189,7 @@ class StudyRemove(_Studies):
     @operation(
         "studies_remove",
         summary="Remove a study",
-        description=f"With its files. {TOLD}",
+        description=f"With its files. {NO_EFFECT}",
         permission=Permission.FAIRNESS_VIEW,
         answer=StudyShown,
         answer_example=EXAMPLE,

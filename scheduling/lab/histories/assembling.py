@@ -51,13 +51,13 @@ def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> 
     machines, notes = _machines(jobs, machines, log.facts)
     jobs, too_large = _that_fit(jobs, sum(machine.units for machine in machines))
     wanted = wishes.nodes if wishes.nodes is not None else wishes.quotas if wishes.quotas is not None else {}
-    jobs, joined = _joined(jobs, set(wanted), wishes.most_owners)
+    jobs, count = _join_small_owners(jobs, set(wanted), wishes.most_owners)
     owners = tuple(dict.fromkeys((*(job.owner for job in jobs), *(name for name in wanted if wanted[name]))))
     cells, how = _cells(machines, owners, jobs, wishes)
     if jobless := [name for name in wanted if wanted[name] and all(job.owner != name for job in jobs)]:
         notes.append(f"without a job: {', '.join(jobless)}")
-    if joined:
-        notes.append(f"{joined:,} owners with the least use are one, called {OTHERS}")
+    if count:
+        notes.append(f"{count:,} owners with the least use are one, called {OTHERS}")
     slot_seconds = wishes.slot_seconds or slot_choice(jobs, days)
     if days * DAY / slot_seconds > MOST_SLOTS:
         raise BadScenario("history.slot_minutes", f"makes more than {MOST_SLOTS:,} slots of {days} days")
@@ -139,11 +139,11 @@ def _machines(
 
 def _fact(facts: Mapping[str, str], name: str, most: int) -> int:
     """A number of the log's heading, without the commas and words that some have; 0 where it has none."""
-    written = facts.get(name, "").split(" ", 1)[0].replace(",", "")
-    if not (written.isascii() and written.isdigit()):
+    text = facts.get(name, "").split(" ", 1)[0].replace(",", "")
+    if not (text.isascii() and text.isdigit()):
         return 0
-    if (number := digits(written, most)) is None:
-        message = f"the log's heading says {name}: {written[:20]!a}, more than {most:,}; say which machines there are"
+    if (number := digits(text, most)) is None:
+        message = f"the log's heading says {name}: {text[:20]!a}, more than {most:,}; say which machines there are"
         raise BadScenario("history.machines", message)
     return number
 
@@ -155,7 +155,9 @@ def _that_fit(jobs: tuple[LoggedJob, ...], units: int) -> tuple[tuple[LoggedJob,
     return fitting, len(jobs) - len(fitting)
 
 
-def _joined(jobs: tuple[LoggedJob, ...], with_cells: set[str], most: int) -> tuple[tuple[LoggedJob, ...], int]:
+def _join_small_owners(
+    jobs: tuple[LoggedJob, ...], with_cells: set[str], most: int
+) -> tuple[tuple[LoggedJob, ...], int]:
     """The jobs with all but the owners that own cells, and the largest others, under one name; how many that joined."""
     use: Counter[str] = Counter()
     for job in jobs:

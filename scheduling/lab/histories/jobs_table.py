@@ -22,8 +22,8 @@ MOST_GPUS = 10**6
 def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log:
     """The jobs of the table, its seconds counted from 1970. A run of less than a second is one second."""
     numbered = enumerate(lines, 1)
-    before, written = heading_of(numbered)
-    heading, separator = _heading(written, f"{place}, line {before}")
+    before, text = heading_of(numbered)
+    heading, separator = _heading(text, f"{place}, line {before}")
     reader = csv.reader((line for _, line in numbered), delimiter=separator, skipinitialspace=True)
     tally = Tally(place, strict)
     jobs = []
@@ -52,21 +52,21 @@ def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log
     return Log(tuple(jobs), tally.rows, dict(tally.left_out), tuple(tally.bad), {})
 
 
-def _heading(written: str, place: str) -> tuple[list[str], str]:
+def _heading(text: str, place: str) -> tuple[list[str], str]:
     """The names of the columns, and what stands between them."""
-    if not written:
+    if not text:
         raise BadScenario(place, "the file is empty")
     missing: Sequence[str] = COLUMNS
     for separator in SEPARATORS:
         try:
-            names = [name.strip() for name in next(csv.reader([written], delimiter=separator, skipinitialspace=True))]
+            names = [name.strip() for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True))]
         except csv.Error as error:
             raise BadScenario(place, f"is not CSV ({error})") from None
         lacks = [column for column in COLUMNS if column not in names]
         if not lacks:
             return names, separator
         missing = min(missing, lacks, key=len)
-    raise BadScenario(place, f"has no column {missing[0]}; it must name {', '.join(COLUMNS)}, not {written[:60]!a}")
+    raise BadScenario(place, f"has no column {missing[0]}; it must name {', '.join(COLUMNS)}, not {text[:60]!a}")
 
 
 def _job(row: dict[str, str]) -> LoggedJob | None:

@@ -26,8 +26,8 @@ def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
         units = {"gpu": _gpus(gres), "cpu": cpus, "processor": cpus, "node": 1}[unit]
         if not 0 <= units <= MOST_UNITS:
             raise BadScenario(place, f"{name[:40]} must have 0 to {MOST_UNITS:,} units")
-        known = machines_by_name[name].partitions if name in machines_by_name else ()
-        machines_by_name[name] = Machine(name, units, tuple(dict.fromkeys((*known, *partitions))))
+        earlier = machines_by_name[name].partitions if name in machines_by_name else ()
+        machines_by_name[name] = Machine(name, units, tuple(dict.fromkeys((*earlier, *partitions))))
     machines = tuple(machine for machine in machines_by_name.values() if machine.units)
     if not 0 < len(machines) <= MOST:
         raise BadScenario(place, f"has {len(machines):,} machines with a {unit}; there must be 1 to {MOST:,}")
@@ -36,7 +36,7 @@ def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
 
 def _gpus(gres: str) -> int:
     """All GPUs of `gpu:a100:4(S:0-1),gpu:3090:8`."""
-    counts = [digits(written, MOST_UNITS) for written in GPUS.findall(gres)]
+    counts = [digits(number, MOST_UNITS) for number in GPUS.findall(gres)]
     return sum(MOST_UNITS + 1 if count is None else count for count in counts)
 
 
@@ -73,10 +73,10 @@ def alike(servers: int, units: int) -> tuple[Machine, ...]:
     return tuple(Machine(f"s{number}", units) for number in range(1, servers + 1))
 
 
-def node_names(written: str, place: str) -> list[str]:
+def node_names(text: str, place: str) -> list[str]:
     """The nodes of `n[1-3,07],gpu4`."""
     names: list[str] = []
-    for part in _parts(written):
+    for part in _parts(text):
         head, bracket, rest = part.partition("[")
         if not NAMES.fullmatch(part) or not part:
             raise BadScenario(place, f"{part[:40]!a} names no nodes; they are written like n[1-3,7],gpu4")
@@ -95,15 +95,15 @@ def node_names(written: str, place: str) -> list[str]:
     return names
 
 
-def _parts(written: str) -> list[str]:
+def _parts(text: str) -> list[str]:
     """What stands between commas outside of brackets."""
     ends, is_inside = [], False
-    for place, sign in enumerate(written):
+    for place, sign in enumerate(text):
         if sign in "[]":
             is_inside = sign == "["
         elif sign == "," and not is_inside:
             ends.append(place)
-    return [written[before + 1 : end].strip() for before, end in pairwise([-1, *ends, len(written)])]
+    return [text[before + 1 : end].strip() for before, end in pairwise([-1, *ends, len(text)])]
 
 
 def cells_of_nodes(
@@ -112,8 +112,8 @@ def cells_of_nodes(
     """(machines, owners) cells where each owner has whole nodes, named by a list for each."""
     position = {machine.name: number for number, machine in enumerate(machines)}
     owner_of: dict[int, str] = {}
-    for owner, written in nodes.items():
-        for name in node_names(written, f"{place}.{owner}"):
+    for owner, names in nodes.items():
+        for name in node_names(names, f"{place}.{owner}"):
             if name not in position:
                 raise BadScenario(f"{place}.{owner}", f"{name} is none of the machines")
             if owner_of.setdefault(position[name], owner) != owner:
@@ -126,14 +126,14 @@ def cells_of_nodes(
 
 def cells_of_counts(machines: tuple[Machine, ...], counts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """(machines, owners) cells where each owner has a number of units, dealt machine by machine in order."""
-    left = list(counts)
+    rest = list(counts)
     rows = []
     for machine in machines:
         free, row = machine.units, [0] * len(counts)
-        for owner, wanted in enumerate(left):
+        for owner, wanted in enumerate(rest):
             row[owner] = min(wanted, free)
             free -= row[owner]
-            left[owner] -= row[owner]
+            rest[owner] -= row[owner]
         rows.append(tuple(row))
     return tuple(rows)
 

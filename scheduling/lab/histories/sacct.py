@@ -72,10 +72,10 @@ def sacct(
         if not isinstance(record, LoggedJob):
             tally.left_out[record] += 1
             continue
-        known = runs.setdefault((record.name, record.started), record)
-        if known is not record:
+        earlier = runs.setdefault((record.name, record.started), record)
+        if earlier is not record:
             tally.left_out[AGAIN] += 1
-            runs[record.name, record.started] = max(known, record, key=lambda run: run.seconds)
+            runs[record.name, record.started] = max(earlier, record, key=lambda run: run.seconds)
     tally.check()
     return Log(_tries_named(runs.values()), tally.rows, dict(sorted(tally.left_out.items())), tuple(tally.bad), {})
 
@@ -101,8 +101,8 @@ def _columns(names: list[str], place: str, owner: str) -> dict[str, int]:
         *(("AllocTRES", "ReqTRES"), (OWNERS[owner],)),
     ):
         if not columns.keys() & set(alternatives):
-            known = f"it must be the heading that `sacct -P` prints, not {'|'.join(names)[:60]!a}"
-            raise BadScenario(place, f"has no column {' or '.join(alternatives)}; {known}")
+            hint = f"it must be the heading that `sacct -P` prints, not {'|'.join(names)[:60]!a}"
+            raise BadScenario(place, f"has no column {' or '.join(alternatives)}; {hint}")
     return columns
 
 
@@ -113,7 +113,7 @@ class Times:
         self.zone = zone
         self._minutes: dict[str, tuple[int, ...]] = {}
 
-    def meant(self, text: str, what: str) -> tuple[int, ...]:
+    def moments(self, text: str, what: str) -> tuple[int, ...]:
         """The moments that the text may mean, the earlier first: two in the hour that a clock change repeats."""
         minute, second = text[:16], text[17:]
         try:
@@ -171,7 +171,7 @@ class _Reader:
         return self._job(name, state, cells)
 
     def _job(self, name: str, state: str, cells: list[str]) -> LoggedJob | str:
-        submit = self.times.meant(self._cell(cells, "Submit"), "Submit")[0]
+        submit = self.times.moments(self._cell(cells, "Submit"), "Submit")[0]
         start = self._moment(cells, "Start", submit)
         if state in NEVER_RAN or start is None:
             return "cancelled or failed before they ran" if state in RAN else "never started"
@@ -203,7 +203,7 @@ class _Reader:
         text = self._cell(cells, column)
         if text in NO_TIME:
             return None
-        later = [moment for moment in self.times.meant(text, column) if moment >= after]
+        later = [moment for moment in self.times.moments(text, column) if moment >= after]
         if not later:
             raise Unreadable(f"{column} {text} is before Submit")
         return later[0]
@@ -213,7 +213,7 @@ class _Reader:
         text = self._cell(cells, "End")
         if text in NO_TIME or state in GOES_ON:
             return run_end
-        end = min(self.times.meant(text, "End"), key=lambda moment: abs(moment - run_end))
+        end = min(self.times.moments(text, "End"), key=lambda moment: abs(moment - run_end))
         if end < start:
             raise Unreadable(f"End {text} is before Start")
         return max(end, run_end)

@@ -35,8 +35,8 @@ def swf(lines: Iterable[str], *, owner: str = "group", strict: bool = False, pla
         if line.startswith(";"):
             if match := FACT.fullmatch(line):
                 facts.setdefault(match[1], match[2].strip())
-                written = facts.get("UnixStartTime", "")
-                begin = int(written) if written.isascii() and written.isdigit() and len(written) < 12 else 0
+                text = facts.get("UnixStartTime", "")
+                begin = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
             continue
         tally.rows += 1
         try:

@@ -130,12 +130,12 @@ class StudyForm(forms.Form):
         if self.chosen_pool is None and not answers.get("log"):
             self.add_error("log", "Choose a log, or a pool above.")
         if answers["written"]:
-            self._written(answers)
+            self._read_text(answers)
         elif not self.errors:
-            self._chosen(answers)
+            self._read_choices(answers)
         return answers
 
-    def _written(self, answers: dict[str, Any]) -> None:
+    def _read_text(self, answers: dict[str, Any]) -> None:
         """The study is what the text says; uploads have their own names."""
         try:
             document = plain_document(answers["written"].replace("\r\n", "\n"), longest=LONGEST)
@@ -149,7 +149,7 @@ class StudyForm(forms.Form):
         uploads = [answers[name] for name in ("log", "machines") if answers.get(name)]
         self.sent = {upload.name: upload.read() for upload in uploads}
 
-    def _chosen(self, answers: dict[str, Any]) -> None:
+    def _read_choices(self, answers: dict[str, Any]) -> None:
         rules: list[Any] = [kind for kind in KINDS if kind in answers["rules"]]
         questions = [
             (answers[f"what_{number}"], answers[f"who_{number}"].strip()) for number in range(1, QUESTIONS + 1)

@@ -168,10 +168,10 @@ def lab_removed(request: AccessRequest, pk: int) -> HttpResponse:
     return redirect("lab")
 
 
-def _changed(request: AccessRequest, pk: int, outcome: LabStudy | Refused, said: str) -> HttpResponse:
+def _changed(request: AccessRequest, pk: int, outcome: LabStudy | Refused, sentence: str) -> HttpResponse:
     if isinstance(outcome, Refused) and outcome.code == "unknown_study":
         raise Http404(outcome.sentence)
-    tell(request, outcome, said)
+    tell(request, outcome, sentence)
     return redirect("lab_study", pk)
 
 

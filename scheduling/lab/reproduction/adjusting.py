@@ -36,10 +36,10 @@ def theta(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenario
             continue
         way = min(central, key=lambda way: way.slots)
         worth = float(job.value(way.slots)) / way.slots
-        taken = job.worker_types[way.types[0]].demand * way.workers + job.ps_types[way.types[1]].demand
-        for resource in np.flatnonzero(taken).tolist():
+        demand = job.worker_types[way.types[0]].demand * way.workers + job.ps_types[way.types[1]].demand
+        for resource in np.flatnonzero(demand).tolist():
             name = scenario.cluster.resources[resource]
-            highest[name] = max(highest[name], worth / float(taken[resource]))
+            highest[name] = max(highest[name], worth / float(demand[resource]))
     bases = {name: max(THETA_LEAST, 1.0 + part * value) for name, value in highest.items()}
     return scenario, {**settings, "theta": bases}
 
@@ -215,8 +215,8 @@ def _misjudged(job: Job, slower: float) -> Job:
 def _with_speed(job: Job, like: Job) -> Job:
     """The job with the speed function of another as its owner's, fitted as Optimus fits it."""
     pairs = np.array(speeds.probes(MOST_UNITS, MOST_UNITS), np.float64)
-    seen = [elastic_rate(like, int(w), int(p), (0, 0), 1.0, centralized=False) for p, w in pairs]
-    fitted = speeds.fit(pairs[None, :, 0], pairs[None, :, 1], np.array([seen]), speeds.ASYNC)[0]
+    rates = [elastic_rate(like, int(w), int(p), (0, 0), 1.0, centralized=False) for p, w in pairs]
+    fitted = speeds.fit(pairs[None, :, 0], pairs[None, :, 1], np.array([rates]), speeds.ASYNC)[0]
     return replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=tuple(fitted.tolist())))
 
 

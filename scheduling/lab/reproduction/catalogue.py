@@ -14,11 +14,11 @@ FIGURES: Mapping[str, Figure] = {figure.name: figure for paper in PAPERS for fig
 OMITTED: Sequence[Omitted] = [omitted for paper in PAPERS for omitted in getattr(paper, "OMITTED", ())]
 
 
-def chosen(names: Sequence[str]) -> list[Figure]:
+def selection(names: Sequence[str]) -> list[Figure]:
     """The figures asked for, in their order here; `all`, or the name of a paper, is every one of it."""
     wanted: set[str] = set()
     for name in names:
-        figures_named = {known for known in FIGURES if name in ("all", known) or known.startswith(f"{name}-")}
+        figures_named = {key for key in FIGURES if name in ("all", key) or key.startswith(f"{name}-")}
         if not figures_named:
             omitted = next((row for row in OMITTED if row.name == name), None)
             if omitted is not None:

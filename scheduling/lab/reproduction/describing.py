@@ -35,11 +35,11 @@ class Training:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is trained at a scale. `seen` is J, the jobs that the network sees at once."""
+    """How much is trained at a scale. `jobs` is J, the jobs that the network sees at once."""
 
     steps: int  # of lessons and rewards together
     lessons: int  # steps
-    seen: int
+    jobs: int
     watched: int = 8  # draws on which the teacher is watched
     every: int = 6  # rounds between two looks at the draws to choose by, of which there are `checks`
     checks: int = 4

@@ -16,8 +16,8 @@ BARE = Training(first_bundle=False)
 WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 15.0, "servers": 10}
 FEW = {"span": 8.0, "servers": 5}
 MEASURES = ("mean_completion", "makespan")
-EFFORT = Effort(steps=2000, lessons=320, seen=16, checks=3, hidden=128)
-LITTLE = Effort(steps=600, lessons=100, seen=8, watched=3, every=3, checks=2, hidden=64)
+EFFORT = Effort(steps=2000, lessons=320, jobs=16, checks=3, hidden=128)
+LITTLE = Effort(steps=600, lessons=100, jobs=8, watched=3, every=3, checks=2, hidden=64)
 NOISE = "what rewards win here is less than the spread over draws"
 ASTRAY = "of one training each, that without a critic went astray after a thousand steps"
 NO_POOR_STATE = "after lessons that give one of each kind no state is so poor that exploration would mend it"

@@ -42,18 +42,18 @@ class FigureRun:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A figure's runs. `points` stand by line, then by swept value, then by seed; `found` beside them."""
+    """A figure's runs. `points` stand by line, then by swept value, then by seed; `figures` beside them."""
 
     figure: Figure
     scale: Scale
     points: Sequence[FigureRun]
-    found: Sequence[Figures]
+    figures: Sequence[Figures]
 
     def column(self, line: int, value: int) -> VariantColumn:
         """The figures of all seeds of one point of a curve."""
         seeds = self.scale.seeds
         first = (line * len(self.scale.values) + value) * seeds
-        return VariantColumn(self.figure.lines[line].label, self.found[first : first + seeds])
+        return VariantColumn(self.figure.lines[line].label, self.figures[first : first + seeds])
 
     def curve(self, line: int, measure: str) -> list[float | None]:
         """The mean over all seeds at each swept value."""
@@ -96,7 +96,7 @@ class Repeated:
         for check in self.figure.checks:
             figures = [
                 values[check.measure]
-                for point, values in zip(self.points, self.found, strict=True)
+                for point, values in zip(self.points, self.figures, strict=True)
                 if self.figure.lines[point.line].label == check.line
             ]
             if wrong := [figure for figure in figures if figure is not None and figure < check.least]:
@@ -106,15 +106,15 @@ class Repeated:
 
 def repeat(figure: Figure, scale: str, processes: int, progress: ProgressLine) -> Repeated:
     """Run a figure at a scale."""
-    chosen = figure.scale(scale)
+    size = figure.scale(scale)
     points = [
         FigureRun(figure, scale, line, value, figure.first_seed + seed)
         for line in range(len(figure.lines))
-        for value in range(len(chosen.values))
-        for seed in range(chosen.seeds)
+        for value in range(len(size.values))
+        for seed in range(size.seeds)
     ]
     points = _taught(points, processes, progress)
-    return Repeated(figure, chosen, points, each(point_run, points, processes, progress))
+    return Repeated(figure, size, points, each(point_run, points, processes, progress))
 
 
 def _taught(points: Sequence[FigureRun], processes: int, progress: ProgressLine) -> list[FigureRun]:
@@ -184,8 +184,8 @@ def scenario_of(point: FigureRun) -> Scenario:
     """The world of one run, and the policy that runs in it."""
     figure, scale = point.figure, point.figure.scale(point.scale)
     line, value = figure.lines[point.line], scale.values[point.value]
-    drawn = read(synthetic(seed=point.seed, **_arguments(figure, scale, value)))
-    scenario = _adjusted(drawn, figure, line, value)
+    world = read(synthetic(seed=point.seed, **_arguments(figure, scale, value)))
+    scenario = _adjusted(world, figure, line, value)
     if point.weights is None:
         return scenario
     return replace(scenario, policy={**scenario.policy, "weights": WeightFile("trained", point.weights)})

@@ -34,7 +34,7 @@ STEADY = 1.5  # the largest over the smallest of what is still steady
 
 Runs = Mapping[str, Sequence[Sequence[float | None]]]  # by line, at each swept value the figure of each draw
 Ended = Mapping[str, Sequence[Sequence[tuple[float, float]]]]  # likewise, jobs that the figure is about, and all jobs
-Known = Mapping[str, Sequence[float]]  # by line, the mean at each swept value
+Means = Mapping[str, Sequence[float]]  # by line, the mean at each swept value
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,19 @@ def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None
     values = [values[place] for place in places]
     if ended is not None and (words := _apart(needed, places, ended)):
         return ClaimVerdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - {words}")
-    known: dict[str, list[list[float]]] = {name: [] for name in needed}
+    curves: dict[str, list[list[float]]] = {name: [] for name in needed}
     for name in needed:
         for place in places:
             figures = [figure for figure in runs[name][place] if figure is not None]
             if not figures or len(figures) < len(runs[name][place]):
                 return ClaimVerdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line has no figure")
-            known[name].append(figures)
-    value = _found(claim, known, values)
+            curves[name].append(figures)
+    value = _finding(claim, curves, values)
     if not math.isfinite(value.ours):
         return ClaimVerdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line reaches nothing")
-    spread = _spread(claim, known, values)
+    spread = _spread(claim, curves, values)
     outcome = _outcome(value, spread)
-    draws = max(len(figures) for curve in known.values() for figures in curve)
+    draws = max(len(figures) for curve in curves.values() for figures in curve)
     return ClaimVerdict(claim, outcome, value.ours, _line(claim, outcome, value, spread, draws), spread)
 
 
@@ -102,24 +102,24 @@ def _apart(lines: Sequence[str], places: Sequence[int], ended: Ended) -> str:
     return ""
 
 
-def _found(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> ClaimFinding:
-    means = {name: [fmean(figures) for figures in curve] for name, curve in known.items()}
+def _finding(claim: Claim, curves: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> ClaimFinding:
+    means = {name: [fmean(figures) for figures in curve] for name, curve in curves.items()}
     return KINDS[claim.kind](claim, means, values)
 
 
-def _spread(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> float | None:
+def _spread(claim: Claim, curves: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> float | None:
     """Twice the standard error of the claim's number; None with one draw, or where the number has no bound."""
-    draws = min(len(figures) for curve in known.values() for figures in curve)
+    draws = min(len(figures) for curve in curves.values() for figures in curve)
     if draws < 2:
         return None
     without = []
     for left_out in range(draws):
         rest = {
             name: [[*figures[:left_out], *figures[left_out + 1 :]] for figures in curve]
-            for name, curve in known.items()
+            for name, curve in curves.items()
         }
-        without.append(_found(claim, rest, values).ours)
-    whole = abs(_found(claim, known, values).ours)
+        without.append(_finding(claim, rest, values).ours)
+    whole = abs(_finding(claim, curves, values).ours)
     if not all(math.isfinite(each) and abs(each) <= LARGEST * max(whole, 1.0) for each in without):
         return None
     middle = fmean(without)
@@ -165,42 +165,42 @@ def _ratio(curve: Sequence[float], other: Sequence[float]) -> float:
     return sum(curve) / below if below > 0 else float("inf")
 
 
-def _more(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _more(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     ratio = _ratio(curves[claim.line], curves[claim.other])
     return ClaimFinding(ratio > 1.0 + EQUAL, ratio, _advantage(ratio, claim.number), 1.0)
 
 
-def _less(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _less(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     ratio = _ratio(curves[claim.line], curves[claim.other])
     return ClaimFinding(ratio < 1.0 - EQUAL, ratio, _advantage(ratio, claim.number), 1.0)
 
 
-def _rises(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _rises(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     first, last = curves[claim.line][0], curves[claim.line][-1]
     return ClaimFinding(last > first, last - first, _near(last - first, claim.number), 0.0)
 
 
-def _falls(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _falls(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     rise = _rises(claim, curves, values)
     return ClaimFinding(rise.ours < 0, rise.ours, _near(rise.ours, claim.number), 0.0)
 
 
-def _at_least(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _at_least(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     least = min(curves[claim.line])
     return ClaimFinding(least >= (claim.number or 0.0), least, None, claim.number or 0.0)
 
 
-def _at_most(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _at_most(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     most = max(curves[claim.line])
     return ClaimFinding(most <= (claim.number or 0.0) * (1.0 + EQUAL), most, None, claim.number or 0.0)
 
 
-def _mean_is(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _mean_is(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     mean = fmean(curves[claim.line])
     return ClaimFinding(bool(_near(mean, claim.number)), mean)
 
 
-def _steady(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _steady(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     """The largest of a curve over its smallest is no more than halfway from the paper's figure to twice it."""
     least = min(curves[claim.line])
     ratio = max(curves[claim.line]) / least if least > 0 else float("inf")
@@ -209,43 +209,43 @@ def _steady(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFindin
     return ClaimFinding(ratio <= STEADY, ratio, _advantage(ratio, claim.number) or ratio <= claim.number, STEADY)
 
 
-def _widens(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _widens(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     gaps = [mine - theirs for mine, theirs in zip(curves[claim.line], curves[claim.other], strict=True)]
     return ClaimFinding(gaps[-1] > gaps[0], gaps[-1] - gaps[0], None, 0.0)
 
 
-def _narrows(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _narrows(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     wider = _widens(claim, curves, values)
     return ClaimFinding(wider.ours < 0, wider.ours, None, 0.0)
 
 
-def _pulls_away(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _pulls_away(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     """How many times as much the other has rises, of what should be small, and is more in the end."""
     first, last = (curves[claim.other][at] / max(curves[claim.line][at], EQUAL) for at in (0, -1))
     return ClaimFinding(last > max(first, 1.0), last - first, None, 0.0)
 
 
-def _as_good(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _as_good(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     """No more than a tenth above the other, of what should be small."""
     ratio = _ratio(curves[claim.line], curves[claim.other])
     return ClaimFinding(ratio <= 1.0 + AS_GOOD, ratio, None, 1.0 + AS_GOOD)
 
 
-def _peak_at(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _peak_at(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     """The swept value at which the curve is highest."""
     curve = curves[claim.line]
     place = values[curve.index(max(curve))]
     return ClaimFinding(place == claim.number, place)
 
 
-def _leads_by_more(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
+def _leads_by_more(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
     """How many times as much as the other, less how many times as much the pair beside them has."""
     line, other = claim.beside or (claim.line, claim.other)
     more = _ratio(curves[claim.line], curves[claim.other]) - _ratio(curves[line], curves[other])
     return ClaimFinding(more > EQUAL, more, None, 0.0)
 
 
-KINDS: Mapping[str, Callable[[Claim, Known, Sequence[float]], ClaimFinding]] = {
+KINDS: Mapping[str, Callable[[Claim, Means, Sequence[float]], ClaimFinding]] = {
     "more": _more,
     "less": _less,
     "rises": _rises,

@@ -47,7 +47,7 @@ def task(
 ) -> TrainingTask:
     """The training of a line where `value` is swept. Steps are swept within one training."""
     if swept == "seen":
-        effort = replace(effort, seen=round(value))
+        effort = replace(effort, jobs=round(value))
     if swept == "clusters":
         course = replace(course, clusters=round(value))
     return TrainingTask(course, effort, tuple(sorted(world.items())), number, (LAST,))
@@ -58,7 +58,7 @@ def trained(wanted: TrainingTask) -> Mapping[float, bytes]:
     """The network at each mark, as a file."""
     watched = [draw(wanted, training.LESSONS + k, 0.0) for k in range(wanted.effort.watched)]
     shape = NetworkShape(
-        jobs=wanted.effort.seen,
+        jobs=wanted.effort.jobs,
         columns=len(MODELS) + 1,
         types=tuple(sorted(model.name for model in MODELS)),
         hidden=wanted.effort.hidden,
@@ -82,8 +82,8 @@ def draw(wanted: TrainingTask, step: int, steps: float) -> Scenario:
     arguments["jobs"] = round(arguments["jobs"] * len(MODELS) / models)
     seed = FIRST_SEED + APART * wanted.number + step
     scenario = replace(read(synthetic(seed=seed, **arguments)), policy={"name": wanted.training.teacher})
-    known = {model.name for model in MODELS[:models]}
-    jobs = [job for job in scenario.jobs if job.samples.model in known]
+    names = {model.name for model in MODELS[:models]}
+    jobs = [job for job in scenario.jobs if job.samples.model in names]
     return replace(scenario, jobs=tuple(replace(job, number=number) for number, job in enumerate(jobs)))
 
 
@@ -102,8 +102,8 @@ def _stages(
         state = courses.take_lessons(course, state, lessons)
         yield state.passes * steps_of_pass, state
     effort, before = wanted.effort, course.passes * steps_of_pass
-    chosen = wanted.marks == (LAST,) and wanted.training.rewards
-    checks = [draw(wanted, training.VALIDATION + k, LAST) for k in range(effort.checks)] if chosen else []
+    has_choice = wanted.marks == (LAST,) and wanted.training.rewards
+    checks = [draw(wanted, training.VALIDATION + k, LAST) for k in range(effort.checks)] if has_choice else []
     state = _looked_at(course, state, checks)
     while wanted.training.rewards and (steps := before + state.slots / course.clusters) < effort.steps:
         first = training.ROUNDS + state.rounds * course.clusters

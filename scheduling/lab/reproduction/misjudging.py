@@ -31,7 +31,7 @@ class Misjudged:
     def decide(self, view: View) -> Plan:
         """What the policy makes of what it believes, with the work that is really done."""
         plan = self.policy.decide(self.beliefs(view))
-        true = {job.number: (job, left) for job, left in zip(view.waiting, view.remaining.tolist(), strict=True)}
+        true = {job.number: (job, rest) for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True)}
         return replace(plan, bookings=tuple(_true(booking, *true[booking.job], view) for booking in plan.bookings))
 
 
@@ -51,11 +51,11 @@ def with_epochs(view: View, epochs: Mapping[int, int]) -> View:
     more epoch to go, as far as anybody knows."""
     jobs = tuple(replace(job, epochs=epochs[job.number]) for job in view.waiting)
     remaining = [
-        max(believed.work - (job.work - left), believed.work / believed.epochs)
-        for job, believed, left in zip(view.waiting, jobs, view.remaining.tolist(), strict=True)
+        max(believed.work - (job.work - rest), believed.work / believed.epochs)
+        for job, believed, rest in zip(view.waiting, jobs, view.remaining.tolist(), strict=True)
     ]
-    known = {**view.jobs, **{job.number: job for job in jobs}}
-    return replace(view, waiting=jobs, remaining=np.array(remaining), jobs=known)
+    by_number = {**view.jobs, **{job.number: job for job in jobs}}
+    return replace(view, waiting=jobs, remaining=np.array(remaining), jobs=by_number)
 
 
 def epochs_error(policy: Policy, scenario: Scenario, error: float) -> Policy:
@@ -75,20 +75,20 @@ def overstated(policy: Policy, scenario: Scenario, times: float) -> Policy:
 def reported(policy: Policy, scenario: Scenario, times: float) -> Policy:
     """The same jobs were submitted until they converge, and report the loss of every epoch."""
     declared = declarations(scenario, times)
-    heard = {job.number: losses_of(job) for job in scenario.jobs}
+    reports = {job.number: losses_of(job) for job in scenario.jobs}
 
     def beliefs(view: View) -> View:
         running = {}
-        for job, left in zip(view.waiting, view.remaining.tolist(), strict=True):
-            done = min(int((job.work - left) * job.epochs / job.work + TOLERANCE), job.epochs - 1)
-            losses, delta = heard[job.number]
+        for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True):
+            done = min(int((job.work - rest) * job.epochs / job.work + TOLERANCE), job.epochs - 1)
+            losses, delta = reports[job.number]
             running[job.number] = Running(done, LossTarget(delta, declared[job.number], PATIENCE), LossReports(losses))
         return informed(with_epochs(view, declared), running)
 
     return Misjudged(policy, beliefs)
 
 
-def known(policy: Policy, scenario: Scenario, times: float) -> Policy:
+def truth(policy: Policy, scenario: Scenario, times: float) -> Policy:
     """Everybody is told the truth."""
     return policy
 
@@ -116,5 +116,5 @@ BELIEFS: Mapping[str, Callable[[Policy, Scenario, float], Policy]] = {
     "epochs_error": epochs_error,
     "overstated": overstated,
     "reported": reported,
-    "known": known,
+    "known": truth,
 }

@@ -50,10 +50,10 @@ class OfOneRound:
 
 def at_speed(plan: Plan, view: View, held: Held, speed: Speed) -> tuple[Plan, Held]:
     """The plan with the work that its gangs do in the slot, and what they hold; `held` is that of the slot before."""
-    known = {job.number: (job, left) for job, left in zip(view.waiting, view.remaining.tolist(), strict=True)}
+    jobs = {job.number: (job, rest) for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True)}
     rows = {booking.job: _rows(booking) for booking in plan.bookings}
     bookings = [
-        _booking(booking, *known[booking.job], rows[booking.job], held.get(str(booking.job)), view, speed)
+        _booking(booking, *jobs[booking.job], rows[booking.job], held.get(str(booking.job)), view, speed)
         for booking in plan.bookings
     ]
     now = {str(number): [list(row) for row in each] for number, each in rows.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scheduling.lab.plots import INK, PANELS_ACROSS, QUIET, drawn, pictures
+from scheduling.lab.plots import INK, PANELS_ACROSS, QUIET, pictures, render
 from scheduling.lab.reproduction.engine import Repeated
 from scheduling.lab.reproduction.measuring import MEASURES
 
@@ -28,7 +28,7 @@ def pictures_of(repeated: Repeated) -> dict[str, bytes]:
         columns = [repeated.column(line, 0) for line in range(len(figure.lines))]
         return pictures(heading, columns, figure.measures, _title)
     across, down = _panels(repeated)
-    return drawn(lambda picture: _curves(picture, repeated, heading), 4.4 * across + 0.4, 3.4 * down + 1.0)
+    return render(lambda picture: _curves(picture, repeated, heading), 4.4 * across + 0.4, 3.4 * down + 1.0)
 
 
 def _title(measure: str) -> str:
@@ -58,15 +58,15 @@ def _panel(panel: Any, repeated: Repeated, measure: str) -> None:
     """One measure over what is swept."""
     for place, line in enumerate(repeated.figure.lines):
         colour, marker, dashes = STYLES[place % len(STYLES)]
-        known = [
+        points = [
             (x, y, spread)
             for x, y, spread in zip(
                 repeated.scale.values, repeated.curve(place, measure), repeated.spread(place, measure), strict=True
             )
             if y is not None
         ]
-        if known:
-            x, y, spread = zip(*known, strict=True)
+        if points:
+            x, y, spread = zip(*points, strict=True)
             panel.errorbar(
                 x,
                 y,

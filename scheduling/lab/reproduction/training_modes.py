@@ -80,9 +80,9 @@ def in_modes(jobs: Sequence[Job], part: float) -> list[Job]:
 def _with_speed(job: Job) -> Job:
     mode, pairs = job.samples.mode, probes(MOST_UNITS, MOST_UNITS)
     steps = 1 if mode == ASYNC else job.chunks  # mini-batches in one
-    seen = [minibatches_per_second(job, _apart(workers, ps)) / steps for ps, workers in pairs]
+    rates = [minibatches_per_second(job, _apart(workers, ps)) / steps for ps, workers in pairs]
     ps, workers = np.array(pairs, np.float64).T[:, None]
-    fitted = fit(ps, workers, np.array([seen]), mode, job.chunks)[0]
+    fitted = fit(ps, workers, np.array([rates]), mode, job.chunks)[0]
     return replace(job, samples=replace(job.samples, speed=tuple(fitted.tolist())))
 
 

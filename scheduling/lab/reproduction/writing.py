@@ -22,7 +22,7 @@ def runs_csv(repeated: Repeated) -> str:
             point.seed,
             *(figures[measure] for measure in figure.measures),
         ]
-        for point, figures in zip(repeated.points, repeated.found, strict=True)
+        for point, figures in zip(repeated.points, repeated.figures, strict=True)
     ]
     return csv_text(["figure", "line", figure.swept, "seed", *figure.measures], rows)
 
@@ -65,7 +65,7 @@ def report(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
         parts.append(figure.note)
     for measure in figure.measures:
         rows = [
-            [line.label, *(repeated.column(place, value).shown(measure) for value in range(len(repeated.scale.values)))]
+            [line.label, *(repeated.column(place, value).text(measure) for value in range(len(repeated.scale.values)))]
             for place, line in enumerate(figure.lines)
         ]
         headers = [f"{MEASURES[measure].title}, by {figure.axis}", *(f"{value:,g}" for value in repeated.scale.values)]

@@ -62,14 +62,14 @@ def left_out_weights(days: int) -> Numbers:
 
 
 def interval(
-    value: float, drawn: Numbers, left_out: Numbers, *, least: float = -math.inf, most: float = math.inf
+    value: float, draws: Numbers, left_out: Numbers, *, least: float = -math.inf, most: float = math.inf
 ) -> Sure:
     """The figure with its interval, from its draws, (draws,), and from what it is with each day left out, (days,).
 
     A draw that gives no number (0 of 0) is passed over. Nothing lies outside of `least` and `most`.
     """
-    known = drawn[np.isfinite(drawn)]
-    if not len(known) or not math.isfinite(value):
+    finite = draws[np.isfinite(draws)]
+    if not len(finite) or not math.isfinite(value):
         return Sure(value, math.nan, math.nan)
     days, effects = len(left_out), _effects(left_out)
     usual = stdtrit(days - 1, 1 - TAIL)
@@ -79,16 +79,16 @@ def interval(
     longer = (1 + carried) / (1 - carried)
     freedom = max((days - 1) / (1 + 2 * longer), LEAST_FREEDOM)
     stretch = math.sqrt(longer) * stdtrit(freedom, 1 - TAIL) / usual
-    low, high = value + (np.quantile(known, levels) - value) * stretch
+    low, high = value + (np.quantile(finite, levels) - value) * stretch
     return Sure(value, max(float(low), least), min(float(high), most))
 
 
 def _effects(left_out: Numbers) -> Numbers:
     """(days,) what each day does to a figure, about zero. Where nothing is left without a day, it says nothing."""
-    known = np.isfinite(left_out)
-    if not known.any():
+    finite = np.isfinite(left_out)
+    if not finite.any():
         return np.zeros(len(left_out))
-    effects: Numbers = np.where(known, left_out[known].mean() - left_out, 0.0)
+    effects: Numbers = np.where(finite, left_out[finite].mean() - left_out, 0.0)
     return effects
 
 
@@ -118,10 +118,10 @@ def ratio_of_days(parts: Numbers, wholes: Numbers, weights: Numbers, *, most: fl
     """One sum over days by another; `most` is what it can be at most."""
     others = left_out_weights(len(parts))
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn, left_out = (weights @ parts) / (weights @ wholes), (others @ parts) / (others @ wholes)
+        draws, left_out = (weights @ parts) / (weights @ wholes), (others @ parts) / (others @ wholes)
         value = np.float64(parts.sum()) / np.float64(wholes.sum())
     least = 0.0 if (parts >= 0).all() else -math.inf
-    return interval(float(value), drawn, left_out, least=least, most=most)
+    return interval(float(value), draws, left_out, least=least, most=most)
 
 
 def widest(figures: Sequence[Sure]) -> Sure:
@@ -138,18 +138,18 @@ class DrawQuantiles:
     """
 
     values: Numbers  # (levels,) of the values as they are
-    drawn: Numbers  # (draws, levels)
+    draws: Numbers  # (draws, levels)
     left_out: Numbers  # (days, levels) with one day left out
 
     def sure(self, level: int) -> Sure:
         """One of the points with its interval."""
-        return interval(float(self.values[level]), self.drawn[:, level], self.left_out[:, level], least=0.0)
+        return interval(float(self.values[level]), self.draws[:, level], self.left_out[:, level], least=0.0)
 
     def less(self, other: DrawQuantiles, level: int) -> Sure:
         """By how much a point is higher than that of other values of the same jobs, day by day drawn together."""
         value = float(self.values[level] - other.values[level])
-        drawn, left_out = self.drawn - other.drawn, self.left_out - other.left_out
-        return interval(value, drawn[:, level], left_out[:, level])
+        draws, left_out = self.draws - other.draws, self.left_out - other.left_out
+        return interval(value, draws[:, level], left_out[:, level])
 
 
 def points(values: Numbers, days: npt.NDArray[np.intp], weights: Numbers, levels: Sequence[float]) -> DrawQuantiles:
@@ -159,9 +159,9 @@ def points(values: Numbers, days: npt.NDArray[np.intp], weights: Numbers, levels
     reached = np.maximum(np.ceil(parts * len(ordered)).astype(np.intp) - 1, 0)
     plain = ordered[reached] if len(ordered) else np.full(len(parts), math.nan)
     rows = np.vstack([weights, left_out_weights(weights.shape[1])])
-    drawn = np.full((len(rows), len(parts)), math.nan)
+    draws = np.full((len(rows), len(parts)), math.nan)
     for row, weight in enumerate(rows):
         sums = np.cumsum(weight[of_day])
         if len(sums) and sums[-1] > 0:
-            drawn[row] = ordered[np.searchsorted(sums, parts * sums[-1] * (1 - 1e-12))]
-    return DrawQuantiles(plain, drawn[: len(weights)], drawn[len(weights) :])
+            draws[row] = ordered[np.searchsorted(sums, parts * sums[-1] * (1 - 1e-12))]
+    return DrawQuantiles(plain, draws[: len(weights)], draws[len(weights) :])

@@ -128,9 +128,9 @@ def _verdicts(
     for owner in history.owners:
         key = Key("owner", rule.name, study.against, worth, owner, "", "")
         changes = [figures[key._replace(measure=measure)] for measure in ("saved", "in_time_more")]
-        seen = [change for change in changes if change.is_seen]
-        loses = any(change.value < 0 for change in seen)
-        counts["owners_lose" if loses else "owners_gain" if seen else "owners_unsure"] += 1
+        differences = [change for change in changes if change.is_seen]
+        loses = any(change.value < 0 for change in differences)
+        counts["owners_lose" if loses else "owners_gain" if differences else "owners_unsure"] += 1
     key = Key("verdict", rule.name, study.against, worth, "", "", "")
     return {key._replace(measure=name): Sure(float(count), np.nan, np.nan) for name, count in counts.items()}
 

@@ -66,7 +66,7 @@ def replay_bytes(history: History, study: Study, rule: StudyRule, worth: str, on
         outcomes = _outcomes(history, scenario, rule, on_slot)
     except BadScenario as error:
         raise BadScenario(f"rules: {rule.name}: {error.place}", error.message) from None
-    return _written(replay_of(history, rule, scenario, outcomes))
+    return _bytes_of(replay_of(history, rule, scenario, outcomes))
 
 
 def _outcomes(history: History, scenario: Scenario, rule: StudyRule, on_slot: OnSlot | None) -> list[Outcome]:
@@ -133,7 +133,7 @@ def _owned(scenario: Scenario) -> Whole:
     return np.rint(scenario.cluster.shares[0]).astype(np.int64)
 
 
-def _written(replay: Replay) -> bytes:
+def _bytes_of(replay: Replay) -> bytes:
     stream = io.BytesIO()
     np.savez_compressed(stream, **{field.name: getattr(replay, field.name) for field in fields(Replay)})
     return stream.getvalue()

@@ -45,7 +45,7 @@ FORMS = {  # factor and digits; None: none where the number is 100 or more, else
 }
 
 
-def written(value: float, form: str, *, signed: bool = False) -> str:
+def text_of(value: float, form: str, *, signed: bool = False) -> str:
     """A number as the report has it, with a true minus."""
     if not math.isfinite(value):
         return "–"
@@ -85,12 +85,12 @@ class ReportPage:
 
     def number(self, key: Key, form: str, side: str = "value", *, signed: bool = False, tag: str = "span") -> str:
         """One number."""
-        shown = written(getattr(self.figures.by_key[key], side), form, signed=signed)
+        text = text_of(getattr(self.figures.by_key[key], side), form, signed=signed)
         if self.reader is not None:
-            return f"<{tag}>{shown}</{tag}>"
+            return f"<{tag}>{text}</{tag}>"
         return (
             f'<{tag} data-figure="{escape("|".join(key))}" data-side="{side}" data-form="{form}"'
-            f"{' data-signed' if signed else ''}>{shown}</{tag}>"
+            f"{' data-signed' if signed else ''}>{text}</{tag}>"
         )
 
     def holds(self, key: Key, form: str, *, signed: bool = False) -> str:
@@ -125,14 +125,14 @@ def answer_line(study: Study, history: History, figures: HistoryFigures) -> str:
     saved = figures.by_key[key]
     waited = figures.by_key[key._replace(measure="waited_against")]
     sure = "" if saved.is_seen else f"; {UNSEEN}"
-    holds = f"{written(saved.low, 'hours')} to {written(saved.high, 'hours')}{sure}"
+    holds = f"{text_of(saved.low, 'hours')} to {text_of(saved.high, 'hours')}{sure}"
     if saved.value < 0:
         return (
-            f"{study.answer} beside {study.against}: {written(saved.value, 'hours')} hours of waiting saved, {holds}: "
-            f"jobs wait longer than the {written(waited.value, 'hours')} hours under {study.against}"
+            f"{study.answer} beside {study.against}: {text_of(saved.value, 'hours')} hours of waiting saved, {holds}: "
+            f"jobs wait longer than the {text_of(waited.value, 'hours')} hours under {study.against}"
         )
     return (
-        f"{study.answer} beside {study.against}: {written(saved.value, 'hours')} of {written(waited.value, 'hours')} "
+        f"{study.answer} beside {study.against}: {text_of(saved.value, 'hours')} of {text_of(waited.value, 'hours')} "
         f"hours of waiting saved, {holds}"
     )
 
@@ -144,7 +144,7 @@ def counts_line(study: Study, figures: HistoryFigures) -> str:
         return ""
     verdict = Key("verdict", study.answer, study.against, ALL, "", "", "")
     gain, lose, unsure, undone, undone_against = (
-        written(figures.by_key[one].value, "count")
+        text_of(figures.by_key[one].value, "count")
         for one in (
             *(verdict._replace(measure=f"owners_{what}") for what in ("gain", "lose", "unsure")),
             key,
@@ -180,8 +180,8 @@ def body_of(page: ReportPage) -> str:
     parts = []
     if study.answer in beside:
         parts += [_answer(page), _pictures(page), _winners(page)]
-    if shown := [rule for rule in beside if not page.is_about_others(rule)]:
-        parts.append(_rules(page, shown))
+    if rules := [rule for rule in beside if not page.is_about_others(rule)]:
+        parts.append(_rules(page, rules))
     parts.append(f'<div class="cols stretch">{_believed(page)}{_assumed(page)}</div>')
     return "\n".join(parts)
 
@@ -202,10 +202,10 @@ def _answer(page: ReportPage) -> str:
     """One number, how sure it is, and who gains and loses."""
     rule, against = page.study.answer, page.study.against
     key = page.owner_key(rule, TOGETHER, "saved")
-    seen = page.figures.by_key[key].is_seen
+    is_seen = page.figures.by_key[key].is_seen
     waited = page.number(key._replace(measure="waited_against"), "hours")
-    shown, beside = escape(page.rule(rule)), escape(page.rule(against))
-    doubt = "" if seen else f" <b>So {UNSEEN}.</b>"
+    title, beside = escape(page.rule(rule)), escape(page.rule(against))
+    doubt = "" if is_seen else f" <b>So {UNSEEN}.</b>"
     undone = [page.number(key._replace(measure=name), "count") for name in ("undone", "undone_against")]
     if page.figures.by_key[key].value < 0:
         what = f"of waiting saved: jobs wait longer than the {waited} hours under {beside}"
@@ -213,15 +213,15 @@ def _answer(page: ReportPage) -> str:
         what = f"of {waited} hours of waiting saved"
     counts = [page.verdict(rule, measure) for measure in ("owners_gain", "owners_lose", "owners_unsure")]
     sentences = (
-        f"Under {shown}, beside {beside}. Nine times in ten, under every assumption of worth, it is "
+        f"Under {title}, beside {beside}. Nine times in ten, under every assumption of worth, it is "
         f"<b>{page.holds(key, 'hours')}</b>.{doubt} Owners that gain: {counts[0]}; that lose: {counts[1]}; "
-        f"{UNSEEN}: {counts[2]}. Jobs that never ended: {undone[0]} under {shown}, {undone[1]} under "
+        f"{UNSEEN}: {counts[2]}. Jobs that never ended: {undone[0]} under {title}, {undone[1]} under "
         f"{beside}; hours count only jobs that ended under both."
     )
     return (
         '<section class="panel" aria-labelledby="h-one"><div class="body">'
         '<h2 id="h-one" class="visually-hidden">The answer</h2>'
-        f'<div class="figure-line"><p class="price{"" if seen else " unsure"}">{page.number(key, "hours")} h'
+        f'<div class="figure-line"><p class="price{"" if is_seen else " unsure"}">{page.number(key, "hours")} h'
         f"<small>{what}</small></p><p>{sentences}</p></div></div></section>"
     )
 
@@ -282,7 +282,7 @@ def _winners(page: ReportPage) -> str:
         columns += undone  # else the answer says it of all
     differences = ("saved", "in_time_more", "net")
 
-    def row(owner: str, shown: str) -> str:
+    def row(owner: str, name: str) -> str:
         cells = ""
         for measure, form, head in columns:
             if owner == OPERATOR and measure not in MONEY:  # it has no jobs
@@ -292,7 +292,7 @@ def _winners(page: ReportPage) -> str:
             is_difference = measure in differences and not (measure == "net" and owner == TOGETHER)
             cells += page.cell(page.owner_key(rule, owner, measure), form, head, is_difference=is_difference)
         mine = ' class="me"' if page.reader == owner else ""
-        return f'<tr{mine}><th scope="row" class="nowrap">{escape(shown)}</th>{cells}</tr>'
+        return f'<tr{mine}><th scope="row" class="nowrap">{escape(name)}</th>{cells}</tr>'
 
     owners = owners_by_loss(page.figures, page.study, page.history, rule)
     body = "".join(row(owner, page.owner(owner)) for owner in owners) + row(OPERATOR, "Operator")
@@ -346,8 +346,8 @@ def _believed(page: ReportPage) -> str:
     rows = "".join(
         f'<tr><th scope="row">{head}</th>'
         + "".join(
-            page.cell(Key("log", name, beside, "", TOGETHER, "", measure), form, shown, is_difference=bool(beside))
-            for name, beside, shown in columns
+            page.cell(Key("log", name, beside, "", TOGETHER, "", measure), form, label, is_difference=bool(beside))
+            for name, beside, label in columns
         )
         + "</tr>"
         for measure, form, head in measures
@@ -388,10 +388,10 @@ def _assumed(page: ReportPage) -> str:
     facts = [("Lines of jobs", page.count("rows")), ("Lines that could not be read", page.count("bad_lines"))]
     facts += [(f"Left out: {why}", page.count(f"left out: {why}")) for why in page.history.left_out or {}]
     facts += [("Minutes of a slot", page.count("slot_minutes")), ("Days", page.count("days"))]
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts)
+    entries = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts)
     remarks = [] if page.reader else [*page.history.notes, *_bad_lines(page.history)]  # they may name owners
     notes = "".join(f'<p class="note told">{escape(note)}</p>' for note in remarks)
-    body = f'<div class="stack">{table}<dl class="kv">{listed}</dl>{notes}</div>'
+    body = f'<div class="stack">{table}<dl class="kv">{entries}</dl>{notes}</div>'
     return _panel("What was assumed", "a log says nothing about worth", body, half=True)
 
 

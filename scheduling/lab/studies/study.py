@@ -187,9 +187,9 @@ def study_of(document: Mapping[str, Any], title: str, digest: Callable[[str], st
     )
 
 
-def _rule(written: object, place: str) -> StudyRule:
+def _rule(entry: object, place: str) -> StudyRule:
     """A rule by its name, or with what differs from it."""
-    fields = written if isinstance(written, Mapping) else {"rule": written}
+    fields = entry if isinstance(entry, Mapping) else {"rule": entry}
     row = Section(fields, place, RULE_FIELDS)
     kind = row.choice("rule", KINDS)
     policy = dict(row.object("policy", {}))
@@ -251,7 +251,7 @@ def _history_words(history: Mapping[str, Any]) -> _HistoryWords:
         raise BadScenario("history.zone", f"{quoted(zone)} is no zone like Europe/Berlin or UTC") from None
     if not isinstance(strict := row.raw("strict", False), bool):
         raise BadScenario("history.strict", f"must be true or false, not {quoted(strict)}")
-    if row.given("machines") and not isinstance(row.raw("machines"), str):
+    if row.has("machines") and not isinstance(row.raw("machines"), str):
         _machines(row, Path(), unit)
     minutes = row.whole("slot_minutes", None, most=24 * 60)
     wishes = Wishes(
@@ -263,7 +263,7 @@ def _history_words(history: Mapping[str, Any]) -> _HistoryWords:
         most_owners=row.whole("most_owners", 12, least=2, most=200),
         quotas=_quotas(row),
     )
-    return _HistoryWords(row, form, owner, strict, wishes, _begins(row, form) if row.given("begins") else None)
+    return _HistoryWords(row, form, owner, strict, wishes, _begins(row, form) if row.has("begins") else None)
 
 
 def history_read(study: Study, folder: Path) -> History:
@@ -277,7 +277,7 @@ def history_read(study: Study, folder: Path) -> History:
     if form == "scenario":
         log, of_scenario, owned = scenario_log(scenario_load(path))
         machines, notes = machines or of_scenario, [NOTE]
-        quotas = owned if quotas is None and not row.given("nodes") else quotas
+        quotas = owned if quotas is None and not row.has("nodes") else quotas
     else:
         with closing(table_lines(path, errors="replace")) as lines:
             if form == "sacct":
@@ -294,8 +294,8 @@ def history_read(study: Study, folder: Path) -> History:
     for rule in study.rules:
         for owner_named in rule.owners_named:
             if owner_named not in history.owners:
-                known = ", ".join(history.owners)
-                message = f"{quoted(owner_named)} is none of the owners, who are {known[:200]}"
+                names = ", ".join(history.owners)
+                message = f"{quoted(owner_named)} is none of the owners, who are {names[:200]}"
                 raise BadScenario(f"rules: {rule.name}", message)
         if sum(rule.quotas.values()) > history.units:
             raise BadScenario(f"rules: {rule.name}", f"quotas sum to more than the cluster's {history.units:,} units")
@@ -303,22 +303,22 @@ def history_read(study: Study, folder: Path) -> History:
 
 
 def _machines(row: Section, folder: Path, unit: str) -> tuple[Machine, ...] | None:
-    if not row.given("machines"):
+    if not row.has("machines"):
         return None
-    written = row.raw("machines")
-    if isinstance(written, str):
-        return machines_read(text_load(folder / written, LARGEST_MACHINES), unit, written)
-    numbers = Section(written, "history.machines", ("servers", "units"))
+    entry = row.raw("machines")
+    if isinstance(entry, str):
+        return machines_read(text_load(folder / entry, LARGEST_MACHINES), unit, entry)
+    numbers = Section(entry, "history.machines", ("servers", "units"))
     return alike(numbers.whole("servers", most=20_000), numbers.whole("units", most=100_000))
 
 
 def _nodes(row: Section, folder: Path) -> Mapping[str, str] | None:
     """By owner, its nodes: an object in the study, or a table of owner,nodes."""
-    if not row.given("nodes"):
+    if not row.has("nodes"):
         return None
-    written = row.raw("nodes")
-    if isinstance(written, Mapping):
-        return {str(owner): str(nodes) for owner, nodes in written.items()}
+    entry = row.raw("nodes")
+    if isinstance(entry, Mapping):
+        return {str(owner): str(nodes) for owner, nodes in entry.items()}
     path = folder / row.text("nodes")
     nodes: dict[str, str] = {}
     with closing(table_lines(path)) as lines:
@@ -339,38 +339,38 @@ def _nodes(row: Section, folder: Path) -> Mapping[str, str] | None:
 
 
 def _quotas(row: Section) -> Mapping[str, int] | None:
-    if not row.given("quotas"):
+    if not row.has("quotas"):
         return None
-    if row.given("nodes"):
+    if row.has("nodes"):
         raise BadScenario("history.quotas", "cannot be given beside nodes")
     return _counts(row, "quotas")
 
 
 def _counts(row: Section, field: str) -> Mapping[str, int] | None:
     """By owner, a number of units."""
-    if not row.given(field):
+    if not row.has(field):
         return None
-    written = Section(row.object(field), f"{row.place}.{field}", row.object(field))
-    return {owner: written.whole(owner, least=0) for owner in written.fields}
+    section = Section(row.object(field), f"{row.place}.{field}", row.object(field))
+    return {owner: section.whole(owner, least=0) for owner in section.fields}
 
 
 def _begins(row: Section, form: str) -> int:
     """The moment from which a log without dates counts its seconds or slots, as seconds since 1970."""
-    written = row.raw("begins")
+    entry = row.raw("begins")
     if form not in UNDATED:
         raise BadScenario("history.begins", f"is for {' and '.join(UNDATED)}; {form} says when jobs came")
     try:
-        moment = datetime.fromisoformat(str(written))
+        moment = datetime.fromisoformat(str(entry))
         if moment.tzinfo is not None and 1970 <= moment.year < 2100:
             return int(moment.timestamp())
         raise ValueError
     except ValueError:
-        message = f"must be a moment with its zone, like 2026-10-01T00:00:00+00:00, not {quoted(written)}"
+        message = f"must be a moment with its zone, like 2026-10-01T00:00:00+00:00, not {quoted(entry)}"
         raise BadScenario("history.begins", message) from None
 
 
 def _first_day(row: Section) -> date | None:
-    if not row.given("first_day"):
+    if not row.has("first_day"):
         return None
     try:
         day = date.fromisoformat(str(row.raw("first_day")))

@@ -98,9 +98,9 @@ def _runs(trials: Sequence[Trial]) -> str:
 def _table(columns: Sequence[VariantColumn], measures: Sequence[str]) -> str:
     """A row for each figure, a column for each policy: names are long, policies are few. Many have a row each."""
     if len(columns) > MOST_COLUMNS:
-        rows = [[column.label, *(column.shown(measure) for measure in measures)] for column in columns]
+        rows = [[column.label, *(column.text(measure) for measure in measures)] for column in columns]
         return table(["", *(fill(title(measure), HEADER_WIDTH) for measure in measures)], rows, figures_after=1)
-    rows = [[title(measure), *(column.shown(measure) for column in columns)] for measure in measures]
+    rows = [[title(measure), *(column.text(measure) for column in columns)] for measure in measures]
     return table(["", *(column.label for column in columns)], rows, figures_after=1)
 
 

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import folder_make, save
 from scheduling.lab.progress import ProgressLine
-from scheduling.lab.reproduction.catalogue import FIGURES, OMITTED, chosen
+from scheduling.lab.reproduction.catalogue import FIGURES, OMITTED, selection
 from scheduling.lab.reproduction.describing import SCALES, Figure
 from scheduling.lab.reproduction.engine import repeat
 from scheduling.lab.reproduction.pictures import pictures_of
@@ -45,7 +45,7 @@ class Command(FileCommand):
         if not options["names"]:
             raise BadScenario("NAME", "name a figure, a paper, or all; `reproduce --list` has them")
         processes = processes_of(options)
-        figures = chosen(options["names"])
+        figures = selection(options["names"])
         if options["output"] is not None:
             folder_make(options["output"])
         lines = [self._one(figure, options["scale"], processes, options["output"]) for figure in figures]

@@ -105,7 +105,7 @@ class Command(FileCommand):
                 slots=ENDLESS if options["slots"] is None else options["slots"],
                 every=options["every"],
                 validation=validation,
-                given=training.lessons_of(watched, course.shape, drawing.world),
+                lessons=training.lessons_of(watched, course.shape, drawing.world),
                 report=progress,
             )
         self._finish(options, drawing, course, state, training.judge_teacher(validation, drawing.world))

@@ -118,14 +118,14 @@ class FloorSearch:
             earliest = min(earliest, self._earliest_of(ends, block, earliest))
         return None if earliest == FAR else earliest
 
-    def _earliest_of(self, ends: IntArray, block: IntArray, known: int) -> int:
-        """The earliest of these ends, (candidates, starts), that is one of a schedule and before the one known."""
+    def _earliest_of(self, ends: IntArray, block: IntArray, best: int) -> int:
+        """The earliest of these ends, (candidates, starts), that is one of a schedule and before `best`."""
         flat = ends.ravel()
         while True:
             where = int(flat.argmin())
             end = int(flat[where])
             candidate, column = divmod(where, len(block))
-            if end >= known or self._try(candidate, int(block[column])) is not None:
+            if end >= best or self._try(candidate, int(block[column])) is not None:
                 return end
             flat[where] = FAR
 

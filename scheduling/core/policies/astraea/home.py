@@ -56,9 +56,9 @@ class HomeCalendar:
             if server is None or (row.workers and not hosts_workers[server]) or (row.ps and not hosts_ps[server]):
                 return False
         self.reserve(floor, job)
-        taken = (job.worker_types[floor.worker_type].demand > 0) | (job.ps_types[floor.ps_type].demand > 0)
-        left = self.room.free[taken, floor.start - self.origin : floor.end - self.origin]
-        return all((left[..., self._local[row.server]] >= -ROUNDING).all() for row in floor.allocation)
+        resources = (job.worker_types[floor.worker_type].demand > 0) | (job.ps_types[floor.ps_type].demand > 0)
+        free = self.room.free[resources, floor.start - self.origin : floor.end - self.origin]
+        return all((free[..., self._local[row.server]] >= -ROUNDING).all() for row in floor.allocation)
 
     def starts(self) -> IntArray:
         """Slots worth considering as a start: the earliest that fits is the origin or the end of a reservation."""

@@ -67,9 +67,9 @@ def rows(
     missing = workers - spot.beside
     for server in _scarcest_first(free_workers, used) if missing else ():
         if server != spot.server and missing:
-            taken = min(missing, int(free_workers[server]))
-            filled.append(Allocation(int(server), start, end, taken, 0))
-            missing -= taken
+            count = min(missing, int(free_workers[server]))
+            filled.append(Allocation(int(server), start, end, count, 0))
+            missing -= count
     return tuple(filled)
 
 

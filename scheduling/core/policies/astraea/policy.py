@@ -33,12 +33,12 @@ from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, Re
 
 @dataclass(frozen=True)
 class _Dealt:
-    """The windows of one boundary, dealt out. `left`: the jobs that were offered them and are not done; `finished`:
+    """The windows of one boundary, dealt out. `waiting`: the jobs that were offered them and are not done; `finished`:
     those that are."""
 
     bookings: list[Booking]
     windows: list[Window]
-    left: list[Job]
+    waiting: list[Job]
     finished: frozenset[int]
     last: Round
 
@@ -138,13 +138,13 @@ class Astraea(Settings):
 
         sorted_out = sort_out(groups, view.slot, deal, _Dealt.served, tries=tries_among(len(jobs)))
         dealt, kept_back = sorted_out.answer, reasons(groups, sorted_out.left_out)
-        refused += [refusals.waiting(dealt.last, job, floors.get(job.number)) for job in dealt.left]
+        refused += [refusals.waiting(dealt.last, job, floors.get(job.number)) for job in dealt.waiting]
         refused += [Refusal(job.number, kept_back[job.number]) for job in jobs if job.number in kept_back]
         refused += refusals.until_the_interval_closes(now, late)
-        made = (tuple(dealt.bookings), tuple(refused), tuple(new_floors), tuple(dealt.windows))
+        contents = (tuple(dealt.bookings), tuple(refused), tuple(new_floors), tuple(dealt.windows))
         rests = dealt.last.rests
         worths = pieces.changed(view, rests)
-        return Plan(*made, memory, now.frontier, settlements=tuple(settled), worths=worths)
+        return Plan(*contents, memory, now.frontier, settlements=tuple(settled), worths=worths)
 
     def _deal(
         self, view: View, now: Turn, jobs: Sequence[Job], floors: Mapping[int, Floor], rests: Mapping[int, Rest]
@@ -153,16 +153,16 @@ class Astraea(Settings):
         bookings: list[Booking] = []
         windows: list[Window] = []
         finished: set[int] = set()
-        left = list(jobs)
+        waiting = list(jobs)
         for start, end in now.windows:
             round_ = Round(self, view, start, end, bookings, rests)
-            round_, window = _decide_round(round_, left, floors)
+            round_, window = _decide_round(round_, waiting, floors)
             windows.append(window)
             bookings += [*round_.pieces.values(), *round_.awards.values()]
             finished |= round_.awards.keys()
-            left = [job for job in left if job.number not in round_.awards]
+            waiting = [job for job in waiting if job.number not in round_.awards]
             rests = round_.rests
-        return _Dealt(bookings, windows, left, frozenset(finished), round_)
+        return _Dealt(bookings, windows, waiting, frozenset(finished), round_)
 
     def _stored(self, view: View, rests: Mapping[int, Rest], floors: Mapping[int, Floor], slot: int) -> dict[int, Rest]:
         """The rests with the worths that hold from the boundary at `slot` on (D4)."""

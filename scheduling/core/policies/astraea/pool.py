@@ -13,8 +13,8 @@ RESERVE_TOLERANCE = 1e-12
 
 def reserve_prices(cluster: Cluster) -> FloatArray:
     """(resources, tenants), in one array: a hundred small ones are slowly looked at one by one."""
-    listed = [tenant.reserve_price for tenant in cluster.tenants]
-    return np.array(listed, dtype=np.float64).reshape(-1, len(cluster.resources)).T
+    rows = [tenant.reserve_price for tenant in cluster.tenants]
+    return np.array(rows, dtype=np.float64).reshape(-1, len(cluster.resources)).T
 
 
 class IdlePool:

@@ -78,10 +78,10 @@ class PairRoom:
     def windows(self, duration: int, *, fresh: bool) -> Windows:
         """What fits in each window of a duration. Unless `fresh`, it may be from before units were taken: too much,
         never too little."""
-        known = self._windows.get(duration)
-        if known is None or (fresh and known.version < self._version):
-            known = self._windows[duration] = self._measured(duration)
-        return known
+        windows = self._windows.get(duration)
+        if windows is None or (fresh and windows.version < self._version):
+            windows = self._windows[duration] = self._measured(duration)
+        return windows
 
     def is_fresh(self, windows: Windows) -> bool:
         """Whether nothing was taken since these windows were measured."""

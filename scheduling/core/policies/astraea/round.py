@@ -110,8 +110,8 @@ class Round:
         """Leave (resources, slots, servers) amounts out of the room that renters find."""
         self.room = self._room(self.taken + amounts)
 
-    def _room(self, taken: FloatArray) -> Room:
-        free = self.cluster.capacity[:, None, :] - taken
+    def _room(self, use: FloatArray) -> Room:
+        free = self.cluster.capacity[:, None, :] - use
         return Room(free, self.cluster.hosts_workers, self.cluster.hosts_ps)
 
 
@@ -133,6 +133,6 @@ def occupied_between(view: View, start: int, end: int) -> FloatArray:
     occupied = np.zeros((resources, end - start, servers))
     if view.tail is not None:
         occupied += view.tail[:, None, :]
-    known = view.occupied[:, start - view.slot : end - view.slot]
-    occupied[:, : known.shape[1]] = known
+    part = view.occupied[:, start - view.slot : end - view.slot]
+    occupied[:, : part.shape[1]] = part
     return occupied

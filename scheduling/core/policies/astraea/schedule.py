@@ -27,8 +27,8 @@ class Schedule:
     @property
     def amounts(self) -> FloatArray:
         """(resources,) what the schedule takes in each of its slots."""
-        taken: FloatArray = self.workers * self.pair.worker.demand + self.ps * self.pair.ps.demand
-        return taken
+        amounts: FloatArray = self.workers * self.pair.worker.demand + self.ps * self.pair.ps.demand
+        return amounts
 
 
 @dataclass(frozen=True)

@@ -100,10 +100,10 @@ class Settings:
 
 def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> dict[str, Any]:
     """All fields checked, presets and defaults filled in. Raises BadScenario naming the field."""
-    known = [field.name for field in dataclass_fields(Settings)]
-    written = {name: value for name, value in Section(fields, "policy", known).fields.items() if value is not None}
-    mode = Section(written, "policy", known).choice("mode", tuple(PRESETS), "paper")
-    section = Section({**COMMON, **PRESETS[mode], **written}, "policy", known)
+    names = [field.name for field in dataclass_fields(Settings)]
+    values = {name: value for name, value in Section(fields, "policy", names).fields.items() if value is not None}
+    mode = Section(values, "policy", names).choice("mode", tuple(PRESETS), "paper")
+    section = Section({**COMMON, **PRESETS[mode], **values}, "policy", names)
     workers = section.choice("workers", ("range", "exact"))
 
     def figures() -> list[FloatArray]:
@@ -152,7 +152,7 @@ def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, fl
     def default(figures: FloatArray) -> float:
         return max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(figures, THETA_QUANTILE)))
 
-    amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
+    amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.has("theta") else {}
     return _completed(amounts, cluster, figures, default, THETA_LEAST)
 
 
@@ -162,7 +162,7 @@ def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[s
     def default(figures: FloatArray) -> float:
         return PRICE_FLOOR_SHARE * float(np.median(figures))
 
-    if not section.given("price_floor"):
+    if not section.has("price_floor"):
         return _completed({}, cluster, figures, default, 0.0)
     if isinstance(section.raw("price_floor"), Mapping):
         amounts = section.amounts("price_floor", cluster.resources, least=0.0)
@@ -178,22 +178,22 @@ def _unit_value(section: Section, cluster: Cluster, figures: Figures) -> dict[st
     def default(figures: FloatArray) -> float:
         return float(np.median(figures))
 
-    amounts = section.amounts("unit_value", cluster.resources, least=0.0) if section.given("unit_value") else {}
+    amounts = section.amounts("unit_value", cluster.resources, least=0.0) if section.has("unit_value") else {}
     return _completed(amounts, cluster, figures, default, 0.0)
 
 
 def _completed(
-    given: Mapping[str, float],
+    amounts: Mapping[str, float],
     cluster: Cluster,
     figures: Figures,
     default: Callable[[FloatArray], float],
     without_figures: float,
 ) -> dict[str, float]:
     """What is given, and the default of each other resource; the figures are worked out only if they are needed."""
-    if len(given) == len(cluster.resources):
-        return {resource: given[resource] for resource in cluster.resources}
+    if len(amounts) == len(cluster.resources):
+        return {resource: amounts[resource] for resource in cluster.resources}
     return {
-        resource: given.get(resource, default(figure) if len(figure) else without_figures)
+        resource: amounts.get(resource, default(figure) if len(figure) else without_figures)
         for resource, figure in zip(cluster.resources, figures(), strict=True)
     }
 

@@ -39,8 +39,8 @@ class _Phase:
     def terms(self, tenant: int) -> Terms:
         terms = self._terms.get(tenant)
         if terms is None:
-            left = self.shares[:, tenant, None] - self.round.own_use[:, tenant]
-            terms = Terms(Limits(self.round.room, left), self.prices(tenant), self.round.least_used())
+            rest = self.shares[:, tenant, None] - self.round.own_use[:, tenant]
+            terms = Terms(Limits(self.round.room, rest), self.prices(tenant), self.round.least_used())
             self._terms[tenant] = terms
         return terms
 

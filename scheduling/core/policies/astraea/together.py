@@ -136,8 +136,8 @@ def _floors_of_one(
 
 def _tried(groups: Groups, slot: int, tries: int) -> list[int]:
     """The oldest first. Of too many, those that a draw by the slot names: another slot, others."""
-    drawn = sorted(groups, key=lambda group: hashlib.sha256(f"{slot}:{group}".encode()).hexdigest())
-    return sorted(drawn[:tries])
+    order = sorted(groups, key=lambda group: hashlib.sha256(f"{slot}:{group}".encode()).hexdigest())
+    return sorted(order[:tries])
 
 
 def _apart(groups: Groups, served: Served) -> bool:

@@ -61,7 +61,7 @@ class OpenDecision:
             renting.offer(job)
         return renting
 
-    def asked(self, job: Job) -> Plan:
+    def plan_for(self, job: Job) -> Plan:
         """What the plan would say about the job, if it waited in place of the last one: nothing about others."""
         view = self._view_with(job)
         if not self.quick or job.divisible:
@@ -119,7 +119,7 @@ class OpenDecision:
         view, slot = self.view, self.now.closes_at
         memory = self.policy.memory_after(view, self.now, [*self.jobs, job])
         awards = self.renting.round.awards
-        left = [other for other in self.others if other.number not in awards and other.number not in self.gone]
+        waiting = [other for other in self.others if other.number not in awards and other.number not in self.gone]
         active = [booking for booking in (*view.active, *awards.values()) if booking.end > slot]
         paid = np.zeros(len(view.cluster.tenants))
         for booking in awards.values():
@@ -127,8 +127,8 @@ class OpenDecision:
         return replace(
             view,
             slot=slot,
-            waiting=(*left, job),
-            remaining=np.array([float(one.work) for one in (*left, job)]),
+            waiting=(*waiting, job),
+            remaining=np.array([float(one.work) for one in (*waiting, job)]),
             jobs={**view.jobs, job.number: job},
             occupied=self._occupied_from(slot),
             active=tuple(active),

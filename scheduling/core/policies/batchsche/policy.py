@@ -89,8 +89,8 @@ class _Homes:
         self.taken = np.zeros((resources, slots, servers))
         if self.view.tail is not None:
             self.taken += self.view.tail[:, None, :]
-        known = self.view.occupied[:, start - self.view.slot : start - self.view.slot + slots]
-        self.taken[:, : known.shape[1]] = known
+        occupied = self.view.occupied[:, start - self.view.slot : start - self.view.slot + slots]
+        self.taken[:, : occupied.shape[1]] = occupied
         self.own: dict[int, FloatArray] = {}  # by tenant (resources, slots, own servers): used by its own jobs
 
     def refusal(self, job: Job) -> Refusal:
@@ -121,8 +121,8 @@ class _Homes:
         own = self.own.setdefault(job.tenant, np.zeros_like(self.taken[:, :, servers]))
         home = self.cells[:, job.tenant, servers]  # (resources, own servers)
         prices = scarcity(self.theta, own.sum(axis=2), home.sum(axis=1)[:, None])  # (resources, slots)
-        left = self.cluster.capacity[:, None, servers] - self.taken[:, :, servers]
-        free = np.minimum(home[:, None, :] - own, left)
+        rest = self.cluster.capacity[:, None, servers] - self.taken[:, :, servers]
+        free = np.minimum(home[:, None, :] - own, rest)
         window = ServerWindow(free, self._hosts(job.tenant), prices)
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
         offers: list[tuple[float, int, Way, Fit]] = []
@@ -193,7 +193,7 @@ class _Homes:
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> BatchSche:
     """BatchSche with the settings of a scenario; a base that is not given follows from the jobs' own values."""
     section = Section(fields, "policy", ("theta", "rounds"))
-    amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
+    amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.has("theta") else {}
     usual = usual_theta(cluster, jobs) if len(amounts) < len(cluster.resources) else {}
     return BatchSche(
         theta={name: amounts.get(name, usual.get(name, THETA_LEAST)) for name in cluster.resources},

@@ -136,10 +136,10 @@ class Fit:
         units_by_spot = {spot: (beside, ps)} if beside or ps else {}
         missing = self.way.workers - beside
         for server in np.argsort(self.workers[start], kind="stable").tolist():
-            taken = 0 if server == spot else min(missing, int(self.workers[start, server]))
-            if taken:
-                units_by_spot[server] = (taken, 0)
-                missing -= taken
+            count = 0 if server == spot else min(missing, int(self.workers[start, server]))
+            if count:
+                units_by_spot[server] = (count, 0)
+                missing -= count
         return units_by_spot
 
 
@@ -175,8 +175,8 @@ def usual_theta(cluster: Cluster, jobs: Sequence[Job]) -> dict[str, float]:
             continue
         way = min(central, key=lambda way: (way.slots, *way.order))
         worth = float(job.value(way.slots))
-        taken = (job.worker_types[way.types[0]].demand * way.workers, job.ps_types[way.types[1]].demand)
-        for demand in taken:
+        demands = (job.worker_types[way.types[0]].demand * way.workers, job.ps_types[way.types[1]].demand)
+        for demand in demands:
             for resource in np.flatnonzero(demand > 0) if worth > 0 else ():
                 figures[cluster.resources[resource]].append(worth / (float(demand[resource]) * way.slots))
     return {

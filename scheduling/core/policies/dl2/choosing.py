@@ -66,9 +66,9 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Inf
             row = batch.apply(action)
             if row is None:
                 continue
-            now, seen, matrix = rows[row]
-            change = now - seen
-            seen += change
+            now, earlier, matrix = rows[row]
+            change = now - earlier
+            earlier += change
             change.dot(matrix, out=step)
             np.add(first, step, out=first)
         if note is not None and choice is not None:
@@ -81,9 +81,9 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Inf
 def _rows(batch: Batch, w1: Floats) -> list[tuple[Floats, Floats, Floats]]:
     """By job, the three numbers of the state that a unit changes, what the first layer has seen of them, and their rows
     of its matrix."""
-    seen = batch.state.copy()
+    earlier = batch.state.copy()
     parts = [slice(begin, begin + 3) for begin in map(batch.numbers, range(len(batch.shares)))]
-    return [(batch.state[part], seen[part], w1[part]) for part in parts]
+    return [(batch.state[part], earlier[part], w1[part]) for part in parts]
 
 
 def best(logits: Floats, batch: Batch) -> tuple[int, float]:

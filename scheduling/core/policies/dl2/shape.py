@@ -69,11 +69,11 @@ class NetworkShape:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> NetworkShape:
         """From plain JSON. Raises `ValueError` where a field is missing, unknown or of no use."""
-        known = {field.name for field in fields(cls)}
-        if set(document) != known:
+        names = {field.name for field in fields(cls)}
+        if set(document) != names:
             raise ValueError(f"has the fields {', '.join(sorted(document))}")
         types, bundle = document["types"], document["first_bundle"]
-        numbers = {name: document[name] for name in known - {"types", "first_bundle"}}
+        numbers = {name: document[name] for name in names - {"types", "first_bundle"}}
         if not all(type(number) is int and 0 < number <= 10**5 for number in numbers.values()):
             raise ValueError("has sizes that are no positive integers")
         if not isinstance(types, list) or not all(isinstance(name, str) for name in types) or type(bundle) is not bool:

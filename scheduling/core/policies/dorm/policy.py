@@ -57,14 +57,14 @@ class Dorm:
 
 def _wishes(view: View) -> dict[int, JobWish]:
     """The jobs of which an empty cluster holds the least gang, each on the first pair of types with which it does."""
-    known: dict[tuple[object, ...], GangUnits | None] = {}
+    least_gangs: dict[tuple[object, ...], GangUnits | None] = {}
     wishes: dict[int, JobWish] = {}
     for job in view.waiting:
         key = (job.min_workers, job.max_ps, *map(id, job.worker_types), *map(id, job.ps_types))
-        if key not in known:
+        if key not in least_gangs:
             least = gangs(job, job.min_workers)
-            known[key] = next((gang for gang in least if fits_empty(job, gang, view.cluster)), None)
-        if (gang := known[key]) is not None:
+            least_gangs[key] = next((gang for gang in least if fits_empty(job, gang, view.cluster)), None)
+        if (gang := least_gangs[key]) is not None:
             wishes[job.number] = JobWish(job, gang.worker_type, gang.ps_type)
     return wishes
 

@@ -23,7 +23,7 @@ def fair_shares(jobs: Sequence[tuple[Job, UnitType, UnitType]], total: FloatArra
 
     A worker brings the parameter servers it needs; `free` (resources,) is dealt out as if it lay on one server.
     """
-    left = free + ROUNDING
+    rest = free + ROUNDING
     counts = [(0, 0)] * len(jobs)
     shares = [0.0] * len(jobs)
     queue = [(0.0, job.arrival, job.number, k) for k, (job, _, _) in enumerate(jobs)]
@@ -35,9 +35,9 @@ def fair_shares(jobs: Sequence[tuple[Job, UnitType, UnitType]], total: FloatArra
         servers = parameter_servers(workers, worker.mbps, ps.mbps)
         more = (workers - counts[k][0]) * worker.demand + (servers - counts[k][1]) * ps.demand
         fits = workers <= job.max_workers and (job.max_ps is None or servers <= job.max_ps)
-        if not fits or (more > left).any():
+        if not fits or (more > rest).any():
             continue
-        left = left - more
+        rest = rest - more
         counts[k] = (workers, servers)
         resource = dominant_resource(worker, ps, total)
         used = workers * worker.demand[resource] + servers * ps.demand[resource]

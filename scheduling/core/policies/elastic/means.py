@@ -33,12 +33,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Short:
-    """A job whose booking costs more than it can pay: `left` credits, by `limit`. `size`: the largest that it can, None
-    where there is none; `least`: the smallest that there is, None where the booking is that."""
+    """A job whose booking costs more than it can pay: by `limit` it has so many `credits`. `size`: the largest that
+    it can pay, None where there is none; `least`: the smallest that there is, None where the booking is that."""
 
     booking: Booking
     limit: Reason
-    left: float
+    credits: float
     size: Size | None
     least: Size | None
 
@@ -70,7 +70,7 @@ class SlotLimit:
         """Why it runs, and with less."""
         numbers = {"workers": booking.workers, "ps": booking.ps, "price": booking.paid}
         numbers |= {"asked": self.first.workers, "asked_ps": self.first.ps, "asked_price": self.first.paid}
-        return Reason("smaller_size", numbers | {"left": self.short.left, "limit": self.short.limit.code})
+        return Reason("smaller_size", numbers | {"left": self.short.credits, "limit": self.short.limit.code})
 
 
 def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dict[int, Short]:
@@ -79,12 +79,12 @@ def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dic
     spent, missing = view.spent.copy(), {}
     for booking in sorted(bookings, key=lambda booking: (view.jobs[booking.job].arrival, booking.job)):
         job, price = view.jobs[booking.job], booking.paid
-        left, limit = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
-        if price > max(left, 0.0) + ROUNDING:
+        means, limit = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
+        if price > max(means, 0.0) + ROUNDING:
             sizes = list(smaller_sizes(job, booking, rates, view.cluster.least_payment))
-            size = next((each for each in sizes if each.price <= left + ROUNDING), None)
+            size = next((each for each in sizes if each.price <= means + ROUNDING), None)
             least = sizes[-1] if sizes else None
-            missing[job.number] = Short(booking, limit, max(left, 0.0), size, least)
+            missing[job.number] = Short(booking, limit, max(means, 0.0), size, least)
             price = size.price if size else 0.0
         funds[job.tenant] -= price
         spent[job.tenant] += price
@@ -100,8 +100,8 @@ def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[floa
     before = view.paid.get(job.number, 0.0)
     means = [(funds, Reason("low_balance", {"left": max(0.0, funds)}))]
     if rent == "budget" and tenant.budget is not None:
-        left = tenant.budget - spent
-        means.append((left, Reason("over_budget", {"left": max(0.0, left)})))
+        rest = tenant.budget - spent
+        means.append((rest, Reason("over_budget", {"left": max(0.0, rest)})))
     if job.max_price is not None:
         limit = Reason("over_max_price", {"max_price": job.max_price, "spent": before})
         means.append((job.max_price - before, limit))

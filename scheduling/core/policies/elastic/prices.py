@@ -26,13 +26,13 @@ def owners_shares(cluster: Cluster) -> FloatArray:
     return shares
 
 
-def _taken(booking: Booking, job: Job, resources: int, servers: int) -> FloatArray:
+def _units_of(booking: Booking, job: Job, resources: int, servers: int) -> FloatArray:
     """(resources, servers) units that a booking of one slot takes."""
     worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
-    taken = np.zeros((resources, servers))
+    units = np.zeros((resources, servers))
     for row in booking.allocation:
-        taken[:, row.server] += row.workers * worker + row.ps * ps
-    return taken
+        units[:, row.server] += row.workers * worker + row.ps * ps
+    return units
 
 
 def priced(booking: Booking, view: View, rates: FloatArray, shares: FloatArray) -> Booking:
@@ -40,24 +40,24 @@ def priced(booking: Booking, view: View, rates: FloatArray, shares: FloatArray) 
     if (booking.start, booking.end) != (view.slot, view.slot + 1):
         raise NotOneSlot(f"job {booking.job}: [{booking.start}, {booking.end}) in slot {view.slot}")
     job, least = view.jobs[booking.job], view.cluster.least_payment
-    taken = _taken(booking, job, len(rates), shares.shape[2])
-    costs = taken * rates[:, None]
+    units = _units_of(booking, job, len(rates), shares.shape[2])
+    costs = units * rates[:, None]
     payouts = np.einsum("rs,ros->o", costs, shares)
     payouts[job.tenant] = 0.0
     cost = float(costs.sum())
     if payouts.sum() < least:
-        payouts = _at_least(least, payouts, taken, shares, job.tenant)
+        payouts = _at_least(least, payouts, units, shares, job.tenant)
         cost = max(cost, float(payouts.sum()))
     paid = float(payouts.sum())
     amounts = {"payouts": payouts, "slot_payouts": payouts[None, :]} if paid > 0 else {}
     return replace(booking, cost=cost, paid=paid, phase=OWN if paid <= 0 < cost else SHARED, **amounts)
 
 
-def _at_least(least: float, payouts: FloatArray, taken: FloatArray, shares: FloatArray, payer: int) -> FloatArray:
+def _at_least(least: float, payouts: FloatArray, units: FloatArray, shares: FloatArray, payer: int) -> FloatArray:
     """(owners,) the least that can be paid for a slot, to those who are paid too little for that; where nothing is
     asked for, to the other tenants by what of theirs is taken. The operator may give its own units for nothing."""
     weights = payouts
     if not weights.any():
-        weights = np.einsum("rs,ros->o", taken, shares)
+        weights = np.einsum("rs,ros->o", units, shares)
         weights[[payer, -1]] = 0.0
     return weights * (least / weights.sum()) if weights.any() else payouts

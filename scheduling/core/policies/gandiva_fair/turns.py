@@ -77,8 +77,8 @@ def single_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
 
 def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
     """(tenants,) the part that each owns of the resources that the workers of these jobs take, on average."""
-    taken = sum((unit.demand for job in jobs for unit in job.worker_types), np.zeros(len(cluster.resources)))
-    named = (taken > 0) & (cluster.total > 0)
+    demand = sum((unit.demand for job in jobs for unit in job.worker_types), np.zeros(len(cluster.resources)))
+    named = (demand > 0) & (cluster.total > 0)
     if not named.any():
         return np.ones(len(cluster.tenants))
     tickets: FloatArray = (cluster.quota[named] / cluster.total[named][:, None]).mean(axis=0)
@@ -114,8 +114,8 @@ def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArra
     for group in (weights > 0, weights <= 0):
         open_ = group & (demands > 0)
         weight = np.where(weights > 0, weights, 1.0)
-        while open_.any() and (left := total - float(shares.sum())) > TOLERANCE:
-            level = left / float(weight[open_].sum())
+        while open_.any() and (rest := total - float(shares.sum())) > TOLERANCE:
+            level = rest / float(weight[open_].sum())
             full = open_ & (demands <= level * weight)
             if not full.any():
                 shares[open_] = level * weight[open_]
@@ -138,15 +138,15 @@ def turns_of(queues: list[TenantQueue], within: str) -> Iterator[JobTurn]:
     for queue in queues:
         if within == "stride":
             queue.turns.sort(key=lambda turn: (turn.past.served, turn.job.arrival, turn.job.number))
-    left = [(queue.order, place, iter(queue.turns)) for place, queue in enumerate(queues)]
-    heapq.heapify(left)
-    while left:
-        _, place, turns = left[0]
+    heap = [(queue.order, place, iter(queue.turns)) for place, queue in enumerate(queues)]
+    heapq.heapify(heap)
+    while heap:
+        _, place, turns = heap[0]
         turn = next(turns, None)
         if turn is None:
-            heapq.heappop(left)
+            heapq.heappop(heap)
             continue
         yield turn
         if turn.placement is not None:
             queues[place].owed += turn.gang.workers
-            heapq.heapreplace(left, (queues[place].order, place, turns))
+            heapq.heapreplace(heap, (queues[place].order, place, turns))

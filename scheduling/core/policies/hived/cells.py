@@ -37,14 +37,14 @@ def homes(cluster: Cluster) -> FloatArray:
 class Counted:
     """How many whole units of one demand every server holds, as plain numbers, and what is quickly found by them."""
 
-    def __init__(self, counts: FloatArray, seen: int) -> None:
+    def __init__(self, counts: FloatArray, changes: int) -> None:
         self.counts: list[int] = counts.astype(np.int64).tolist()
         self.total = sum(self.counts)
         # (whole units, server), fewest first; servers with none are left out
         order = np.argsort(counts, kind="stable")
         order = order[counts[order] > 0]
         self.ranked: list[tuple[int, int]] = [(self.counts[server], server) for server in order.tolist()]
-        self.seen = seen  # changes of servers that are counted in
+        self.changes = changes  # changes of servers that are counted in
 
     def change(self, server: int, count: int) -> None:
         """A server holds so many now."""
@@ -94,10 +94,10 @@ class WholeUnits:
             free = np.array(self.free).T if self.changed else self.before
             counts = np.where(hosts, np.clip(room(free, unit.demand), 0, MOST), 0)
             counted = self.known[key] = Counted(counts, len(self.changed))
-        elif counted.seen < len(self.changed):
-            for server in self.changed[counted.seen :]:
+        elif counted.changes < len(self.changed):
+            for server in self.changed[counted.changes :]:
                 counted.change(server, whole(self.free[server], unit) if hosts[server] else 0)
-            counted.seen = len(self.changed)
+            counted.changes = len(self.changed)
         return counted
 
 
@@ -123,10 +123,10 @@ class VirtualClusters:
             if booking.phase == OWN and booking.start <= view.slot and booking.job in view.jobs
         ]
         last = _last(view.cluster)
-        before, left, spare = last[0] if last else ([], homes(view.cluster), np.zeros_like(view.cluster.capacity))
+        before, rest, spare = last[0] if last else ([], homes(view.cluster), np.zeros_like(view.cluster.capacity))
         if held[: len(before)] != before:
-            before, left, spare = [], homes(view.cluster), np.zeros_like(view.cluster.capacity)
-        self.left: FloatArray = left.copy()
+            before, rest, spare = [], homes(view.cluster), np.zeros_like(view.cluster.capacity)
+        self.left: FloatArray = rest.copy()
         # (resources, servers) what a cell holds beyond its workers: nobody else's while the cell is
         self.spare: FloatArray = spare.copy()
         for booking, job in held[len(before) :]:
@@ -138,10 +138,10 @@ class VirtualClusters:
     def could_hold(self, job: Job, gang: GangUnits) -> bool:
         """Whether what the tenant has left of its cells holds the workers, and the parameter servers if there
         were no workers: more than `place` could find, and quickly said no to."""
-        left, cluster = self.left[:, job.tenant], self.cluster
+        rest, cluster = self.left[:, job.tenant], self.cluster
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         kinds = ((units[0], cluster.hosts_workers, gang.workers), (units[1], cluster.hosts_ps, gang.ps))
-        return all(np.maximum(room(left, unit.demand), 0.0)[hosts].sum() >= count for unit, hosts, count in kinds)
+        return all(np.maximum(room(rest, unit.demand), 0.0)[hosts].sum() >= count for unit, hosts, count in kinds)
 
     def place(self, job: Job, gang: GangUnits, free: FloatArray) -> Placement | None:
         """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
@@ -155,14 +155,14 @@ class VirtualClusters:
 
     def _hold(self, tenant: int, row: Allocation, units: tuple[UnitType, UnitType]) -> None:
         """Take a cell for the workers, as large as what is left of the home allows; and the parameter servers."""
-        left: list[float] = self.left[:, tenant, row.server].tolist()
-        left = [have - amount for have, amount in zip(left, taken(units, row.workers, row.ps), strict=True)]
+        rest: list[float] = self.left[:, tenant, row.server].tolist()
+        rest = [have - amount for have, amount in zip(rest, amounts_of(units, row.workers, row.ps), strict=True)]
         more = cell(row.workers) - row.workers if row.workers else 0
-        if more and (more := min(more, whole(left, units[0]))):
+        if more and (more := min(more, whole(rest, units[0]))):
             beyond = [more * amount for amount in units[0].amounts]
-            left = [have - amount for have, amount in zip(left, beyond, strict=True)]
+            rest = [have - amount for have, amount in zip(rest, beyond, strict=True)]
             self.spare[:, row.server] += beyond
-        self.left[:, tenant, row.server] = left
+        self.left[:, tenant, row.server] = rest
 
 
 def place(job: Job, gang: GangUnits, units: WholeUnits) -> Placement | None:
@@ -191,11 +191,11 @@ def _beside(units: WholeUnits, ps: UnitType, count: int, worker: UnitType, worke
     near = Counter(workers)
     spots: list[int] = []
     for server in sorted(near):
-        left = list(units.free[server])
+        rest = list(units.free[server])
         for _ in range(near[server]):
             for resource, amount in worker.named:
-                left[resource] -= amount
-        more = whole(left, ps) if units.cluster.hosts_ps[server] else 0
+                rest[resource] -= amount
+        more = whole(rest, ps) if units.cluster.hosts_ps[server] else 0
         spots += [server] * min(count - len(spots), more)
         if len(spots) == count:
             return spots
@@ -210,7 +210,7 @@ def _beside(units: WholeUnits, ps: UnitType, count: int, worker: UnitType, worke
     return None
 
 
-def taken(units: tuple[UnitType, UnitType], workers: int, ps: int) -> list[float]:
+def amounts_of(units: tuple[UnitType, UnitType], workers: int, ps: int) -> list[float]:
     """What so many workers and parameter servers take together of each resource."""
     return [workers * worker + ps * server for worker, server in zip(units[0].amounts, units[1].amounts, strict=True)]
 

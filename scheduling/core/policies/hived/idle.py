@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.placement import Cursors, Placement
-from scheduling.core.policies.hived.cells import WholeUnits, place, taken
+from scheduling.core.policies.hived.cells import WholeUnits, amounts_of, place
 from scheduling.core.types import Cluster, Demand, FloatArray, Job
 
 
@@ -46,7 +46,7 @@ class Idle:
         """Of each server, what the units there take of each resource."""
         gang = placement.gang
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
-        return [(server, taken(units, workers, ps)) for server, workers, ps in placement.counts()]
+        return [(server, amounts_of(units, workers, ps)) for server, workers, ps in placement.counts()]
 
     def _idle(self, server: int, amounts: Sequence[float]) -> bool:
         """Whether nobody else holds that."""

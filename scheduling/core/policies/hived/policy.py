@@ -104,7 +104,7 @@ class _Asks:
 
     def __init__(self, settings: Hived, view: View) -> None:
         self.settings, self.view, self.cluster = settings, view, view.cluster
-        self.known = _known(view.cluster)
+        self.answers = _answers(view.cluster)
         self.now = view.occupied[:, 0].copy() if view.occupied.shape[1] else np.zeros_like(view.cluster.capacity)
 
     def gang(self, job: Job) -> tuple[GangUnits | None, bool]:
@@ -150,14 +150,14 @@ class _Asks:
     def _holds(self, job: Job, gang: GangUnits, tenant: int | None) -> bool:
         """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
         key = (tenant, gang.workers, gang.ps, *named(job, gang))
-        if key not in self.known:
+        if key not in self.answers:
             where = self.cluster.capacity if tenant is None else homes(self.cluster)[:, tenant]
-            self.known[key] = place(job, gang, WholeUnits(where, self.cluster)) is not None
-        return self.known[key]
+            self.answers[key] = place(job, gang, WholeUnits(where, self.cluster)) is not None
+        return self.answers[key]
 
 
 @lru_cache(maxsize=16)
-def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
+def _answers(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     """By tenant and demand, what cells could ever hold: it depends on the cluster alone, which never changes."""
     del cluster
     return {}

@@ -31,21 +31,21 @@ class UnitOffers:
         """(slots, most) price of the first, second, ... unit; infinite once the servers are full."""
         slots = len(self.price)
         filled = np.minimum(np.cumsum(self.room, axis=1), most)
-        taken = np.diff(filled, prepend=0.0, append=float(most), axis=1).astype(np.int64)
+        counts = np.diff(filled, prepend=0.0, append=float(most), axis=1).astype(np.int64)
         prices = np.concatenate([self.other if other else self.price, np.full((slots, 1), np.inf)], axis=1)
-        return np.repeat(prices.ravel(), taken.ravel()).reshape(slots, most)
+        return np.repeat(prices.ravel(), counts.ravel()).reshape(slots, most)
 
     def fill(self, slot: int, units: int) -> list[tuple[int, int]]:
         """Where so many units go in a slot: (server, units) pairs."""
-        chosen, left = [], units
+        rows, missing = [], units
         for server, fits in zip(self.order[slot], self.room[slot], strict=True):
-            take = int(min(left, fits))
+            take = int(min(missing, fits))
             if take:
-                chosen.append((int(server), take))
-                left -= take
-            if not left:
+                rows.append((int(server), take))
+                missing -= take
+            if not missing:
                 break
-        return chosen
+        return rows
 
 
 def offer(
@@ -75,8 +75,8 @@ def _reached(unit: FloatArray, fits: FloatArray, most: int) -> IntArray:
     priced = np.where(fits >= 1, unit, np.inf)
     last = np.partition(priced, most - 1, axis=1)[:, most - 1, None]  # of the `most` cheapest
     dearest = (priced == last) & (fits >= 1)
-    left = most - (priced < last).sum(axis=1)
-    return np.flatnonzero(((priced < last) | (dearest & (np.cumsum(dearest, axis=1) <= left[:, None]))).any(axis=0))
+    places = most - (priced < last).sum(axis=1)
+    return np.flatnonzero(((priced < last) | (dearest & (np.cumsum(dearest, axis=1) <= places[:, None]))).any(axis=0))
 
 
 def cost_curves(workers: UnitOffers, ps: UnitOffers, ps_needed: IntArray, *, other: bool = False) -> FloatArray:

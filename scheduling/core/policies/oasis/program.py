@@ -71,10 +71,10 @@ class WorkTable:
 
     def workers(self, last: int) -> list[int]:
         """Workers in the slots 0 .. last of the cheapest way to end at `last`."""
-        counts, left = [0] * (last + 1), self.work
+        counts, rest = [0] * (last + 1), self.work
         for slot in range(last, -1, -1):
             low, best = self.choices[slot]
-            if left >= low and left - low < len(best):
-                counts[slot] = int(best[left - low])
-            left -= counts[slot]
+            if rest >= low and rest - low < len(best):
+                counts[slot] = int(best[rest - low])
+            rest -= counts[slot]
         return counts

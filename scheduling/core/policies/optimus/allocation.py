@@ -40,9 +40,9 @@ class JobDemands:
 def dominant(demand: FloatArray, total: FloatArray, unit: str) -> FloatArray:
     """(jobs, kinds) of the resource of which a unit takes the largest share: that share, or the amount itself."""
     shares = np.divide(demand, total, out=np.zeros_like(demand), where=(demand > 0) & (total > 0))
-    chosen = shares.argmax(axis=2)[:, :, None]
+    resource = shares.argmax(axis=2)[:, :, None]
     weights = shares if unit == "share" else demand
-    return np.maximum(np.take_along_axis(weights, chosen, axis=2)[:, :, 0], LEAST_WEIGHT)
+    return np.maximum(np.take_along_axis(weights, resource, axis=2)[:, :, 0], LEAST_WEIGHT)
 
 
 def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArray:
@@ -63,11 +63,11 @@ def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArra
 
 
 class _Greedy:
-    """The state of an allocation. `more` is what a job has beyond its least, `left` what nobody has."""
+    """The state of an allocation. `more` is what a job has beyond its least, `room` what nobody has."""
 
     def __init__(self, wishes: JobDemands, free: FloatArray) -> None:
         self.wishes = wishes
-        self.left = free + ROUNDING * np.maximum(1.0, free)
+        self.room = free + ROUNDING * np.maximum(1.0, free)
         self.more = np.zeros_like(wishes.least)
         self.served = np.zeros(len(wishes.least), dtype=np.bool_)
         self.grows: BoolArray = np.ones(wishes.least.shape, dtype=np.bool_)  # kinds of which a job may get more
@@ -77,45 +77,45 @@ class _Greedy:
     def first_round(self) -> None:
         """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
         bundles = np.einsum("jk,jkr->jr", self.wishes.least, self.wishes.demand)
-        rest = np.subtract.accumulate(np.concatenate([self.left[None], bundles]), axis=0)
+        rest = np.subtract.accumulate(np.concatenate([self.room[None], bundles]), axis=0)
         short = (rest < 0).any(axis=1)
         fitting = int(short.argmax()) - 1 if short.any() else len(bundles)  # jobs before the first that finds no room
         self.served[:fitting] = True
-        left: list[float] = rest[fitting].tolist()
+        room: list[float] = rest[fitting].tolist()
         for job, bundle in enumerate(bundles[fitting:].tolist(), fitting):
-            some = [amount - taken for amount, taken in zip(left, bundle, strict=True)]
+            some = [amount - need for amount, need in zip(room, bundle, strict=True)]
             if min(some, default=0.0) >= 0:
-                left = some
+                room = some
                 self.served[job] = True
-        self.left = np.array(left)
+        self.room = np.array(room)
 
     def advance(self) -> bool:
         """Give out all steps up to the first that does not fit; whether there is one."""
         jobs, kinds = self._steps()
-        taken = self.wishes.demand[jobs, kinds]
-        short = (np.cumsum(taken, axis=0) > self.left).any(axis=1)
+        demand = self.wishes.demand[jobs, kinds]
+        short = (np.cumsum(demand, axis=0) > self.room).any(axis=1)
         count = int(short.argmax()) if short.any() else len(jobs)
         np.add.at(self.more, (jobs[:count], kinds[:count]), 1)
-        self.left = self.left - taken[:count].sum(axis=0)
+        self.room = self.room - demand[:count].sum(axis=0)
         return count < len(jobs)
 
     def retire(self) -> None:
         """Units that do not fit now never will again: room only shrinks."""
-        self.grows &= (self.wishes.demand <= self.left).all(axis=2)
+        self.grows &= (self.wishes.demand <= self.room).all(axis=2)
         self.limited = not self.grows.all()
 
     def one_by_one(self) -> None:
         """The rest by a queue with one entry for each job that still grows."""
-        left: list[float] = self.left.tolist()
+        room: list[float] = self.room.tolist()
         growing = {job: _Growing(self, job) for job in np.flatnonzero(self.served & self.grows.any(axis=1)).tolist()}
         queue = [(-gain, job, kind) for job, each in growing.items() for gain, kind in [each.best()] if gain > 0]
         heapq.heapify(queue)
         while queue:
             _, job, kind = queue[0]
             each = growing[job]
-            rest = [amount - taken for amount, taken in zip(left, each.demand[kind], strict=True)]
+            rest = [amount - need for amount, need in zip(room, each.demand[kind], strict=True)]
             if min(rest, default=0.0) >= 0:
-                left = rest
+                room = rest
                 each.more[kind] += 1
             else:
                 each.grows[kind] = False

@@ -60,7 +60,7 @@ class ElasticJob:
     remaining: float  # mini-batches
     types: Pair = (0, 0)  # worker type, parameter server type
     coefficients: Sequence[float] = ()  # of the speed function, none before it is fitted
-    seen: Sequence[Sequence[float]] = ()  # ps, workers, mini-batches a second
+    measurements: Sequence[Sequence[float]] = ()  # ps, workers, mini-batches a second
     held: Sequence[list[int]] | None = None
     restarts: int = 0
     probed: Sequence[int] | None = None
@@ -73,15 +73,15 @@ class ElasticJob:
             return cls(job, facts, remaining)
         worker, server = row["types"]
         held, numbers = row["held"], _counted(row["held"])
-        known = row["speed"], row["seen"], held, row["restarts"], row.get("probed"), numbers
-        return cls(job, facts, remaining, (worker, server), *known)
+        past = row["speed"], row["seen"], held, row["restarts"], row.get("probed"), numbers
+        return cls(job, facts, remaining, (worker, server), *past)
 
     def memory(self) -> dict[str, Any]:
         """What a plan remembers of it, as plain JSON."""
         return {
             "types": list(self.types),
             "speed": list(self.coefficients),
-            "seen": self.seen if self.seen else [],
+            "seen": self.measurements if self.measurements else [],
             "held": self.held,
             "restarts": self.restarts,
             "probed": self.probed,
@@ -100,7 +100,7 @@ class ElasticJob:
     def choose(self, types: Pair) -> None:
         """Run on these types; what was measured on others says nothing of them."""
         if types != self.types:
-            self.types, self.coefficients, self.seen, self.held, self.numbers = types, (), (), None, None
+            self.types, self.coefficients, self.measurements, self.held, self.numbers = types, (), (), None, None
 
     def put(self, rows: Sequence[Row] | None) -> bool:
         """Run there in the coming slot, None: nowhere. Whether these are other places than before."""
@@ -116,8 +116,8 @@ class ElasticJob:
         if self.facts.own:
             return
         point = [*numbers, speed]
-        if point not in self.seen:
-            self.seen = [*self.seen, point][-MOST_SEEN:]
+        if point not in self.measurements:
+            self.measurements = [*self.measurements, point][-MOST_SEEN:]
             self.coefficients = ()
 
 
@@ -143,7 +143,7 @@ def fit_speeds(jobs: Sequence[ElasticJob], most: Sequence[Pair]) -> None:
     points = np.full((3, len(stale), len(speeds.PROBES) + MOST_SEEN), np.nan)
     for row, (each, limit) in enumerate(stale):
         probed = [(ps, workers, _probe(each, ps, workers)) for ps, workers in speeds.probes(*limit)]
-        measured = np.array([*probed, *each.seen]).T
+        measured = np.array([*probed, *each.measurements]).T
         points[:, row, : measured.shape[1]] = measured
     fitted = speeds.fit(points[0], points[1], points[2], speeds.ASYNC)
     for (each, _), coefficients in zip(stale, fitted.tolist(), strict=True):
@@ -174,21 +174,21 @@ def remaining_seconds(jobs: Sequence[ElasticJob], least: FloatArray, shape: Pair
     workers = lowest[:, 1, None, None] + np.arange(shape[1])[None, None, :]
     seconds: FloatArray = np.empty((len(jobs), *shape))
     for mode in (speeds.ASYNC, speeds.SYNC):
-        chosen = [index for index, each in enumerate(jobs) if each.facts.mode == mode]
-        if chosen:
-            some = [jobs[index] for index in chosen]
+        indexes = [index for index, each in enumerate(jobs) if each.facts.mode == mode]
+        if indexes:
+            some = [jobs[index] for index in indexes]
             theta = np.array([each.coefficients for each in some])[:, None, None, :]
             steps = np.array([each.remaining / each.facts.length for each in some])[:, None, None]
             batch = np.array([each.facts.batch for each in some])[:, None, None]
-            grid = (ps, workers) if alike else (ps[chosen], workers[chosen])
+            grid = (ps, workers) if alike else (ps[indexes], workers[indexes])
             rates = speeds.steps_per_second(theta, *grid, mode, batch)
             np.divide(steps, rates, out=rates)
-            if len(chosen) == len(jobs):
+            if len(indexes) == len(jobs):
                 seconds = rates
             else:
-                seconds[chosen] = rates
+                seconds[indexes] = rates
     for index, (each, (least_ps, least_workers)) in enumerate(zip(jobs, least.tolist(), strict=True)):
-        for (p, w), speed in speeds.measured(each.seen).items():
+        for (p, w), speed in speeds.measured(each.measurements).items():
             i, k = p - least_ps, w - least_workers
             if 0 <= i < shape[0] and 0 <= k < shape[1]:
                 seconds[index, i, k] = each.remaining / speed

@@ -42,11 +42,11 @@ def numbers_of(policy: Policy, jobs: Sequence[ElasticJob], view: View) -> list[P
 
 def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, GangUnits], view: View) -> dict[int, list[Row]]:
     """By job, where a policy puts its gang among what is vacant. Nothing is taken yet."""
-    taken = view.cluster.capacity - (np.array(vacancies.free).T - ROUNDING)  # (resources, servers)
+    use = view.cluster.capacity - (np.array(vacancies.free).T - ROUNDING)  # (resources, servers)
     places = [index for index, job in enumerate(view.waiting) if job.number in gangs]
     waiting = tuple(view.waiting[index] for index in places)
-    left = replace(view, occupied=taken[:, None, :], waiting=waiting, remaining=view.remaining[places])
-    return {number: _rows(placement) for number, placement in placer.place(left, gangs).items()}
+    rest = replace(view, occupied=use[:, None, :], waiting=waiting, remaining=view.remaining[places])
+    return {number: _rows(placement) for number, placement in placer.place(rest, gangs).items()}
 
 
 def _rows(placement: Placement) -> list[Row]:

@@ -77,10 +77,10 @@ class PlacingServers:
                 continue
             if any(amount - free[resource] > SLACK for resource, amount in needed):
                 continue
-            chosen = self.top[:count]
-            rows = self._split(order, needs, chosen)
+            servers = self.top[:count]
+            rows = self._split(order, needs, servers)
             if rows is None:
-                rows = self._dealt(order, (worker, ps), chosen)
+                rows = self._dealt(order, (worker, ps), servers)
             if rows is not None:
                 self._hold(rows, needs)
                 return rows

@@ -69,20 +69,20 @@ class Optimus(_Carried):
         """In its own allocation a unit is worth less to a job that has less to go; in another policy's perhaps not."""
         return self.allocation == OWN
 
-    def heeded(self, job: Job, left: float, reported: float) -> float:
+    def heeded(self, job: Job, rest: float, reported: float) -> float:
         """As told, but a job that is young as declared gains nothing by seeming old."""
-        return min(reported, left * self.young) if _is_young(job, left) and not _is_young(job, reported) else reported
+        return min(reported, rest * self.young) if _is_young(job, rest) and not _is_young(job, reported) else reported
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
-        known: Mapping[str, Any] = view.memory.get("jobs", {})
+        rows: Mapping[str, Any] = view.memory.get("jobs", {})
         jobs: list[ElasticJob] = []
         refusals: list[Refusal] = []
         choices: list[Sequence[Pair]] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             if types := possible_types(job, view.cluster):
                 facts = facts_of(job, self.max_ps, self.max_workers)
-                jobs.append(ElasticJob.read(job, facts, remaining, known.get(str(job.number))))
+                jobs.append(ElasticJob.read(job, facts, remaining, rows.get(str(job.number))))
                 choices.append(types)
             else:
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))

@@ -24,7 +24,7 @@ def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
     if is_mixed(cluster):
         return either
     hosts = (cluster.hosts_workers, cluster.hosts_ps)
-    return np.concatenate([*(amounts[:, chosen].sum(axis=1) for chosen in hosts), either])
+    return np.concatenate([*(amounts[:, servers].sum(axis=1) for servers in hosts), either])
 
 
 def is_mixed(cluster: Cluster) -> bool:
@@ -44,21 +44,21 @@ def demands(job: Job, types: Pair, mixed: bool) -> tuple[tuple[float, ...], tupl
 
 def choose_types(jobs: Sequence[ElasticJob], choices: Sequence[Sequence[Pair]], free: FloatArray, mixed: bool) -> None:
     """Each job's types: those it runs on, or the first of which the jobs before it leave room for the least gang."""
-    left = free + ROUNDING * np.maximum(1.0, free)
+    room = free + ROUNDING * np.maximum(1.0, free)
     if all(len(types) == 1 for types in choices):
         for each, types in zip(jobs, choices, strict=True):
             each.choose(types[0])
         return
     for each, types in zip(jobs, choices, strict=True):
         preferred = sorted(types, key=lambda pair: each.held is None or pair != each.types)
-        chosen = preferred[0]
+        choice = preferred[0]
         for pair in preferred:
             demand = np.array(demands(each.job, pair, mixed))
-            rest = left - demand[0] - each.job.min_workers * demand[1]
+            rest = room - demand[0] - each.job.min_workers * demand[1]
             if (rest >= 0).all():
-                left, chosen = rest, pair
+                room, choice = rest, pair
                 break
-        each.choose(chosen)
+        each.choose(choice)
 
 
 def gang_share(need: Need, total: Sequence[float]) -> float:

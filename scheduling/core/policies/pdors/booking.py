@@ -19,22 +19,22 @@ def book(job: Job, best: BestGangs, market: PostedMarket, mode: str, floor: floa
 
     `floor`: what its tenant's own idle cells would have given the job for nothing.
     """
-    taken = {offset: deployment for offset, deployment in enumerate(best.deployments) if deployment is not None}
+    deployments = {offset: deployment for offset, deployment in enumerate(best.deployments) if deployment is not None}
     pieces: list[Allocation] = []
     credits = np.zeros((len(best.deployments), len(market.cluster.owners)))
-    for offset, deployment in taken.items():
+    for offset, deployment in deployments.items():
         pieces.extend(_pieces(best.first + offset, deployment))
         row = best.first - market.slot + offset
         credits[offset] = market.owners_of(_amounts(job, best, deployment, offset), min(row, market.rows - 1))
-    begin, end = min(taken), max(taken) + 1
+    begin, end = min(deployments), max(deployments) + 1
     return Booking(
         job=job.number,
         start=best.first + begin,
         end=best.first + end,
         allocation=merged(pieces),
         work=float(job.work),
-        workers=max(int(deployment.workers.sum()) for deployment in taken.values()),
-        ps=max(int(deployment.ps.sum()) for deployment in taken.values()),
+        workers=max(int(deployment.workers.sum()) for deployment in deployments.values()),
+        ps=max(int(deployment.ps.sum()) for deployment in deployments.values()),
         worker_type=best.worker_type,
         ps_type=best.ps_type,
         placement=CENTRALIZED if all(best.internal) else DISTRIBUTED,

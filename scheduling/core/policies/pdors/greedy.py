@@ -67,8 +67,8 @@ def fill(first: SlotUnits, second: SlotUnits, firsts: IntArray, seconds: IntArra
     """
     lead = _reached(first.order, first.room, int(firsts[-1]))
     first_units = _dealt(firsts, np.broadcast_to(first.room[lead], (len(firsts), len(lead))))
-    left = free[:, lead][:, None, :] - first.demand[:, None, None] * first_units
-    beside = np.where(second.hosts[lead], np.maximum(_whole(left, second.demand), 0.0), 0.0)
+    rest = free[:, lead][:, None, :] - first.demand[:, None, None] * first_units
+    beside = np.where(second.hosts[lead], np.maximum(_whole(rest, second.demand), 0.0), 0.0)
     outside = np.ones(len(first.room), dtype=np.bool_)
     outside[lead] = False
     others = second.order[outside[second.order]]

@@ -94,7 +94,7 @@ def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> P
     """The policy from a scenario's fields. Bounds that are left out are proposed from the scenario's own jobs."""
     section = Section(fields, "policy", ("price", "grid", "external", "gain", "tries", "seed", "mode"))
     mode = section.choice("mode", menu.MODES, Pdors.mode)
-    if section.given("price"):
+    if section.has("price"):
         bounds = read_bounds(section.raw("price"), "policy.price", cluster.resources)
     else:
         bounds = propose(cluster, jobs, mode)

@@ -42,16 +42,16 @@ class QuantaTable:
             yield float(row[self.work]), float(self.row_beside[self.work])
 
     def _next_beside(self, slot: int, costs: FloatArray, row: FloatArray) -> FloatArray:
-        """The row after a slot in the other measure, by the choices that `chosen` finds."""
+        """The row after a slot in the other measure, by the choices that `gangs_to` finds."""
         before, open_ = self.rows[-1], np.isfinite(row)
         beside = np.where(open_ & (before == row), self.row_beside, np.inf)
         open_ &= before != row
         work = np.arange(self.work + 1)
         for gang in self.gangs[slot].tolist():
             rest = np.maximum(work - int(self.sizes[gang]), 0)
-            taken = open_ & (self.costs_of[slot, gang] + before[rest] == row)
-            beside[taken] = costs[gang] + self.row_beside[rest[taken]]
-            open_ &= ~taken
+            matches = open_ & (self.costs_of[slot, gang] + before[rest] == row)
+            beside[matches] = costs[gang] + self.row_beside[rest[matches]]
+            open_ &= ~matches
         return beside
 
     def _next(self, slot: int) -> FloatArray:
@@ -75,19 +75,19 @@ class QuantaTable:
         after[0] = 0.0
         return after
 
-    def chosen(self, last: int) -> list[int | None]:
+    def gangs_to(self, last: int) -> list[int | None]:
         """The gang of each slot 0 .. last of the cheapest way to end at `last`; the smallest of equals in late slots,
         so that work goes early."""
         numbers: list[int | None] = [None] * (last + 1)
-        left = self.work
+        missing = self.work
         for slot in range(last, -1, -1):
-            now, before = self.rows[slot + 1][left], self.rows[slot]
-            if left == 0 or before[left] == now:
+            now, before = self.rows[slot + 1][missing], self.rows[slot]
+            if missing == 0 or before[missing] == now:
                 continue
             for gang in self.gangs[slot].tolist():
-                rest = max(0, left - int(self.sizes[gang]))
+                rest = max(0, missing - int(self.sizes[gang]))
                 if self.costs_of[slot, gang] + before[rest] == now:
-                    numbers[slot], left = gang, rest
+                    numbers[slot], missing = gang, rest
                     break
         return numbers
 

@@ -186,7 +186,7 @@ def _ways(
 
 
 def _best(question: PdorsQuestion, table: QuantaTable, choice: menu.Choice, slots: Slots) -> BestGangs:
-    gangs = table.chosen(choice.slot)
+    gangs = table.gangs_to(choice.slot)
     return BestGangs(
         worker_type=question.worker_type,
         ps_type=question.ps_type,

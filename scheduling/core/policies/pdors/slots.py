@@ -151,12 +151,12 @@ def slots_of(
     net = market.net(prices, payer)
     small, other = (prices, net) if by_price else (net, prices)
     states: list[SlotState] = []
-    known: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     state_of = np.zeros(rows, dtype=np.intp)
     for row in range(rows):
         key = free[named, row].tobytes() + prices[named, row].tobytes() + net[named, row].tobytes()
-        if key not in known:
-            known[key] = len(states)
+        if key not in numbers:
+            numbers[key] = len(states)
 
             def draws(workers: int, tries: int, columns: int, slot: int = market.slot + row) -> FloatArray:
                 return np.random.default_rng((search.seed, job, slot, workers)).random((tries, columns))
@@ -165,6 +165,6 @@ def slots_of(
             worker_units = units_of(worker.demand, cluster.hosts_workers, *there, here, last_first=False)
             ps_units = units_of(ps.demand, hosts_ps, *there, here, last_first=True)
             states.append(SlotState(worker_units, ps_units, here, grid, draws))
-        state_of[row] = known[key]
+        state_of[row] = numbers[key]
     costs = np.stack([state.costs(search, most) for state in states], axis=1)
     return Slots(prices, net is not prices, states, state_of, costs[:, state_of])

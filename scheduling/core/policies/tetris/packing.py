@@ -142,12 +142,12 @@ class Packing:
             spot = self._spot(index, server, alone=len(option.ps) >= most_ps)
             if spot is None:
                 break
-            for kind, chosen in enumerate(spot):
-                if chosen is not None:
-                    if chosen not in before:
-                        before[chosen] = list(self.scores.free[chosen])
-                    self.scores.take(chosen, self.units[index][kind])
-                    (option.workers, option.ps)[kind].append(chosen)
+            for kind, host in enumerate(spot):
+                if host is not None:
+                    if host not in before:
+                        before[host] = list(self.scores.free[host])
+                    self.scores.take(host, self.units[index][kind])
+                    (option.workers, option.ps)[kind].append(host)
             server = spot[0]
         self._fill_up(index, before)
         return before
