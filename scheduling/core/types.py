@@ -327,7 +327,7 @@ class Settlement:
     alone: float  # credits that the job would have been worth alone
     refund: float  # credits
     reversal: FloatArray  # (owners,) credits; they sum to the refund
-    worth: float | None = None  # credits that a job which rents in pieces is worth as it stands; None: its value holds
+    worth: float | None = None  # if the job rents in pieces, the credits that it is worth as it stands; None: its value
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reversal", read_only(self.reversal))
