@@ -12,7 +12,7 @@ from scheduling.core.types import Allocation, Booking, Cluster, Demand, FloatArr
 ROUNDING = 1e-9  # amounts are sums of decimals; capacity is never exceeded by more than this
 
 
-FEW = 4  # up to so many rows are placed faster one by one
+FEW = 4  # at most this many rows are placed faster one by one
 
 
 class CapacityExceeded(ValueError):
@@ -81,7 +81,8 @@ class Occupancy:
 
     def _place_in_slot(self, slot: int, pairs: Sequence[tuple[Job, Booking]]) -> bool:
         """Occupy all units of one slot at once; the sums are the same, unit by unit in the same order. Return False and
-        change nothing if they do not fit: placing them one by one then finds the server where they don't."""
+        change nothing if a row is not for this slot alone, or if they do not fit: placing them one by one then finds
+        the server that is full."""
         self._reserve(slot + 1)
         rows = [row for _, booking in pairs for row in booking.allocation]
         end = slot + 1
@@ -104,7 +105,7 @@ class Occupancy:
         return True
 
     def place(self, job: Job, booking: Booking) -> None:
-        """Occupy what a booking takes; raise `CapacityExceeded` if a server's capacity does not suffice in any slot."""
+        """Occupy what a booking takes; raise `CapacityExceeded` if a server's capacity is exceeded in some slot."""
         self._reserve(booking.end)
         if len(booking.allocation) > FEW and self._place_at_once(job, booking):
             return

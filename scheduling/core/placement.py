@@ -95,7 +95,7 @@ class _Marks:
 
     full: bytearray
     hosted: bytes  # the marks before anything was dealt
-    returns: int = 0  # how many of the servers where something was given back are taken into account
+    returns: int = 0  # how many entries of `Vacancies._returned` are taken into account
 
 
 class Vacancies:

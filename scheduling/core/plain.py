@@ -16,7 +16,7 @@ import numpy.typing as npt
 Document = dict[str, Any]
 FloatArray = npt.NDArray[np.float64]
 _field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, read once
-FEW = 16  # up to so many numbers of an array are counted faster one by one
+FEW = 16  # at most this many numbers of an array are counted faster one by one
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
 

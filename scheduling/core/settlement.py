@@ -142,7 +142,7 @@ def _split_in_floats(amounts: Amounts, weights: FloatArray) -> tuple[Amounts, Bo
     rows = np.arange(len(weights))
     least = np.sort(remainders, axis=1)[rows, most - np.maximum(left_over, 1)][:, None]  # that gets one unit more
     above, ties = remainders > least, remainders == least
-    among_ties = np.cumsum(ties, axis=1) <= (left_over - above.sum(axis=1))[:, None]  # the first of them
+    among_ties = np.cumsum(ties, axis=1) <= (left_over - above.sum(axis=1))[:, None]  # the first of the equal ones
     parts = floors.astype(np.int64) + (above & (left_over > 0)[:, None]) + (ties & among_ties)
     tied_weight = weights[rows, ties.argmax(axis=1)][:, None]
     rivals = (np.abs(remainders - least) <= 2 * doubt) & (weights != tied_weight) & (left_over > 0)[:, None]

@@ -474,8 +474,8 @@ class AsksAnother(Protocol):
 
 @runtime_checkable
 class HeedsReports(Protocol):
-    """A policy that decides by what running programs report. It may, since a job that reports less work to go is given
-    no more by it."""
+    """A policy that decides by what running programs report. That is safe with it, since a job gets no more by
+    reporting that it has less to go."""
 
     @property
     def heeds_reports(self) -> bool:
@@ -484,7 +484,7 @@ class HeedsReports(Protocol):
 
     def heeded(self, job: Job, rest: float, reported: float) -> float:
         """Return the mini-batches to go that the policy decides by. The job has `rest` as declared and `reported` as
-        its program reports; the answer is such that it is given no more than with those declared."""
+        its program reports; with the result it is given no more than with those declared."""
         ...
 
 

@@ -39,8 +39,8 @@ DECLARED, FITTED, CONVERGED, EXHAUSTED = "declared", "fitted", "converged", "exh
 PARTS = (0.6, 0.8, 1.0)  # of the epochs done, from which curves are fitted; the last one counts
 FEWEST_EPOCHS = 10  # before a curve is called good
 GOOD = 0.05  # largest root mean square error at epochs that were not fitted, in parts of the largest loss
-MOST_MEASURED = 20  # of a job's speeds, so many of the latest count
-FARTHEST = 1000.0  # a speed so many times faster or slower than declared is ignored
+MOST_MEASURED = 20  # the number of a job's latest speeds that count
+FARTHEST = 1000.0  # a speed that differs from the declared one by more than this factor is ignored
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
     """Return the job with a speed function fitted to its probes and to its reports, in mini-batches of all workers.
 
     With its least gang it is never believed to be slower than declared, since a slower job has more to gain. A speed
-    that differs a thousand times from the declared one is ignored.
+    that differs from the declared one by more than a factor of a thousand is ignored.
     """
     ps, workers = job.least_ps, job.min_workers
 

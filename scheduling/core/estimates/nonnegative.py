@@ -12,7 +12,7 @@ from scheduling.core.types import FloatArray
 MOST_UNKNOWNS = 8
 RIDGE = 1e-13  # parts of a column's length; it selects a solution where the rows do not
 REFINEMENTS = 3
-FEW = 200  # up to so many systems, all sets are tried at once
+FEW = 200  # with at most this many systems, all sets are tried at once
 
 
 def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:

@@ -151,7 +151,7 @@ def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Ce
 def _by_alone_plans(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Certificate]:
     """Yield the certificates of jobs that were served here or alone: what they got in this interval against what they
     would have got in it alone."""
-    if not alone:  # a policy that deals out no windows
+    if not alone:  # the policy deals out no windows
         return
     without = {b.job: realised(view.jobs[b.job], b) for lone in alone.values() for b in lone.bookings}
     gains = {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}

@@ -169,7 +169,8 @@ class PostedMarket:
         return np.concatenate([occupied, beyond], axis=1)
 
     def _published(self, view: View, name: str, otherwise: float) -> FloatArray:
-        """Return the field `name` of the published windows in each slot, (resources, rows)."""
+        """Return the field `name` of the published windows in each slot, (resources, rows), or `otherwise` where there
+        is no window."""
         numbers = np.full((len(self.cluster.resources), self._rows), otherwise)
         for window in view.windows:
             begin = max(window.start, view.slot)

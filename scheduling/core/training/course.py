@@ -38,7 +38,7 @@ class Course:
     lesson_rate: float = 0.005
     shuffle: bool = True
     offline: bool = False  # whether speeds are fitted functions instead of the real ones
-    speed: str = ""  # the name of the rule by which jobs train, if it is not the one speed that all policies share
+    speed: str = ""  # the name of the speed at which jobs train, if it is not the one that all policies share
     rules: Rules = field(default_factory=Rules)
 
     def document(self) -> dict[str, Any]:

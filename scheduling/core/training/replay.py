@@ -62,7 +62,7 @@ class SampleRing:
             self.filled += 1
 
     def draw(self, count: int, dice: np.random.Generator) -> SampleBatch:
-        """Draw `count` samples, each time all with the same probability."""
+        """Draw `count` samples with replacement, all with the same probability."""
         return self._at(dice.integers(len(self), size=count))
 
     def everything(self) -> SampleBatch:

@@ -34,7 +34,7 @@ class WorkloadPreset:
     value: str
     slots: int
     span: float  # slots in which jobs arrive
-    longest: int | None  # a job that cannot end within so many slots is drawn again
+    longest: int | None  # a job that cannot end within this many slots is drawn again
     machines: Callable[[np.random.Generator, int], FloatArray]  # (resources, servers)
     job: Callable[[np.random.Generator, float], Document]
     shortest: Callable[[Document, float], int]  # slots of a job with all workers on an empty cluster

@@ -41,7 +41,7 @@ def synthetic(
     """Return a market drawn with a seed; arguments that are left out have the preset's values.
 
     Jobs arrive in [0, span), evenly. `load` sets the span instead: the work that arrives is then `load` times what all
-    workers can do in the span. `longest` draws jobs again until their shortest run is at most so many slots.
+    workers can do in the span. `longest` draws jobs again until their shortest run has at most `longest` slots.
     `operator_share` is the share of the servers that belongs to no tenant; `cells` pins the quotas to servers. Jobs
     have `shorter` times fewer epochs. With `apart`, what tenants own and how many jobs they submit are each as uneven
     as chance makes them, instead of both being within a factor of four.

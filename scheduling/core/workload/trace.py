@@ -1,7 +1,8 @@
 """Make a scenario from the log of a real cluster: the part that all importers share.
 
-A log has which tenant requested how many GPUs, when and for how long. A GPU becomes a worker; a run with all requested
-GPUs takes as long as it did. What a log does not have is drawn with a seed (values) or fixed (parameter servers).
+A log shows which tenant requested how many GPUs, when and for how long. A GPU becomes a worker; a run with all
+requested GPUs takes as long as it did. What a log does not show is drawn with a seed (values) or set (parameter
+servers).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class LogPeriod:
 
     from_day: int
     days: int
-    drain_days: int  # the scenario continues for so many days after the days that are used
+    drain_days: int  # the scenario continues for this many days after the days that are used
     slot_seconds: float
 
     def __post_init__(self) -> None:
