@@ -37,8 +37,8 @@ def document(
     alone: Sequence[float | None],
     seconds: Mapping[str, float],
 ) -> Document:
-    """Return the result of a run. `alone` (tenants,) is what each tenant would have gained alone; `seconds` says how
-    long each part of the run took."""
+    """Return the result of a run. `alone` (tenants,) is what each tenant would have gained alone; `seconds` is the time
+    that the run took, in total and to decide."""
     batch = policies[BATCH]
     result: Document = {"format": FORMAT, "policy": settings(batch)}
     if INSTANT in policies:

@@ -41,7 +41,7 @@ class PlanRejected(ValueError):
 
 @dataclass
 class Track:
-    """The course of one job so far."""
+    """The history of one job so far."""
 
     job: Job
     state: str = WAITING

@@ -397,7 +397,8 @@ class View:
     resale: tuple[Resale, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)  # the memory of the policy's last plan
     frontier: int = 0  # the policy's earlier plans promised to touch no slot before this one
-    # Rents of jobs that have neither started alone nor been dropped there (K4), or that were paid provisionally (D16).
+    # Rents whose jobs have neither started nor been dropped in the world in which their owner is alone (K4), or whose
+    # payment is provisional (D16).
     open_rents: tuple[Booking, ...] = ()
     # Jobs of open rents that ended elsewhere and were not done, so that no policy refuses them (D16). A simulation has
     # none.

@@ -19,7 +19,7 @@ TOLERANCE = 1e-9  # relative, on sums of credits
 
 
 class JobTrack(Protocol):
-    """The course of one job; see `simulation.Track`."""
+    """The history of one job; see `simulation.Track`."""
 
     @property
     def job(self) -> Job: ...
