@@ -68,7 +68,7 @@ class LossReports:
 @dataclass(frozen=True, slots=True)
 class Running:
     """A job that trains: the epochs that it has done and paid for, and its reports. `target` is None if it was not
-    submitted until it converges: then its losses change nothing."""
+    submitted until it converges: then its losses are kept, but change nothing."""
 
     done: int
     target: LossTarget | None = None
