@@ -18,10 +18,10 @@ class ProgressLine:
     def __init__(self, label: str, unit: str, stream: TextIO | None = None) -> None:
         self.label, self.unit = label, unit
         self.stream = sys.stderr if stream is None else stream
-        self.shown = self.stream.isatty()
+        self.is_shown = self.stream.isatty()
         self.began = monotonic()
         self.due = self.began + PATIENCE
-        self.drawn = False
+        self.is_drawn = False
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -29,13 +29,13 @@ class ProgressLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.drawn:
+        if self.is_drawn:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
 
     def __call__(self, done: int, total: int) -> None:
-        if self.shown and (now := monotonic()) >= self.due:
-            self.due, self.drawn = now + EVERY, True
+        if self.is_shown and (now := monotonic()) >= self.due:
+            self.due, self.is_drawn = now + EVERY, True
             self.stream.write(f"\r{line(self.label, self.unit, done, total, now - self.began)}\x1b[K")
             self.stream.flush()
 

@@ -103,7 +103,7 @@ class StudyForm(forms.Form):
             self.fields[f"what_{number}"] = forms.ChoiceField(choices=what, required=False, label="What if")
             self.fields[f"who_{number}"] = forms.CharField(max_length=200, required=False, label="Whose")
         self.study: dict[str, Any] = {}
-        self.sent: dict[str, bytes] = {}
+        self.uploads: dict[str, bytes] = {}
 
     @property
     def questions(self) -> list[tuple[Any, Any]]:
@@ -147,7 +147,7 @@ class StudyForm(forms.Form):
             return
         self.study = {**document, "title": answers["title"]}
         uploads = [answers[name] for name in ("log", "machines") if answers.get(name)]
-        self.sent = {upload.name: upload.read() for upload in uploads}
+        self.uploads = {upload.name: upload.read() for upload in uploads}
 
     def _read_choices(self, answers: dict[str, Any]) -> None:
         rules: list[Any] = [kind for kind in KINDS if kind in answers["rules"]]
@@ -162,14 +162,14 @@ class StudyForm(forms.Form):
             return
         log = answers["log"].read()
         name = "log.txt.gz" if log[:2] == b"\x1f\x8b" else "log.txt"
-        self.sent = {name: log}
+        self.uploads = {name: log}
         form = answers["format"] or "sacct"
         history = {"format": form, "file": name}
         history |= {field: answers[field] for field in ("zone", "unit") if answers[field]}
         if form != "jobs" and answers["owner"]:
             history["owner"] = answers["owner"]
         if answers.get("machines"):
-            self.sent["nodes.txt"] = answers["machines"].read()
+            self.uploads["nodes.txt"] = answers["machines"].read()
             history["machines"] = "nodes.txt"
         self.study["history"] = history
 

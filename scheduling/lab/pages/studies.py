@@ -79,7 +79,7 @@ def lab_new(request: AccessRequest) -> HttpResponse:
         with costly(request) as refused:
             outcome = refused or study_create(
                 document=form.study,
-                files=form.sent,
+                files=form.uploads,
                 pool=form.chosen_pool,
                 first_at=first_at if form.chosen_pool else None,
                 last_at=last_at if form.chosen_pool else None,

@@ -46,10 +46,10 @@ class OpenDecision:
         view = replace(self.view, waiting=self.others, remaining=self.view.remaining[:-1])
         collected = [job for job in self.others if job.arrival < view.slot]
         self.jobs, refused = screen(self.policy, view, collected, self.now.cap, {})
-        self.gone = {refusal.job for refusal in refused}
+        self.over = {refusal.job for refusal in refused}
         self.new = [job for job in self.jobs if job.number not in view.floors]
-        self.given = plan_floors(self.policy, view, self.new, (start, end))
-        self.floors = {**view.floors, **{floor.job: floor for floor in self.given}}
+        self.new_floors = plan_floors(self.policy, view, self.new, (start, end))
+        self.floors = {**view.floors, **{floor.job: floor for floor in self.new_floors}}
         self.round = Round(self.policy, view, start, end)
 
     @cached_property
@@ -119,7 +119,7 @@ class OpenDecision:
         view, slot = self.view, self.now.closes_at
         memory = self.policy.memory_after(view, self.now, [*self.jobs, job])
         awards = self.renting.round.awards
-        waiting = [other for other in self.others if other.number not in awards and other.number not in self.gone]
+        waiting = [other for other in self.others if other.number not in awards and other.number not in self.over]
         active = [booking for booking in (*view.active, *awards.values()) if booking.end > slot]
         paid = np.zeros(len(view.cluster.tenants))
         for booking in awards.values():

@@ -86,11 +86,11 @@ class _Homes:
         self.start, self.slots = start, slots
         self.outbid: dict[int, Reason] = {}  # jobs that found room, and the price that was too high for them
         resources, _, servers = self.cells.shape
-        self.taken = np.zeros((resources, slots, servers))
+        self.use = np.zeros((resources, slots, servers))
         if self.view.tail is not None:
-            self.taken += self.view.tail[:, None, :]
+            self.use += self.view.tail[:, None, :]
         occupied = self.view.occupied[:, start - self.view.slot : start - self.view.slot + slots]
-        self.taken[:, : occupied.shape[1]] = occupied
+        self.use[:, : occupied.shape[1]] = occupied
         self.own: dict[int, FloatArray] = {}  # by tenant (resources, slots, own servers): used by its own jobs
 
     def refusal(self, job: Job) -> Refusal:
@@ -118,10 +118,10 @@ class _Homes:
         servers = self.servers[job.tenant]
         if len(servers) == 0:
             return None
-        own = self.own.setdefault(job.tenant, np.zeros_like(self.taken[:, :, servers]))
+        own = self.own.setdefault(job.tenant, np.zeros_like(self.use[:, :, servers]))
         home = self.cells[:, job.tenant, servers]  # (resources, own servers)
         prices = scarcity(self.theta, own.sum(axis=2), home.sum(axis=1)[:, None])  # (resources, slots)
-        rest = self.cluster.capacity[:, None, servers] - self.taken[:, :, servers]
+        rest = self.cluster.capacity[:, None, servers] - self.use[:, :, servers]
         free = np.minimum(home[:, None, :] - own, rest)
         window = ServerWindow(free, self._hosts(job.tenant), prices)
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
@@ -168,7 +168,7 @@ class _Homes:
         rows = tuple(Allocation(servers[place], begin, end, *numbers) for place, numbers in units)
         for place, (workers, count) in units:
             amounts = (workers * worker + count * ps)[:, None]
-            self.taken[:, slots, servers[place]] += amounts
+            self.use[:, slots, servers[place]] += amounts
             self.own[job.tenant][:, slots, place] += amounts
         ps_count = sum(row.ps for row in rows)
         value = float(job.value(end - self.start))

@@ -72,7 +72,7 @@ class ServerWindow:
     def __init__(self, free: FloatArray, hosts: tuple[BoolArray, BoolArray], prices: FloatArray) -> None:
         self.free, self.hosts, self.prices = free, hosts, prices
         self.whole: dict[tuple[int, Demand], IntArray] = {}
-        self.known: dict[tuple[int, Demand, int], IntArray] = {}
+        self.minima: dict[tuple[int, Demand, int], IntArray] = {}
         self.sums: dict[Demand, FloatArray] = {}
 
     def least(self, unit: UnitType, kind: int, slots: int) -> IntArray:
@@ -80,9 +80,9 @@ class ServerWindow:
         key = (kind, unit.named)
         if key not in self.whole:
             self.whole[key] = _whole(self.free, unit.demand, self.hosts[kind])
-        if (*key, slots) not in self.known:
-            self.known[*key, slots] = _least(self.whole[key], slots)
-        return self.known[*key, slots]
+        if (*key, slots) not in self.minima:
+            self.minima[*key, slots] = _least(self.whole[key], slots)
+        return self.minima[*key, slots]
 
     def costs(self, unit: UnitType, slots: int) -> FloatArray:
         """(starts,) price of a unit for so many slots from each start."""

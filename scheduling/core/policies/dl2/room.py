@@ -34,7 +34,7 @@ class SlotRoom:
         self.cursors = [0, 0]
         self.narrowed = False  # whether a kind lost its last server since somebody looked
         self.spot: list[int | None] = [None] * len(self.units)  # by kind, a server with room for it
-        self.kept: dict[int, list[int]] = {}  # by server, the kinds whose spot it is
+        self.kinds_at: dict[int, list[int]] = {}  # by server, the kinds whose spot it is
         for kind in range(len(self.units)):
             self._look(kind)
 
@@ -54,7 +54,7 @@ class SlotRoom:
         server = self.vacancies.deal_marked(unit.named, self.marks[kind], self.cursors[role])
         if server is not None:
             self.cursors[role] = server + 1
-            if server in self.kept:
+            if server in self.kinds_at:
                 self._changed(server)
         return server
 
@@ -68,7 +68,7 @@ class SlotRoom:
             self._look_again()
         for server in dealt or ():
             self.cursors[role] = server + 1
-            if server in self.kept:
+            if server in self.kinds_at:
                 self._changed(server)
         return dealt
 
@@ -92,9 +92,9 @@ class SlotRoom:
     def _changed(self, server: int) -> None:
         """Less is free on a server; kinds that do not fit there any more look elsewhere."""
         free = self.vacancies.free[server]
-        for kind in self.kept.pop(server):
+        for kind in self.kinds_at.pop(server):
             if fits(self.units[kind][1].named, free):
-                self.kept.setdefault(server, []).append(kind)
+                self.kinds_at.setdefault(server, []).append(kind)
             else:
                 self._look(kind)
 
@@ -103,6 +103,6 @@ class SlotRoom:
         before, spot = self.spot[kind], self.vacancies.last_with_room(unit.named, self.hosts[role])
         self.spot[kind] = spot
         if spot is not None:
-            self.kept.setdefault(spot, []).append(kind)
+            self.kinds_at.setdefault(spot, []).append(kind)
         elif before is not None:
             self.narrowed = True

@@ -69,7 +69,7 @@ class WholeUnits:
     def __init__(self, free: FloatArray, cluster: Cluster) -> None:
         self.before, self.cluster = free, cluster  # (resources, servers)
         self.free: list[list[float]] = free.T.tolist()
-        self.known: dict[tuple[bool, Demand], Counted] = {}
+        self.cache: dict[tuple[bool, Demand], Counted] = {}
         self.changed: list[int] = []  # servers, in order
 
     def workers(self, unit: UnitType) -> Counted:
@@ -89,11 +89,11 @@ class WholeUnits:
 
     def _counted(self, unit: UnitType, hosts: BoolArray, *, worker: bool) -> Counted:
         key = (worker, unit.named)
-        counted = self.known.get(key)
+        counted = self.cache.get(key)
         if counted is None:
             free = np.array(self.free).T if self.changed else self.before
             counts = np.where(hosts, np.clip(room(free, unit.demand), 0, MOST), 0)
-            counted = self.known[key] = Counted(counts, len(self.changed))
+            counted = self.cache[key] = Counted(counts, len(self.changed))
         elif counted.changes < len(self.changed):
             for server in self.changed[counted.changes :]:
                 counted.change(server, whole(self.free[server], unit) if hosts[server] else 0)
@@ -126,26 +126,26 @@ class VirtualClusters:
         before, rest, spare = last[0] if last else ([], homes(view.cluster), np.zeros_like(view.cluster.capacity))
         if held[: len(before)] != before:
             before, rest, spare = [], homes(view.cluster), np.zeros_like(view.cluster.capacity)
-        self.left: FloatArray = rest.copy()
+        self.rest: FloatArray = rest.copy()
         # (resources, servers) what a cell holds beyond its workers: nobody else's while the cell is
         self.spare: FloatArray = spare.copy()
         for booking, job in held[len(before) :]:
             units = (job.worker_types[booking.worker_type], job.ps_types[booking.ps_type])
             for row in booking.allocation:
                 self._hold(job.tenant, row, units)
-        last[:] = [(held, self.left.copy(), self.spare.copy())]
+        last[:] = [(held, self.rest.copy(), self.spare.copy())]
 
     def could_hold(self, job: Job, gang: GangUnits) -> bool:
         """Whether what the tenant has left of its cells holds the workers, and the parameter servers if there
         were no workers: more than `place` could find, and quickly said no to."""
-        rest, cluster = self.left[:, job.tenant], self.cluster
+        rest, cluster = self.rest[:, job.tenant], self.cluster
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         kinds = ((units[0], cluster.hosts_workers, gang.workers), (units[1], cluster.hosts_ps, gang.ps))
         return all(np.maximum(room(rest, unit.demand), 0.0)[hosts].sum() >= count for unit, hosts, count in kinds)
 
     def place(self, job: Job, gang: GangUnits, free: FloatArray) -> Placement | None:
         """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
-        own = np.minimum(self.left[:, job.tenant], free - self.spare)
+        own = np.minimum(self.rest[:, job.tenant], free - self.spare)
         placement = place(job, gang, WholeUnits(own, self.cluster))
         if placement is not None:
             units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
@@ -155,14 +155,14 @@ class VirtualClusters:
 
     def _hold(self, tenant: int, row: Allocation, units: tuple[UnitType, UnitType]) -> None:
         """Take a cell for the workers, as large as what is left of the home allows; and the parameter servers."""
-        rest: list[float] = self.left[:, tenant, row.server].tolist()
+        rest: list[float] = self.rest[:, tenant, row.server].tolist()
         rest = [have - amount for have, amount in zip(rest, amounts_of(units, row.workers, row.ps), strict=True)]
         more = cell(row.workers) - row.workers if row.workers else 0
         if more and (more := min(more, whole(rest, units[0]))):
             beyond = [more * amount for amount in units[0].amounts]
             rest = [have - amount for have, amount in zip(rest, beyond, strict=True)]
             self.spare[:, row.server] += beyond
-        self.left[:, tenant, row.server] = rest
+        self.rest[:, tenant, row.server] = rest
 
 
 def place(job: Job, gang: GangUnits, units: WholeUnits) -> Placement | None:

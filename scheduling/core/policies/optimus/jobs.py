@@ -19,7 +19,7 @@ from scheduling.core.speed import elastic_rate
 from scheduling.core.types import FloatArray, Job, UnitType
 
 Pair = tuple[int, int]  # parameter servers, workers
-MOST_SEEN = 20  # measurements that are kept of a job
+MOST_MEASUREMENTS = 20  # measurements that are kept of a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class ElasticJob:
             return
         point = [*numbers, speed]
         if point not in self.measurements:
-            self.measurements = [*self.measurements, point][-MOST_SEEN:]
+            self.measurements = [*self.measurements, point][-MOST_MEASUREMENTS:]
             self.coefficients = ()
 
 
@@ -140,7 +140,7 @@ def fit_speeds(jobs: Sequence[ElasticJob], most: Sequence[Pair]) -> None:
     stale = [(each, limit) for each, limit in stale if not each.facts.own]
     if not stale:
         return
-    points = np.full((3, len(stale), len(speeds.PROBES) + MOST_SEEN), np.nan)
+    points = np.full((3, len(stale), len(speeds.PROBES) + MOST_MEASUREMENTS), np.nan)
     for row, (each, limit) in enumerate(stale):
         probed = [(ps, workers, _probe(each, ps, workers)) for ps, workers in speeds.probes(*limit)]
         measured = np.array([*probed, *each.measurements]).T

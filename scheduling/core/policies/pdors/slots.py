@@ -40,7 +40,7 @@ class SlotState:
         self.workers, self.ps, self.free, self.grid = workers, ps, free, grid
         self._draws = draws  # (workers, tries, columns) -> the dice of one rounding
         self._inside, self._outside = np.flatnonzero(grid.internal), np.flatnonzero(~grid.internal)
-        self._found: dict[int, Deployment] = {}  # gang -> what a solver found
+        self._solutions: dict[int, Deployment] = {}  # gang -> what a solver found
 
     def costs(self, search: GangSearch, most: int) -> FloatArray:
         """(2, gangs) the cost of each gang in either measure; infinite where there is no room for it."""
@@ -64,8 +64,8 @@ class SlotState:
             server = int(np.argmin(costs))  # the first of equals
             workers[server], ps[server] = self.grid.workers[gang], self.grid.ps[gang]
             return Deployment(workers, ps, float(costs[server]))
-        if gang in self._found:
-            return self._found[gang]
+        if gang in self._solutions:
+            return self._solutions[gang]
         spread_costs = self._spread(np.array([gang]))
         return Deployment(*spread_costs.deployment(0, len(workers)), float(spread_costs.cost[0]))
 
@@ -106,7 +106,7 @@ class SlotState:
                 better = solution is not None and solution.cost < costs[0, gang]
             if solution is not None and better:
                 other = float(solution.workers @ self.workers.other + solution.ps @ self.ps.other)
-                self._found[gang], costs[:, gang] = solution, (solution.cost, other)
+                self._solutions[gang], costs[:, gang] = solution, (solution.cost, other)
 
     def _apart(self) -> FloatArray:
         """(gangs on several servers,) cost if workers and parameter servers did not compete: nothing is cheaper."""
