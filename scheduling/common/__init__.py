@@ -1,4 +1,5 @@
-"""What every room uses: one moment of the database, steps in the log, texts of people, and how amounts are written."""
+"""Helpers that every room uses: reads at one moment of the database, steps in the log, texts that people write, and
+amounts and times as programs get them."""
 
 from scheduling.common.boundaries import boundary_marked, mark_file
 from scheduling.common.moments import AUDIT_LOCK, alone, one_moment
