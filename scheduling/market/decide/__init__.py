@@ -1,4 +1,5 @@
-"""What is decided: the interval at a slot boundary, the instant lane's answers, the plans and promises of both."""
+"""The market's decisions: the interval at a slot boundary, the answers of the instant lane, and the plans and promises
+of both."""
 
 from scheduling.market.decide.answers import (
     AnswerContents,
