@@ -1,4 +1,5 @@
-"""What is paid: the end of each slot, refunds, deliveries, outages, and credits that an older version left behind."""
+"""Payments of the market: the settlement of each slot, refunds, outages and which slots were delivered, and held
+credits that an older version never paid out."""
 
 from scheduling.market.settle.payments import parts_by_account, settle_key
 from scheduling.market.settle.refunds import (

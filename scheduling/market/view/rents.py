@@ -1,4 +1,4 @@
-"""Open rents: rented awards of jobs whose plan at home is still a draft (K4), or whose outcome is not known yet (D16)."""
+"""Open rents: rented awards of jobs whose plan at home is still a draft (K4), or whose outcome is still open (D16)."""
 
 from __future__ import annotations
 
