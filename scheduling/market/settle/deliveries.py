@@ -17,7 +17,8 @@ from scheduling.models import Outage, Pool, Pulse
 
 @transaction.atomic
 def pulse(*, pool: Pool, at: datetime) -> Outage | None:
-    """Record that the market is running. If it was silent for too long before, store that outage, once, and return it."""
+    """Record that the market is running. If it was silent for too long before, store that outage, once, and return
+    it."""
     before = Pulse.objects.select_for_update().filter(pool=pool).first()
     if before is None:  # nothing is known of the time before the first tick
         Pulse.objects.bulk_create([Pulse(pool=pool, alive_at=at)], ignore_conflicts=True)

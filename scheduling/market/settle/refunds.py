@@ -206,7 +206,8 @@ def _given_up(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
 
 
 def _shorter(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
-    """Return the event for an award whose job does not wait again now: it was cancelled, or waits since an earlier cut."""
+    """Return the event for an award whose job does not wait again now: it was cancelled, or waits since an earlier
+    cut."""
     return _award_event(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
 
 
