@@ -29,7 +29,7 @@ class Steps:
         self.is_about(about)
 
     def is_about(self, about: str) -> None:
-        """Set what the following lines are about. Things that the use case itself creates get their name late."""
+        """Set what the following lines are about. A use case that creates something knows the name of it only then."""
         self._log = _log.bind(id=f"{self._use_case} {about}")
 
     def done(self, step: str, *, quietly: bool = False, last: bool = False, **counts: Any) -> None:

@@ -53,7 +53,7 @@ class MarketNow:
     frontier: int  # the first slot that the next interval may decide
     closes_at: datetime
     seconds_left: int  # 0 while the interval is being decided
-    late_seconds: int  # how long the first undecided slot up to the running one is overdue; 0 if none is
+    late_seconds: int  # how long the decision of the first undecided slot is overdue; 0 if it is not late
     held: bool
     memory: Mapping[str, Any]  # the memory of the batch lane's policy
     prices: Mapping[tuple[int, int], float]  # (slot, resource id) -> posted price

@@ -136,8 +136,8 @@ def _charges(pool: Pool, slot: int) -> list[Charge]:
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:
-    """Post arrears first, then the charges in the order of awards. What one award pays is no money for another one's
-    charge, so an account that is short in a batch is short altogether."""
+    """Post arrears first, then the charges in the order of awards. A charge moves credits from held to earned accounts,
+    so it never funds a later charge: an account that is short in one batch is short altogether."""
     # Postings carry the time of the slot's end, not of this call, so that a repeated call makes the same postings.
     ends_at = pool.slot_start(slot + 1)
     owing = [charge for charge in charges if any(amount for _, amount in charge.parts)]
