@@ -201,8 +201,8 @@ def count_back(period: PeriodRead) -> int:
 
 
 def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Iterator[EarnedRow]:
-    """Yield what was earned, a row for each borrower. Borrowers have no names here; they are numbered from `first` on,
-    in the order of their first payment."""
+    """Yield what was earned, a row for each borrower's job. Borrowers have no names here; they are numbered from
+    `first` on, in the order of their first payment."""
     awards = awards_seen(tenant_id=tenant.pk, award_ids=[row.award_id for row in earned if row.award_id])
     for number, row in enumerate(earned, first):
         yield _earned(row, awards.get(row.award_id or 0), number)

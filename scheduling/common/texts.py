@@ -16,7 +16,7 @@ MOST_VALUES = 5_000  # names count as well; reading them takes a fifth of a seco
 LONGEST_NUMBER = 40  # characters
 TOO_DEEP = "The text is nested too deeply."
 _WHOLE = r"-?(0|[1-9][0-9]*)"
-_ENDLESS = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # no numbers of JSON either: the service refuses them as such
+_ENDLESS = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # JSON has no such numbers, and the service refuses them
 
 
 class BadText(ValueError):

@@ -34,7 +34,7 @@ from scheduling.models import InstantAnswer, Lane, LaneClock, TrainingJob
 
 @dataclass(frozen=True)
 class AnswerContents:
-    """Canonical bytes, not compressed. `input`: the submission, the purse and the view without its cluster."""
+    """Canonical bytes, not compressed. `input` has the submission, the purse and the view without its cluster."""
 
     input: bytes
     plan: bytes

@@ -75,7 +75,7 @@ def _decided(clock: LaneClock, slot: int, at: datetime, steps: Steps) -> Interva
     """Decide the interval of the slot, and repeat it where balances changed since the pool was read."""
     pool, frame = clock.pool, None
     if not pool.is_elastic:
-        # 2. A glance at the pool without its queue: at most slot boundaries no interval closes.
+        # 2. A glance at the pool without its queue: an interval closes only at few of the slot boundaries.
         frame = _due(pool, clock, slot, at)
         if frame is None:
             steps.done("glance", quietly=True)
@@ -155,7 +155,7 @@ def _attempt(
 def _due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> PoolFrame | None:
     """Return the pool as it is now, if a window opens at this slot or the policy has anything to decide; else None.
 
-    For None the queue need not be read. New jobs are told when the interval closes, and the frontier is moved.
+    For None the queue need not be read: the frontier is moved, and new jobs get their answer when an interval closes.
     """
     snapshot = glance(pool, slot, clock)
     policy = batch_policy(snapshot.frame, slot)

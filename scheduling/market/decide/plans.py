@@ -227,8 +227,8 @@ def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime
 
 
 def longest_told(refusal: Refusal, longest: int | None) -> Refusal:
-    """For a job that waits for a longer interval, put the longest window that there will be into the reason, in place
-    of the one just dealt out."""
+    """Put the longest window that there will be into the reason of a job that waits for a longer interval, in place of
+    the window just dealt out."""
     if refusal.state != WAITING or refusal.reason.code != "larger_than_window":
         return refusal
     return replace(refusal, reason=Reason("larger_than_window", {**refusal.reason.numbers, "window_slots": longest}))

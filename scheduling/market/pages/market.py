@@ -37,7 +37,7 @@ PARTS = {
     "jobs": "market/market_jobs.html",
 }
 MOST_SERVERS = 12
-BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots that the chart of servers shows before and after now
+BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart of servers: before now; least and most after it
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _factors(
     gross = (amounts * prices).sum(axis=0)
     due = np.zeros_like(gross) if booking.slot_payouts is None else booking.slot_payouts.sum(axis=1)
     more = np.where(due > gross * (1 + ROUNDING), due - gross, 0.0)  # prices can sum to less than can be paid
-    if booking.dividend:  # the payouts then have more in them than the price
+    if booking.dividend:  # the payouts then include more than the price
         more = np.zeros_like(gross)
     if abs(float((gross + more).sum()) - booking.cost) > ROUNDING * max(1.0, booking.cost):
         return {}

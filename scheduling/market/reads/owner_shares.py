@@ -45,7 +45,7 @@ class OwnerShare:
 def owners_now(*, holdings: Iterable[Holding], overview: PoolOverview, resource: str) -> tuple[OwnerShare, ...]:
     """Return the shares of every owner and every renter of one resource. `holdings` comes from `holdings_in`. Takes one
     step for each place that is held and one for each cell."""
-    used: defaultdict[tuple[int, int], float] = defaultdict(float)  # by server and tenant; the others by server
+    used: defaultdict[tuple[int, int], float] = defaultdict(float)  # by server and tenant; the next two by server
     in_cells: defaultdict[int, float] = defaultdict(float)
     of_operator: defaultdict[int, float] = defaultdict(float)
     units, own, lent, rented, down = (defaultdict[int, float](float) for _ in range(5))  # by tenant
