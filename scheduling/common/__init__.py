@@ -1,5 +1,4 @@
-"""Helpers that every room uses: reads at one moment of the database, steps in the log, texts that people write, and
-amounts and times as programs get them."""
+"""Helpers that every room uses: reads as of one moment, steps in the log, texts of people, written amounts."""
 
 from scheduling.common.boundaries import boundary_marked, mark_file
 from scheduling.common.moments import AUDIT_LOCK, alone, one_moment

@@ -1,5 +1,4 @@
-"""The market's decisions: the interval at a slot boundary, the answers of the instant lane, and the plans and promises
-of both."""
+"""The market's decisions: intervals at slot boundaries, answers of the instant lane, and their plans and promises."""
 
 from scheduling.market.decide.answers import (
     AnswerContents,

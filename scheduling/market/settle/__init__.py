@@ -1,5 +1,4 @@
-"""Payments of the market: the settlement of each slot, refunds, outages and which slots were delivered, and held
-credits that an older version never paid out."""
+"""Payments of the market: settlement of each slot, refunds, outages, and held credits that were never paid out."""
 
 from scheduling.market.settle.payments import parts_by_account, settle_key
 from scheduling.market.settle.refunds import (

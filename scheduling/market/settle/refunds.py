@@ -1,5 +1,5 @@
-"""Cut awards short for the platform: their units become free, the rest of their money is returned, their jobs wait
-again.
+"""Cut awards short where the platform did not deliver: their units become free, the rest of their money is returned,
+their jobs wait again.
 
 This is the one mechanism for every cause. The caller holds both lanes' locks, passes the slot from which on nothing was
 delivered, and posts the refunds as the last thing it does.
