@@ -1,4 +1,4 @@
-"""Money outside of the market: credits paid in and out, budgets of tenants and members, warnings of low balances."""
+"""Credits paid in and out, budgets of tenants and members, and warnings of low balances."""
 
 from scheduling.money.balances import low_balance_events
 from scheduling.money.credits import MOST, credits_grant, credits_withdraw
