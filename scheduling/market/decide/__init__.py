@@ -1,4 +1,4 @@
-"""What is decided: the interval at a slot boundary, the instant lane's answers, the plans and promises of both."""
+"""The market's decisions: intervals at slot boundaries, answers of the instant lane, and their plans and promises."""
 
 from scheduling.market.decide.answers import (
     AnswerContents,

@@ -1,4 +1,4 @@
-"""The market's rows as the core sees them: frozen views of a pool, its jobs, its policies."""
+"""Read the market's rows as the core needs them: frozen views of a pool, its jobs and its policies."""
 
 from scheduling.market.view.batch import batch_view, glance
 from scheduling.market.view.demands import (
