@@ -1,1 +1,2 @@
-"""The engine of a Slurm cluster: a job of it for each generation and server of a gang, with a launcher inside."""
+"""The engine of a Slurm cluster. Each generation of a gang is a Slurm job on each of its servers, with a launcher in
+it."""
