@@ -53,7 +53,7 @@ class Crew(Members):
         return (self.begun or here <= set(soon)) and (elsewhere or {SERVER, WORKER} <= kinds)
 
     def consists_of(self, members: Wanted) -> bool:
-        """Return whether exactly these members run. A coordinator belongs to every gang, though plans do not name it."""
+        """Return whether exactly these members run. A coordinator belongs to each gang, though plans do not name it."""
         coordinators = tuple(
             (each.role, each.rank, each.server) for each in self.running.values() if each.role == COORDINATOR
         )
