@@ -1,1 +1,2 @@
-"""Programs that people bring, and the jobs that run them: what may be asked, in pure functions and frozen values."""
+"""Programs that tenants bring, and descriptions of jobs that run them: pure functions and frozen values, but for
+`stored`, which reads the database."""
