@@ -34,8 +34,8 @@ from tenants.roles import TENANT_ROLES, Permission
 from tenants.zones import day_of
 
 DAYS = 30  # days for which a program's runs are counted
-MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # on a program's page
-MOST_SCRIPTS_SHOWN = 100  # on the page of programs
+MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # the most that a program's page shows
+MOST_SCRIPTS_SHOWN = 100  # the most that the page of programs shows
 
 
 @dataclass(frozen=True)

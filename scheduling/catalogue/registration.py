@@ -138,7 +138,7 @@ def program_register(
         )
     values = {"version": after.version, "digest": after.digest, "archive": after.archive, "tenants": row.tenants}
     _remember("program_register", row, by, at, reason, after=values)
-    assert newest is not None  # noqa: S101  it was there, or was made
+    assert newest is not None  # noqa: S101  it existed, or was made
     return Registered(newest, repeated)
 
 

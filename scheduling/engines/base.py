@@ -17,7 +17,7 @@ from scheduling.programs.starting import Command
 ACCEPTED, WAITING, RUNNING, STOPPING, ENDED = "accepted", "waiting", "running", "stopping", "ended"
 UNKNOWN = "unknown"
 
-# How a gang ends.
+# The ways in which a gang ends.
 FINISHED = "finished"  # the program did all of its work
 STOPPED = "stopped"  # we asked it to stop, or its time was over
 FAILED = "failed"  # the program failed by its own fault, or went beyond its limits
@@ -169,7 +169,7 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Status:
-    """How a gang is: `state` is one of the states above, the rest is filled in as far as it is known."""
+    """The status of a gang. `state` is one of the states above; the rest is filled in as far as it is known."""
 
     state: str
     started_at: float | None = None
@@ -184,8 +184,8 @@ class Status:
 
 @dataclass(frozen=True)
 class ServerHealth:
-    """Whether a server is up, draining, down or unknown, since when, and why. A server is down since neither its
-    cluster nor a gang on it has heard from it."""
+    """Whether a server is up, draining, down or unknown, since when, and why. If it is down, `since` is when it was
+    last heard of, by its cluster or from a gang on it."""
 
     state: str
     since: float

@@ -18,7 +18,7 @@ from scheduling.engines.launcher.unpack import packed
 from scheduling.engines.ranks import members, ranked
 from scheduling.programs.sbatch.request import MEBIBYTES, MEMORY
 
-LEAST_ROOM = 16 * 2**20  # bytes below which hardly a gang can begin, or save
+LEAST_ROOM = 16 * 2**20  # with fewer free bytes a gang can hardly begin, or save
 # The most grace for a gang whose end is moved at each boundary. It learns whether it continues only some seconds before
 # it would have to save.
 MOST_GRACE_BETWEEN_DECISIONS = 4.0

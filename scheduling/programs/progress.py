@@ -24,7 +24,7 @@ class ProgressChunk:
     the next piece."""
 
     rows: tuple[Mapping[str, Number], ...]
-    bad: int  # lines
+    bad: int  # lines that could not be read
     rest: bytes
 
 

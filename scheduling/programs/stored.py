@@ -40,7 +40,7 @@ def stored_program(
         newest = usable_programs(tenant_id=tenant_id, name=name, owner=owner)[:1]
         return _with_archive(newest[0]) if newest and with_archive else next(iter(newest), None)
     rows = ProgramVersion.objects.filter(program__in=_programs(tenant_id, owner).filter(name=name), version=version)
-    row = rows.select_related("program__tenant").order_by("program__tenant").first()  # nothing comes last
+    row = rows.select_related("program__tenant").order_by("program__tenant").first()  # no tenant sorts last
     if row is None:
         return None
     stored = StoredProgram(program_of_row(row), row.version, None)

@@ -57,7 +57,7 @@ def reports_hear(runs: Sequence[Run], *, at: datetime) -> list[Run]:
     for each, outlook in zip(news, outlooks, strict=True):
         _write(each, outlook)
 
-    # 3. Apply: those whose loss has converged end, in the transaction that keeps why.
+    # 3. Apply: write the rows, and end the jobs that are over, each in the transaction that keeps why.
     over = [each for each in news if _is_over(each)]
     _save([each for each in news if each not in over])
     return [each.run for each in over if _end(each, at)]

@@ -143,7 +143,7 @@ def _open_runs(engine: Engine) -> Iterator[Run]:
     return iter(list(rows.order_by("pk")))
 
 
-# Beginning.
+# Starting runs.
 
 
 def _open(engine: Engine, award: Award, at: datetime) -> Run | None:
@@ -250,7 +250,7 @@ def _servers(award: Award) -> dict[int, str]:
     return dict(Server.objects.filter(pk__in={row[0] for row in award.allocation}).values_list("pk", "name"))
 
 
-# Following.
+# Following runs.
 
 
 def _reports(run: Run, before: Mapping[str, Any], over: Set[int]) -> bool:

@@ -27,9 +27,9 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         )
         awards = [award for award in running.select_related("pool") if award.used_until > first]
         all_runs = list(Run.objects.filter(award__in=awards).order_by("number"))
-        runs = {run.award_id: run for run in all_runs}  # the last of each
+        runs = {run.award_id: run for run in all_runs}  # the last run of each award
         paused = {run.award_id: run.ended_at or run.seen_at for run in all_runs if run.state == RunState.PAUSED}
-        patience = timedelta(seconds=patience_of(pool.engine))  # without a look of the engine
+        patience = timedelta(seconds=patience_of(pool.engine))  # how long an engine may not have seen a run
         late = []
         for award in awards:
             run, slot_end = runs.get(award.pk), pool.slot_start(max(award.start, first) + 1)

@@ -113,7 +113,7 @@ def give_up(
     os.nice(limits["nice"])
     end_us_first()
     if uid is not None:
-        # The kernel counts threads of an account. Our own account has others; this one has this gang alone.
+        # The kernel counts the threads of an account. Our own account has other threads; this one only has the gang's.
         resource.setrlimit(resource.RLIMIT_NPROC, (limits["threads"], limits["threads"]))
         os.setgroups([])
         os.setgid(uid)

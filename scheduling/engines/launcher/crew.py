@@ -143,7 +143,7 @@ class Crew(Members):
             addresses[name] = [self.address_of(name, rank) for rank in ranks]
         return addresses
 
-    # Listening.
+    # Reading what they write.
 
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
         """Take a line of a process. Reports of the coordinator (`news`) are kept; other lines go into the log."""

@@ -245,4 +245,4 @@ def log_line(row: bytes) -> LogLine | None:
     try:
         return LogLine(float(parts[0]), parts[1], int(parts[2]), parts[3])
     except (IndexError, ValueError):
-        return None  # a page that begins in the middle of a line
+        return None  # the page begins in the middle of a line

@@ -53,7 +53,7 @@ class Members:
         self._pipes = selectors.DefaultSelector()
         self._rest: dict[int, bytes] = {}  # by pipe, the beginning of a line whose end has not come yet
         self._bar_at: dict[int, float] = {}  # by pipe, when an overwritten line was last logged
-        self.output = 0  # bytes
+        self.output = 0  # bytes that were read of all pipes
         self._progress_left = MOST_PROGRESS
 
     def consists_of(self, members: Wanted) -> bool:
@@ -110,7 +110,7 @@ class Members:
                 return group
         return 0
 
-    # Listening.
+    # Reading what they write.
 
     def listen_to(self, pipe: int, role: str, rank: int, *, news: bool = False) -> None:
         """Read a pipe's lines from now on. With `news` they are reports to the supervisor, not lines of the log."""

@@ -228,7 +228,7 @@ class ProgramCrew(Members):
             about = os.fstat(file)
             if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
                 return b"", False
-            if about.st_size < spoken.at:  # it was written anew
+            if about.st_size < spoken.at:  # the file was written anew
                 spoken.at, spoken.rest = 0, b""
             begin = max(spoken.at, about.st_size - MOST_READ)
             piece, skipped = os.pread(file, MOST_READ, begin), begin > spoken.at

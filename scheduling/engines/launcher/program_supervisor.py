@@ -83,7 +83,7 @@ class ProgramSupervisor(Supervisor):
         self.crew.look_now()
         super().finish(how, why)
 
-    # What happened.
+    # Events.
 
     def notice(self, ended: dict[int, Ended]) -> None:
         """Note that processes ended. Where they were asked to, any exit code is right."""
@@ -133,7 +133,7 @@ class ProgramSupervisor(Supervisor):
         lines = self.crew.last_lines(process.role, process.speaker)
         return FAILED, f"{what}: {lines}" if lines else what
 
-    # What is to be done.
+    # Next steps.
 
     def advance(self, now: float) -> None:
         """Take the next step: start, change, or end the gang."""

@@ -45,7 +45,7 @@ STOP_SECONDS = 2.0  # the time to save where the end is not that of a slot
 WATCH_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 CLOCKS_DIFFER = 5.0
-LINGER_SECONDS = 60.0  # how long we go on killing after the last record, while a process does not die
+LINGER_SECONDS = 60.0  # how long we keep on killing after the last record, while a process does not die
 LAST_WORD_SECONDS = 10.0  # how long we try to write the last record into a shared folder
 
 
@@ -214,7 +214,7 @@ class Supervisor(ABC):
         """Return what else its record has, for the other parts."""
         return {}
 
-    # What happened.
+    # Events.
 
     def look(self, now: float) -> None:
         """Check for new orders, the engine's sign of life, the other parts, and limits."""
@@ -270,7 +270,7 @@ class Supervisor(ABC):
                 else:
                     spans.append([max(self.started_at, now - WATCH_SECONDS), now])
 
-    # What is to be done.
+    # Next steps.
 
     def begin_stop(self, how: str, why: str, by: float) -> None:
         """Ask the program to save and end: at `by` or at the end of its time, whichever is first."""
@@ -297,7 +297,7 @@ class Supervisor(ABC):
                 members = tuple((role, rank, server) for role, rank, server in phase["members"])
         return members
 
-    # What is said.
+    # The record.
 
     def tell(self, how: str = "", why: str = "") -> None:
         """Write our record: where it changed, at most twice a second, and each second anyway. The last record is

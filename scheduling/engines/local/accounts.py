@@ -21,7 +21,7 @@ from scheduling.engines.programs import RegisteredProgram
 
 FIRST_ACCOUNT, ACCOUNTS = 62_000, 2_000
 TRIAL_SECONDS = 120.0
-WALLS = [(True, True), (True, False), (False, False)]  # Landlock, and spaces of names; from the most to none
+WALLS = [(True, True), (True, False), (False, False)]  # (Landlock, namespaces), from the most protection to none
 # A trial of what every program must be able to do first: load all of its modules, and write into its folder.
 TRIAL = """
 import hashlib, importlib, importlib.util, sys
@@ -109,7 +109,7 @@ def rights(
     """
     programs = list(programs)
     code = code_for(programs, base, root / "code")
-    root.chmod(0o711)  # a gang's account passes through
+    root.chmod(0o711)  # a gang's account has to pass through it
     finds = [partial(ours, code, programs), *([partial(copied, code, programs, shared)] if shared else [])]
     modules = [program.module for program in programs]
     for candidate in _candidates(finds):

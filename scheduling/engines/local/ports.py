@@ -17,7 +17,7 @@ class Ports:
 
     def take(self, key: str, counts: Mapping[str, int]) -> dict[str, list[int]]:
         """Take `counts` ports for each role and return them; raises `OSError` where there are not enough."""
-        in_use = {port for ports in self._in_use.values() for port in ports}  # also what the gang itself has already
+        in_use = {port for ports in self._in_use.values() for port in ports}  # also those that the gang itself has
         free = _free(in_use, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
         try:
             ports_by_role = {role: [next(free) for _ in range(count)] for role, count in counts.items()}

@@ -42,12 +42,12 @@ SYSTEM = (
     "/etc/gitconfig", "/etc/magic", "/etc/mime.types", "/dev/zero", "/dev/random", "/dev/urandom",
     "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version", "/proc/sys/kernel",
     "/proc/sys/vm", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup",
-    # Before PyTorch's gloo begins it looks up which devices there are, to know which networks are fast.
+    # PyTorch's gloo first lists the devices of the machine, to know which networks are fast.
     "/sys/bus/pci/devices", *sorted(map(str, Path("/sys/devices").glob("pci*"))),
 )  # fmt: skip
 PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "share")  # also what is installed beside it: torchrun, headers
 CLIENT = Path("client", "bourse_progress.py")
-SAFE = {"PYTHONSAFEPATH": "1"}  # no code from a folder into which the gang writes
+SAFE = {"PYTHONSAFEPATH": "1"}  # load no code from a folder into which the gang writes
 NOT_COPIED = shutil.ignore_patterns(
     "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip",
     "config-*",
@@ -126,7 +126,7 @@ def _copy_python(copy: Path, executable: Path, distributions: Iterable[str]) -> 
     (copy / "lib").mkdir()
     shutil.copy2(executable, copy / "bin" / executable.name)
     if executable.name != "python3":
-        (copy / "bin" / "python3").symlink_to(executable.name)  # as programs of other people call it
+        (copy / "bin" / "python3").symlink_to(executable.name)  # many programs call Python by this name
     if library := _shared_library():
         shutil.copy2(library, copy / "lib" / library.name)
     for name in ("stdlib", "platstdlib"):

@@ -1,2 +1,1 @@
-"""The engine of a Slurm cluster. Each generation of a gang is a Slurm job on each of its servers, with a launcher in
-it."""
+"""The engine of a Slurm cluster: each generation of a gang is a Slurm job on each server, with a launcher inside."""

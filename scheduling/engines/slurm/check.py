@@ -156,7 +156,7 @@ def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Clust
     if fields.get("State") != "ACTIVE":
         yield ClusterFinding(f"The reservation {name} is {fields.get('State', 'unknown').lower()}.")
     try:
-        ahead = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm tells its own local time
+        ahead = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm prints its local time
     except (KeyError, ValueError):
         yield ClusterFinding(f"The end of the reservation {name} cannot be read.")
         return
@@ -215,7 +215,7 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
         launcher = launcher_file(engine.shared)
         folder = engine.shared / "probes" / secrets.token_hex(4)
         folder.mkdir(parents=True)
-        (folder / "room").write_bytes(bytes(LEAST_ROOM))  # a full disk still takes names
+        (folder / "room").write_bytes(bytes(LEAST_ROOM))  # on a full disk files can be made, but not filled
     except OSError as error:
         yield ClusterFinding(f"The shared folder {engine.shared} cannot be written here: {error.strerror or error}.")
         return

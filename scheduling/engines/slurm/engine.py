@@ -402,7 +402,7 @@ class SlurmEngine:
             return False
         moment = self._submissions.get(name)
         if moment is None:
-            # Nobody else submits for this key; after a restart Slurm has to be asked first.
+            # No other process submits for this key; after a restart Slurm has to be asked first.
             return self._keys is None or plan["key"] not in self._keys or self.listing.good
         in_doubt = moment < 0
         return in_doubt and self.listing.good and self.listing.at > -moment + QUEUE_SECONDS
@@ -628,7 +628,7 @@ class SlurmEngine:
         state = files.read(Folder(self.root, handle.home, handle.key).state)
         return bool(state and state["state"] == ENDED)
 
-    # Fences.
+    # Cancelling what must not run, and forgetting what is over.
 
     def _fence(self, handles: Sequence[Handle]) -> None:
         """Cancel in Slurm what still runs after its end, and what waits though it is not wanted any more."""

@@ -21,7 +21,7 @@ from scheduling.engines.slurm.records import record_read
 # A gang on a server whose clock differs from ours by so much would begin or end in somebody else's slot. A shared
 # folder may show a beat some seconds late, so several beats have to be late.
 CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 3.0, 3
-CLOCKS_REMEMBERED = 600.0  # how long operators are told of it, unless a later gang shows that the clock is right again
+CLOCKS_REMEMBERED = 600.0  # how long a clock is reported, unless a later gang shows that it is right again
 MOST_PROGRESS = 4 * 2**20
 LAST_WORDS = 2**18  # bytes of a part's last lines beyond the size of its log, which its launcher keeps in any case
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-# Before numpy is loaded: a process is one unit of the market, and takes one core.
+# These are set before numpy is loaded: a process is one unit of the market, and takes one core.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -80,7 +80,7 @@ class Leave:
         """Ask for removal. This runs in the signal's handler."""
         self.has_signal = True
         if self.channel is None:
-            os._exit(DONE)  # nothing has begun
+            os._exit(DONE)  # it has not registered yet
         threading.Thread(target=self._tell, args=(self.channel,), daemon=True).start()
 
     def registered(self, channel: Channel) -> None:

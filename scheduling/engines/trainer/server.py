@@ -21,7 +21,7 @@ DONE, REFUSED, LOST = 0, 2, 3  # exit codes
 
 
 class ServerProcess:
-    """One parameter server's process."""
+    """The process of one parameter server."""
 
     def __init__(self, settings: TrainerSettings, place: PeerPlace, secret: bytes) -> None:
         self.place, self.secret, self.patience = place, secret, settings.patience_seconds

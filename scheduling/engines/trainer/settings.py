@@ -14,7 +14,7 @@ CHOICES = {
     "mode": (SYNCHRONOUS, ASYNCHRONOUS),
     "stragglers": (REPLACE, DROP, IGNORE),
 }
-MOST_NUMBERS = 50_000_000  # of generated data that all workers together keep: 400 MB
+MOST_NUMBERS = 50_000_000  # the most numbers of generated data, which all workers together keep: 400 MB
 
 
 class WrongSettings(Exception):

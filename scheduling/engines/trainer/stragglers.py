@@ -22,7 +22,7 @@ class StragglerRule:
 
     factor: float = 2.0
     reports: int = 3
-    least_seconds: float = 0.02  # a smaller difference is the machine's noise and costs nobody anything
+    least_seconds: float = 0.02  # a smaller difference is the machine's noise, and does not matter
 
 
 def is_slow(rank: int, seconds: Mapping[int, float], rule: StragglerRule) -> bool:

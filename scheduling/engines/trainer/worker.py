@@ -52,7 +52,7 @@ class Unfinished:
 
 
 class Worker:
-    """One worker's process."""
+    """The process of one worker."""
 
     def __init__(self, settings: TrainerSettings, place: PeerPlace, secret: bytes, extra_ms: float = 0.0) -> None:
         self.settings, self.place, self.secret, self.extra_ms = settings, place, secret, extra_ms
