@@ -108,7 +108,7 @@ def merged(generations: Sequence[Generation]) -> tuple[Generation, ...]:
 
 @dataclass(frozen=True)
 class OwnProgram:
-    """A version of a program that a tenant brought, with the values of a job. An engine starts it unchanged.
+    """A version of a program of the catalogue, with the values of a job. An engine starts it unchanged.
 
     `script` is the text of the file that the command names, if it names one. `archive` is a tar.gz that is unpacked
     into the job's folder. `limits` are those of one unit, by the catalogue's names; for those that are missing, the

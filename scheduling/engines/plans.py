@@ -65,7 +65,7 @@ def status_of(record: Mapping[str, Any]) -> Status:
 
 
 def own_part(gang: Gang, unpack: Sequence[str]) -> dict[str, Any] | None:
-    """Return what a plan says of a program that a tenant brought, or None where the gang runs a registered program.
+    """Return what a plan says of a program of the catalogue, or None where the gang runs a built-in program.
 
     `unpack` are the words after Python on the command line that puts its files into the job's folder."""
     if (own := gang.own) is None:

@@ -1,4 +1,4 @@
-"""Programs that the operator has registered, and their parameters: what a form shows and what an engine may start.
+"""Programs that are built in, and their parameters: what a form shows and what an engine may start.
 
 A tenant gives no command line for these. It chooses a program and values for its parameters, and `validate` returns
 either values of the right types, in the right ranges, with every default filled in, or a list of problems.
@@ -70,7 +70,7 @@ class TrainerParameter:
 
 @dataclass(frozen=True)
 class RegisteredProgram:
-    """A registered program. It is started with Python as `-m module --parameters JSON`."""
+    """A program that is built in. It is started with Python as `-m module --parameters JSON`."""
 
     name: str
     title: str

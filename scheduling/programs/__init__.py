@@ -1,1 +1,1 @@
-"""Programs that tenants bring, and descriptions of jobs that run them. All is pure, except `stored`."""
+"""Programs of the catalogue, and descriptions of the jobs that run programs. All is pure, except `stored`."""

@@ -47,7 +47,7 @@ def epochs_of_ours(rows: Sequence[Row]) -> list[Epoch]:
 
 
 def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
-    """Return the epochs of a tenant's own program. It writes numbers by name; only `epoch` and `loss` of its first
+    """Return the epochs of a program of the catalogue. It writes numbers by name; only `epoch` and `loss` of its first
     worker are read.
 
     The loss of an epoch is the mean of the losses that were reported with it. An epoch is complete when a later one has

@@ -24,7 +24,7 @@ from scheduling.models import JobReport, JobState, Run
 from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.heard import During, Epoch, epochs_of_ours, epochs_of_own, losses_after, speeds_of
 
-ENDS_ITSELF = frozenset(PROGRAMS)  # these end by themselves after their most epochs; tenants' programs may run on
+ENDS_ITSELF = frozenset(PROGRAMS)  # these end by themselves after their most epochs; those of the catalogue may run on
 COLUMNS = tuple(field.name for field in JobReport._meta.concrete_fields if field.name not in ("job", "tenant"))
 
 
@@ -110,8 +110,8 @@ def _write(each: RunReport, outlook: live.EpochOutlook | None) -> None:
 
 
 def _is_over(each: RunReport) -> bool:
-    """Return whether the job is over: its loss has converged, or a tenant's program has done its most epochs. A program
-    of ours ends then by itself, and reports it."""
+    """Return whether the job is over: its loss has converged, or a program of the catalogue has done its most epochs.
+    A built-in program ends then by itself, and reports it."""
     return each.row.source == live.CONVERGED or (
         each.row.source == live.EXHAUSTED and each.run.program not in ENDS_ITSELF
     )

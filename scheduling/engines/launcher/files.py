@@ -1,8 +1,8 @@
 """The folder of a gang: its supervisor's orders and records, and what the program wrote.
 
 <root>/<home>/work             the program's own folder, with its checkpoint; it outlives the gang
-<root>/<home>/starts           how often a tenant's own program was started for this job; only we may read it
-<root>/<home>/<key>/program    the script and the archive of a tenant's own program
+<root>/<home>/starts           how often a program of the catalogue was started for this job; only we may read it
+<root>/<home>/<key>/program    the script and the archive of a program of the catalogue
 <root>/<home>/<key>/secrets    the secrets that its processes get; only we may read it, and no backup has it
 <root>/<home>/<key>/           plan.json, state.json, log, progress.jsonl; only we may read them
 <root>/<home>/<key>/<part>/    state.json, log, progress.jsonl, lock of one part, where a gang has several parts

@@ -74,8 +74,8 @@ class Members:
     ) -> int:
         """Start a process and return its id; raises `OSError`.
 
-        It gets `environment` while it still has our rights, so nothing that a tenant chose may be in it. `handed` are
-        descriptors that it inherits."""
+        It gets `environment` while it still has our rights, so nothing that a submitter or a program's author chose may
+        be in it. `handed` are descriptors that it inherits."""
         plan = self.plan
         # On a cluster nothing of ours listens, and programs choose ports of their own. 0 stands for any free port.
         ports = None if "hosts" in plan else [0, *(port for numbers in plan["ports"].values() for port in numbers)]

@@ -1,4 +1,4 @@
-"""The processes of a program that a tenant brought: start each with its role and rank, read its reports, and end it."""
+"""The processes of a program of the catalogue: start each with its role and rank, read its reports, and end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch over a program that a tenant brought. Its processes are started together, and save and end together.
+"""Watch over a program of the catalogue. Its processes are started together, and save and end together.
 
 To change its size or servers, it is saved, ended and started again. Its work is done when all workers exit with 0; any
 other end of a process is the program's fault, unless it can be shown that it was not.
@@ -30,7 +30,7 @@ ALL_DONE = "the program did all of its work"
 
 
 class ProgramSupervisor(Supervisor):
-    """Watches over a gang of a program that a tenant brought, or one part of it."""
+    """Watches over a gang of a program of the catalogue, or one part of it."""
 
     crew: ProgramCrew
     coordinated = False

@@ -90,8 +90,8 @@ def copied(code: Path, programs: Iterable[RegisteredProgram], shared: Path) -> S
 
 
 def code_for(programs: Iterable[RegisteredProgram], base: Path, folder: Path) -> Path:
-    """Make a copy below `folder` of the modules that the programs need, and of the one with which tenants' own programs
-    report. `base` has the originals."""
+    """Make a copy below `folder` of the modules that the programs need, and of the one with which programs of the
+    catalogue report. `base` has the originals."""
     modules = {*LAUNCH, *(module for program in programs for module in (program.module, *program.modules))}
     files = sorted({file for module in modules for file in _files_of(module, base)})
     client = base / CLIENT

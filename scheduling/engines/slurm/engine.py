@@ -302,7 +302,7 @@ class SlurmEngine:
         return None
 
     def _files_of(self, program: str) -> tuple[Path, Path]:
-        """Return the paths of the launcher and of the folder with the code of a registered program (or of none), as all
+        """Return the paths of the launcher and of the folder with the code of a built-in program (or of none), as all
         servers see them."""
         programs = [self.programs[program]] if program else []
         return launcher_file(self.shared), code_for(programs, self.base, self.shared / "code")
