@@ -1,4 +1,4 @@
-"""The processes of a gang on this machine: starts them with their folder and limits, and reads what they write."""
+"""The processes of a gang on this machine: start them with their folder and limits, and read what they write."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Supervisor(ABC):
         return str(self.plan.get("hosts", {}).get(self.part.server, LOOPBACK)) if self.part else LOOPBACK
 
     def _leads(self) -> bool:
-        """Return whether we lead the gang: it has one part, or ours is on the first server, where a coordinator is."""
+        """Return whether we lead the gang: it has no parts, or ours is on the first server, where a coordinator is."""
         return self.part is None or self.others is None or self.others.first == self.part.server
 
     def _of_us(self, members: Wanted) -> Wanted:
@@ -273,7 +273,7 @@ class Supervisor(ABC):
     # Next steps.
 
     def begin_stop(self, how: str, why: str, by: float) -> None:
-        """Ask the program to save and end: at `by` or at the end of its time, whichever is first."""
+        """Ask the program to save and end, until `by` or shortly before its end, whichever is first."""
         self.stopping = how, why, min(by, self.plan["end_at"] - KILL_LEAD)
         self.ask_to_stop()
 
