@@ -29,6 +29,7 @@ PLACES = {
     "behind a value in an array": 'declare -A m=([a]=1 [b]="x y"); {}',
     "a case": "case a in a) {} ;; esac",
     "a case on lines of its own": "case a in\n  b|c)\n    true\n    ;;\n  (a)\n    {}\nesac\ntrue",
+    "behind lines in a case": "case a in\n  a) cat <<EOF ;;\nit's\nEOF\n  b) true\nesac\n{}",
     "a test with a bracket": "[[ a =~ ^(a|b)$ && b < c ]] && {}",
     "a function": "run() { {}; }\nrun",
     "a function in brackets": "function run ()\n(\n{}\n)\nrun",

@@ -128,9 +128,7 @@ class _Reader:
                 cases += is_case - (command.words == ["esac"] and cases > 0)
                 self._end(command)
                 command = self._command(array)
-            if kind == "newline" and self.heredocs:
-                self._heredocs()
-            elif is_case or (kind == "operator" and cases and sign in (";;", ";&", ";;&")):
+            if is_case or (kind == "operator" and cases and sign in (";;", ";&", ";;&")):
                 cases -= self._pattern()
             elif not kind or (kind == "operator" and sign == self.closes):
                 return
@@ -190,6 +188,8 @@ class _Reader:
                 if not (word.isdigit() and self.text.startswith(("<", ">"), self.at)):  # 2>errors
                     return "word", word
             elif kind not in ("blank", "join"):
+                if kind == "newline" and self.heredocs:
+                    self._heredoc_lines()
                 return kind, sign
 
     def _word(self, kind: str, sign: str) -> str:
@@ -253,7 +253,7 @@ class _Reader:
         self.at = match.end() if match else self.at
         return (str(match.lastgroup), match[0]) if match else ("", "")
 
-    def _heredocs(self) -> None:
+    def _heredoc_lines(self) -> None:
         """The lines that commands are given to read stand behind the line of the commands."""
         self.at, line, last, is_for_shell = self.begin + 1, self.line + 1, None, False
         for end, is_quoted, is_indented, command in self.heredocs:
@@ -298,4 +298,4 @@ def _texts(command: Command) -> Iterator[tuple[str, str]]:
 def _reads_commands(command: Command) -> bool:
     """Whether what it is given to read are a shell's commands, or becomes a file of them."""
     files = [*command.words, *(name for _, name in command.redirections)]
-    return command.program(*SHELLS) is not None or any(map(_SHELL_FILE.search, files))
+    return any(each.name in SHELLS for each in programs(command.words)) or any(map(_SHELL_FILE.search, files))
