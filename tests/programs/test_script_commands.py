@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from scheduling.programs.sbatch.beginning import beginning, notes
-from scheduling.programs.sbatch.commands import MOST_DEEP, MOST_SIGNS, shell_read
+from scheduling.programs.sbatch.commands import MOST_DEEP, MOST_SIGNS, TEXTS_DEEP, shell_read
 from scheduling.programs.sbatch.files_missing import Brought, files_missing
 from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.steps import steps
@@ -228,5 +229,8 @@ def test_what_is_very_long_or_deep_is_not_read_to_its_end() -> None:
     assert list(steps(script("true\n" * MOST_SIGNS + "srun a\n"), {})) == []
     nested = "$(" * (MOST_DEEP + 5) + "srun a" + ")" * (MOST_DEEP + 5)
     assert list(steps(script(f"srun b\necho {nested}\n"), {})) == [(3, "")]
+    for _ in range(TEXTS_DEEP + 2):
+        nested = "$(" * (MOST_DEEP - 3) + f"eval {shlex.quote(nested)}" + ")" * (MOST_DEEP - 3)
+    assert list(steps(script(f"srun b\necho {nested}\nsrun c\n"), {})) == [(3, ""), (5, "")]
     assert "srun() {" in beginning(script("true\n" * MOST_SIGNS + "srun a\n"), "train", "INDEX", 2)
     assert len(shell_read("a\n" * MOST_SIGNS).commands) < MOST_SIGNS

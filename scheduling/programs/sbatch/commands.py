@@ -97,11 +97,16 @@ def shell_read(body: str) -> ShellReading:
 
 
 class _Reader:
-    """One way through a text. `depth`: of texts for shells in one another; `variable`: that keeps this one."""
+    """One way through a text. `outer`: of the text for a shell in which this one stands; `variable`: that keeps it."""
 
-    def __init__(self, text: str, line: int, reading: ShellReading, depth: int = 0, variable: str = "") -> None:
-        self.text, self.line, self.reading, self.depth, self.variable = text, line, reading, depth, variable
-        self.begin, self.at, self.deep, self.closes, self.is_over = 0, 0, 0, "", False
+    def __init__(
+        self, text: str, line: int, reading: ShellReading, outer: _Reader | None = None, variable: str = ""
+    ) -> None:
+        self.text, self.line, self.reading, self.variable = text, line, reading, variable
+        self.depth: int = outer.depth + 1 if outer else 0
+        self.deep: int = outer.deep if outer else 0
+        self.first_deep = self.deep
+        self.begin, self.at, self.closes, self.is_over = 0, 0, "", False
         self.word_at, self.word_line, self.is_quoted = 0, line, False  # of the last word
         self.pieces, self.comment_end = list[str](), 0  # what stands before comments, and where the last one ends
         self.heredocs: list[tuple[str, bool, bool, Command]] = []  # whose lines come behind this one
@@ -111,29 +116,30 @@ class _Reader:
         command, cases = self._command(array), 0
         while True:
             kind, sign = self._item()
-            is_end, is_case = kind in ("", "operator") or (kind == "newline" and not array), False
+            is_case, is_sum = False, False
             if kind == "word":
                 command.line = command.line or self.word_line
                 command.words.append(sign)
                 if sign == "[[" and _is_leading("[[", command.words, -1):
                     self._test(command)
                 is_case = sign == "in" and _is_leading("case", command.words, -3)
-                is_end = is_case or self.text.startswith("((", self.word_at)
+                is_sum = self.text.startswith("((", self.word_at)
             elif kind == "redirection":
                 command.line = command.line or self.line
                 self._redirection(command, sign)
             elif kind == "function":
                 command.words.clear()  # it was its name
-            if is_end:
-                cases += is_case - (command.words == ["esac"] and cases > 0)
-                self._end(command)
-                command = self._command(array)
-            if is_case or (kind == "operator" and cases and sign in (";;", ";&", ";;&")):
+            if not (is_case or is_sum or kind in ("", "operator") or (kind == "newline" and not array)):
+                continue
+            cases += is_case - (command.words == ["esac"] and cases > 0)
+            self._end(command)
+            command = self._command(array)
+            if is_case or (cases and sign in (";;", ";&", ";;&")):
                 cases -= self._pattern()
-            elif not kind or (kind == "operator" and sign == self.closes):
-                return
-            elif kind == "operator" and sign == "(":
+            elif sign == "(":
                 self._deeper(")")
+            elif not kind or sign == self.closes:
+                return
 
     def _command(self, array: str) -> Command:
         return Command(is_own=not (self.depth or array), variable=array or self.variable)
@@ -148,7 +154,7 @@ class _Reader:
     def _inner(self, text: str, line: int, variable: str = "", within: str = "commands") -> None:
         """A text in this one, of commands or with commands in it."""
         if self.depth < TEXTS_DEEP:
-            reader = _Reader(text, line, self.reading, self.depth + 1, variable)
+            reader = _Reader(text, line, self.reading, self, variable)
             reader.commands() if within == "commands" else reader.part(within)
 
     def _test(self, command: Command) -> None:
@@ -183,7 +189,7 @@ class _Reader:
             elif kind in _OF_WORDS and kind != "join":
                 at, line, word = self.begin, self.line, self._word(kind, sign)
                 self.word_at, self.word_line = at, line
-                if self.is_over and (self.deep or self.at < len(self.text)):
+                if self.is_over and (self.deep > self.first_deep or self.at < len(self.text)):
                     return "", ""  # it has no end
                 if not (word.isdigit() and self.text.startswith(("<", ">"), self.at)):  # 2>errors
                     return "word", word
