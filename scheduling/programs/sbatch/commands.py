@@ -29,6 +29,9 @@ _SHELL_FILE = re.compile(r"\.(?:sh|bash|sbatch|slurm)$")
 _OPTION_WITH_TEXT = re.compile(r"-[a-zA-Z]*c")
 _COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)  # of whatever language, in lines for a command to read
 _FROM_VARIABLE = re.compile(r"\$\{?(\w+)")
+# What may come next, between words and within parts of them. A text is passed over once: each is tried where the last
+# one ended, and none looks ahead. (No possessive repetitions: those of Python 3.11.2, which Debian 12 has, match too
+# little.)
 _ESCAPE, _OPEN, _REST = r"(?P<escape>\\[\s\S])", r"(?P<open>\$\(\(|\$\(|\$\{|`", r"(?P<rest>[$']|\\\Z)"
 _SINGLE = r"(?P<single>'[^']*'|\$'[^'\\]*(?:\\[\s\S][^'\\]*)*')"
 _SIGNS = {
