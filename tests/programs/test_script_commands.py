@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduling.programs.sbatch.beginning import beginning, notes
 from scheduling.programs.sbatch.commands import MOST_DEEP, MOST_SIGNS, TEXTS_DEEP, shell_read
@@ -93,7 +95,7 @@ FUNCTIONS = "".join(
 )
 
 
-def bash_calls(folder: Path, body: str) -> set[str]:
+def calls_of_bash(folder: Path, body: str) -> set[str]:
     """What bash calls: functions, or programs that are found by their names."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
@@ -115,20 +117,20 @@ def bash_calls(folder: Path, body: str) -> set[str]:
     return set((folder / "calls.txt").read_text().splitlines()) - {"program module"}  # of which nothing is said
 
 
-def said_calls(body: str) -> set[str]:
-    calls_said = {"program srun" if flaw else "function srun" for _, flaw in steps(script(body), {})}
+def calls_by_notes(body: str) -> set[str]:
+    names = {"program srun" if flaw else "function srun" for _, flaw in steps(script(body), {})}
     for _, _, sentence in notes(script(body), 2, 2):
         if sentence.startswith(("scontrol", "Modules")):
             name = "module" if sentence.startswith("Modules") else "scontrol"
-            calls_said.add(f"{'program' if ' behind ' in sentence else 'function'} {name}")
-    return calls_said | {f"{'program' if call.hidden else 'function'} torchrun" for call in calls(script(body))}
+            names.add(f"{'program' if ' behind ' in sentence else 'function'} {name}")
+    return names | {f"{'program' if call.hidden else 'function'} torchrun" for call in calls(script(body))}
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_what_is_told_is_what_bash_calls(place: str, tmp_path: Path) -> None:
     for command in COMMANDS:
         body = place.replace("{}", command) + "\n"
-        assert said_calls(body) == bash_calls(tmp_path, body), body
+        assert calls_by_notes(body) == calls_of_bash(tmp_path, body), body
 
 
 def test_functions_are_known_in_shells_that_the_script_begins(tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ echo `srun echo in backticks`
 ! srun echo behind a sign
 """
     done = ran(tmp_path, body, **RING)
-    said = ["in a script", "n7", "n8", "in a text", "in an array", "in backticks", "behind a sign"]
-    assert done.stdout.splitlines() == said, done.stderr
+    lines = ["in a script", "n7", "n8", "in a text", "in an array", "in backticks", "behind a sign"]
+    assert done.stdout.splitlines() == lines, done.stderr
     assert {flaw for _, flaw in steps(script(body), {})} == {""}
 
 
@@ -192,8 +194,8 @@ def test_comments_say_nothing() -> None:
 
 
 def test_what_a_function_cannot_answer_is_told() -> None:
-    said = list(notes(script("timeout 9 scontrol show hostnames\n/bin/scontrol show hostnames\n"), 2))
-    assert [(line, kept) for line, kept, _ in said] == [(3, False), (4, False)]
+    lines = list(notes(script("timeout 9 scontrol show hostnames\n/bin/scontrol show hostnames\n"), 2))
+    assert [(line, kept) for line, kept, _ in lines] == [(3, False), (4, False)]
     assert list(steps(script("/bin/srun a\n"), {})) == [(3, "its whole path")]
     assert list(steps(script('srun -w ${nodes[0]} -N "$(nproc)" a\n'), {})) == [(3, "-w ${nodes[0]}")]
 
@@ -220,8 +222,8 @@ def test_what_has_no_end_hides_nothing_before_it() -> None:
         "\\",
     ):
         assert list(steps(script(f"srun a\n{rest}\n"), {}))[:1] == [(3, "")], rest
-        named = beginning(script(f"{rest}\n$SLURM_JOB_ID torchrun"), "train", "INDEX", 2)
-        assert {'export SLURM_JOB_ID="$BOURSE_JOB"', "bourse_launch() {"} <= set(named), rest
+        functions = beginning(script(f"{rest}\n$SLURM_JOB_ID torchrun"), "train", "INDEX", 2)
+        assert {'export SLURM_JOB_ID="$BOURSE_JOB"', "bourse_launch() {"} <= set(functions), rest
 
 
 def test_what_is_very_long_or_deep_is_not_read_to_its_end() -> None:
@@ -232,5 +234,15 @@ def test_what_is_very_long_or_deep_is_not_read_to_its_end() -> None:
     for _ in range(TEXTS_DEEP + 2):
         nested = "$(" * (MOST_DEEP - 3) + f"eval {shlex.quote(nested)}" + ")" * (MOST_DEEP - 3)
     assert list(steps(script(f"srun b\necho {nested}\nsrun c\n"), {})) == [(3, ""), (5, "")]
+    assert len(shell_read(f"#!/bin/bash\n{nested}\n").commands) <= MOST_DEEP
     assert "srun() {" in beginning(script("true\n" * MOST_SIGNS + "srun a\n"), "train", "INDEX", 2)
     assert len(shell_read("a\n" * MOST_SIGNS).commands) < MOST_SIGNS
+
+
+@given(st.text(st.sampled_from("ab='\"\\`$(){}[]<>|&;# \n\t"), max_size=80))
+def test_every_text_is_read_in_its_lines(text: str) -> None:
+    reading = shell_read(f"#!/bin/bash\n{text}")
+    assert reading.text.count("\n") == text.count("\n") + 1
+    assert all(2 <= command.line <= text.count("\n") + 2 for command in reading.commands)
+    lines = [command.line for command in reading.commands]
+    assert lines == sorted(lines)
