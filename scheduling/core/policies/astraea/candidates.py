@@ -68,7 +68,6 @@ class Candidates:
     shortest: int  # slots of the fastest way; 0 where there is none at all
     fewest: int  # workers of the fastest way, at least
     kinds: tuple[PairCandidates, ...]
-    by_duration: IntArray  # (candidates,) index of the shortest first, then in their order
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +208,8 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
         if len(mine):
             columns = (column[mine] for column in (workers, duration, level, least_ps))
             kinds.append(PairCandidates(gangs.pairs[index], on_one_server, mine, *columns))
-    by_duration = np.argsort(duration, kind="stable")
     ways = (pair, central == 1, workers, duration, level, least_ps)
-    return Candidates(gangs.pairs, *ways, most_ps, shortest, fewest, tuple(kinds), by_duration)
+    return Candidates(gangs.pairs, *ways, most_ps, shortest, fewest, tuple(kinds))
 
 
 def pairs_of(job: Job) -> tuple[Pair, ...]:

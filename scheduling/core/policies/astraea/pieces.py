@@ -186,7 +186,7 @@ def pieces(
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
     ways = Candidates(
         gangs.pairs, pair_of, central_of == 1, workers, duration, level, least_ps, limit_of_ps(job),
-        whole.shortest, whole.fewest, (), np.argsort(duration, kind="stable"),
+        whole.shortest, whole.fewest, (),
     )  # fmt: skip
     finishes = work >= rest.work
     share = np.where(finishes, 1.0, 1.0 - (rest.work - work) / job.work)
