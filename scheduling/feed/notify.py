@@ -7,13 +7,12 @@ harm: whoever connects again catches up from the feed.
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
@@ -22,6 +21,9 @@ from scheduling.feed.read_events import feed_cursor
 from scheduling.models import Event
 
 EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE, NOTICES})
+CURSOR_SECONDS = 1.0
+
+_cursor: tuple[float, int] | None = None  # when it was asked for, and what it was
 
 
 @dataclass
@@ -120,15 +122,23 @@ def _by_group(events: Iterable[Event]) -> dict[str, News]:
 
 
 def _send(news: Mapping[str, News]) -> None:
-    cursor = feed_cursor()
-    messages = {
-        group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
-        for group, one in news.items()
-    }
-    async_to_sync(_send_all)(messages)
-
-
-async def _send_all(messages: Mapping[str, dict[str, Any]]) -> None:
     layer = get_channel_layer()
-    if layer is not None:
-        await asyncio.gather(*(layer.group_send(group, message) for group, message in messages.items()))
+    if layer is None:
+        return
+    cursor = _cursor_of_late()
+    layer.groups_tell(
+        {
+            group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
+            for group, one in news.items()
+        }
+    )
+
+
+def _cursor_of_late() -> int:
+    """The feed's, as this process asked for it a second ago or less: with an older one, a page that connects again is
+    told of something twice, and of nothing too little."""
+    global _cursor
+    now = time.monotonic()
+    if (known := _cursor) is None or now - known[0] >= CURSOR_SECONDS:
+        known = _cursor = (now, feed_cursor())
+    return known[1]
