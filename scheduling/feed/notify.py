@@ -7,11 +7,10 @@ harm: whoever connects again catches up from the feed.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from time import monotonic
 
 from channels.layers import get_channel_layer
 from django.db import transaction
@@ -23,7 +22,7 @@ from scheduling.models import Event
 EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE, NOTICES})
 CURSOR_SECONDS = 1.0
 
-_cursor: tuple[float, int] | None = None  # when it was asked for, and what it was
+_cursor: tuple[float, int] | None = None  # of the feed: when this process asked for it last, and what it was then
 
 
 @dataclass
@@ -125,7 +124,8 @@ def _send(news: Mapping[str, News]) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
-    cursor = _cursor_of_late()
+    # Whoever was told at once comes back with this cursor for what to be told of next, and hears nothing twice.
+    cursor = _cursor_now() if any(one.told for one in news.values()) else _cursor_of_late()
     layer.groups_tell(
         {
             group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
@@ -135,10 +135,15 @@ def _send(news: Mapping[str, News]) -> None:
 
 
 def _cursor_of_late() -> int:
-    """The feed's, as this process asked for it a second ago or less: with an older one, a page that connects again is
-    told of something twice, and of nothing too little."""
+    """As this process asked for it a second ago or less: with an older one, a page that connects again renews a part
+    once more, and misses nothing."""
+    if _cursor is None or monotonic() - _cursor[0] >= CURSOR_SECONDS:
+        return _cursor_now()
+    return _cursor[1]
+
+
+def _cursor_now() -> int:
     global _cursor
-    now = time.monotonic()
-    if (known := _cursor) is None or now - known[0] >= CURSOR_SECONDS:
-        known = _cursor = (now, feed_cursor())
-    return known[1]
+    asked_at, cursor = monotonic(), feed_cursor()
+    _cursor = (asked_at, cursor)
+    return cursor
