@@ -94,7 +94,7 @@ def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: dat
         if not terms.admitted and (never := desk.never()) is not None:  # then there is no start to estimate
             terms = QuotedTerms(False, never)
             return Quote(lane, terms, None, _cheapest(job, terms, desk))
-        estimate = start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
+        estimate = start_estimate(pool, checked.read, frontier=checked.frontier, posted=checked.posted)
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
 
 

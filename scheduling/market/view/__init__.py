@@ -14,6 +14,7 @@ from scheduling.market.view.demands import (
 )
 from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
 from scheduling.market.view.history import pool_scenario
+from scheduling.market.view.intake_rows import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import (
@@ -26,11 +27,9 @@ from scheduling.market.view.policy import (
 from scheduling.market.view.rents import jobs_undone
 from scheduling.market.view.specs import (
     NewSpecReader,
-    PoolResource,
     SpecRead,
     SpecReader,
     for_the_core,
-    pool_resources,
     steps_of,
 )
 
@@ -40,10 +39,10 @@ __all__ = [
     "ONES",
     "OPERATOR_ID",
     "AmountSteps",
+    "IntakeRows",
     "JobReader",
     "NewSpecReader",
     "PoolFrame",
-    "PoolResource",
     "SpecRead",
     "SpecReader",
     "arrival_of",
@@ -53,12 +52,12 @@ __all__ = [
     "for_the_core",
     "gives_floors",
     "glance",
+    "intake_rows",
     "is_divisible",
     "jobs_undone",
     "member_too_little",
     "policy_built",
     "pool_frame",
-    "pool_resources",
     "pool_scenario",
     "shown",
     "steps_flaw",
