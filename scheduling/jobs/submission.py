@@ -76,30 +76,32 @@ class OverBudget(RefusedForMoney):
 
 @dataclass(frozen=True)
 class Checked:
-    """The row that would be stored, what it means, the first slot that the batch lane has not sold yet, and its prices
-    of late by resource. `begin`: no sooner does it arrive. `description`: as it was said, stored with the job."""
+    """The row that would be stored, and what it means. `begin`: no sooner does it arrive. `description`: as it was
+    said, stored with the job."""
 
     job: TrainingJob
     read: SpecRead
-    frontier: int
-    posted: Mapping[int, float]
     begin: datetime | None = None
     description: JobDescription | None = None
 
 
 class Intake:
     """A pool and a tenant as they stand while jobs are taken in: what each of these jobs is checked against. Each part
-    is read when the first job needs it, so many jobs ask the database for no more than one."""
+    is read when the first job needs it, so many jobs ask the database for no more than one. `rows`: as they were read a
+    moment ago."""
 
-    def __init__(self, pool: Pool, tenant: Tenant, user: User | None, at: datetime) -> None:
-        self.pool, self.tenant, self.user, self.at = pool, tenant, user, at
+    def __init__(
+        self, pool: Pool, tenant: Tenant, user: User | None, at: datetime, rows: IntakeRows | None = None
+    ) -> None:
+        self.pool, self.tenant, self.user, self.at, self._rows = pool, tenant, user, at, rows
         self.fitting = Fitting(pool, tenant.pk)
         self.programs = cache(usable_programs)
         self.unfinished = cache(jobs_unfinished)
 
     @cached_property
     def rows(self) -> IntakeRows:
-        return intake_rows(self.pool, self.tenant.pk, prices_from=self.pool.slot_at(self.at) - LOOK_BACK)
+        prices_from = self.pool.slot_at(self.at) - LOOK_BACK
+        return self._rows or intake_rows(self.pool, self.tenant.pk, prices_from=prices_from)
 
     @cached_property
     def reader(self) -> NewSpecReader:
@@ -257,7 +259,7 @@ def job_ready(
     checked = job_checked(intake, name, spec, lane, begin=begin, together=together)
     if isinstance(checked, Refused):
         return checked
-    if lane == Lane.BATCH and (never := intake.fitting.never(checked.job, frontier=checked.frontier)):
+    if lane == Lane.BATCH and (never := intake.fitting.never(checked.job, frontier=checked.read.rows.frontier)):
         return never
     unfinished = intake.unfinished(tuple(after))
     if isinstance(unfinished, str):
@@ -299,7 +301,7 @@ def job_checked(
         submitted_by=intake.user,
         arrival=arrival,
     )
-    return Checked(job, read, intake.rows.frontier, intake.rows.posted, begin)
+    return Checked(job, read, begin)
 
 
 def spec_checked(
@@ -392,7 +394,7 @@ def waiting_said(checked: Checked, at: datetime) -> None:
     if job.not_before == HELD:
         job.reason_code, job.reason_numbers = "waits_for_jobs", {"jobs": jobs_named(job.after)}
     else:
-        closing = closes(job.pool, max(at, checked.begin or at), checked.frontier)
+        closing = closes(job.pool, max(at, checked.begin or at), checked.read.rows.frontier)
         job.reason_code, job.reason_numbers = "waiting_for_interval", closing
 
 
@@ -413,7 +415,7 @@ def waiting_tell(
     # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
     by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != HELD]
     known = [(each.job, each.read) for each in by_itself if estimated]
-    estimates = estimates_keep(known, frontier=submitted[0].frontier, posted=submitted[0].posted, at=at)
+    estimates = estimates_keep(known, at=at)
     steps.done("estimate")
     events = []
     for each in submitted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -27,27 +27,25 @@ class Estimate:
     price_high: int
 
 
-def start_estimate(pool: Pool, read: SpecRead, *, frontier: int, posted: Mapping[int, float]) -> Estimate:
-    """From the batch lane's frontier and its prices of late, by resource; whatever waits: a plan would cost a whole
-    decision. Where no price was published, nothing is known, and nothing is said."""
-    job = read.job
-    earliest = max(math.ceil(job.arrival), frontier)
+def start_estimate(pool: Pool, read: SpecRead) -> Estimate:
+    """From the batch lane's frontier and its prices of late, whatever waits: a plan would cost a whole decision. Where
+    no price was published, nothing is known, and nothing is said."""
+    job, posted = read.job, read.rows.posted
+    earliest = max(math.ceil(job.arrival), read.rows.frontier)
     units = _unit_slots(job, float(pool.slot_seconds))
-    dearest = sum(units[index] * posted[kind] for index, kind in enumerate(read.resource_ids) if kind in posted)
+    dearest = sum(units[index] * posted[kind] for index, kind in enumerate(read.rows.resource_ids) if kind in posted)
     # Whoever is outbid at one boundary is heard again at the next; two whole windows is the range that is promised.
     return Estimate(earliest, earliest + 2 * pool.clock_cap, 0, micro_up(float(dearest)))
 
 
-def estimates_keep(
-    jobs: Sequence[tuple[TrainingJob, SpecRead]], *, frontier: int, posted: Mapping[int, float], at: datetime
-) -> dict[int, StartEstimate]:
+def estimates_keep(jobs: Sequence[tuple[TrainingJob, SpecRead]], *, at: datetime) -> dict[int, StartEstimate]:
     """By job, of jobs of one pool that came together. Belongs into the transaction of their submission."""
     if not jobs:
         return {}
     pool = jobs[0][0].pool
     rows = []
     for job, read in jobs:
-        estimate = start_estimate(pool, read, frontier=frontier, posted=posted)
+        estimate = start_estimate(pool, read)
         rows.append(StartEstimate(tenant_id=job.tenant_id, job=job, made_at=at, **asdict(estimate)))
     return {row.job_id: row for row in StartEstimate.objects.bulk_create(rows, batch_size=AT_ONCE)}
 

@@ -33,6 +33,10 @@ class IntakeRows:
     any_budget: bool  # whether the tenant or one of its members has a budget for a period
     posted: Mapping[int, float]  # resource -> the batch lane's highest price of late, where any was published
 
+    @property
+    def resource_ids(self) -> list[int]:
+        return [row.pk for row in self.resources]
+
 
 def intake_rows(pool: Pool, tenant_id: int, *, prices_from: int) -> IntakeRows:
     """`prices_from`: the first slot whose posted prices count."""

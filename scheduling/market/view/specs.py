@@ -56,17 +56,17 @@ def steps_of(pool: Pool) -> dict[str, AmountSteps]:
 
 @dataclass(frozen=True)
 class SpecRead:
-    """A job of the core, and the row and name of each resource that it counts, in its order."""
+    """A job of the core, and what it was read under: it counts the resources in their order there."""
 
     job: Job
-    resource_ids: Sequence[int]
-    resources: Sequence[str]
+    rows: IntakeRows
 
 
 class NewSpecReader:
     """Reads new jobs of one tenant, under its instructions and the resources' steps as they were just read."""
 
     def __init__(self, pool: Pool, rows: IntakeRows) -> None:
+        self._rows = rows
         self._budget = None if rows.rent_budget is None else credits_of(rows.rent_budget)
         self._steps = {row.name: AmountSteps(row.least, row.step) for row in rows.resources}
         self._reader = SpecReader(pool, [(row.pk, row.name) for row in rows.resources])
@@ -78,4 +78,4 @@ class NewSpecReader:
         demands_check(spec, self._steps)
         if PROGRAM in spec:
             members_check(job, reader.resources, spec)
-        return SpecRead(job, reader.resource_ids, reader.resources)
+        return SpecRead(job, self._rows)
