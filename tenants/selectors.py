@@ -113,7 +113,7 @@ def _tokens_of(token_hash: str) -> QuerySet[ApiToken]:
     with scope_disabled("a scope opens only after the membership was looked up"):
         memberships = Membership.objects.filter(tenant=OuterRef("tenant"), user=OuterRef("user")).order_by()
     tokens = ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).order_by()
-    return tokens.annotate(role=Subquery(memberships.values("role")))  # type: ignore[no-redef]  the model names it
+    return tokens.annotate(role=Subquery(memberships.values("role")))  # type: ignore[no-redef]
 
 
 _tokens = RepeatedRead(_tokens_of, scoped=False, token_hash="of a token")  # noqa: S106  an example
