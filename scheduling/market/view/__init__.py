@@ -12,7 +12,7 @@ from scheduling.market.view.demands import (
     steps_flaw,
     within_engine,
 )
-from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
+from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.intake_rows import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
@@ -43,6 +43,7 @@ __all__ = [
     "JobReader",
     "NewSpecReader",
     "PoolFrame",
+    "PoolShape",
     "SpecRead",
     "SpecReader",
     "arrival_of",
