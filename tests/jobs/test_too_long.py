@@ -77,9 +77,13 @@ def test_who_asks_for_the_same_is_not_looked_at_again_until_the_pool_is_another(
 ) -> None:
     """What fits a window does so whenever it comes and whatever it is worth. What fits none is looked at each time."""
     pool, castor, lumen = market()
-    looks = []
-    fits = Astraea.fits_a_window
-    monkeypatch.setattr(Astraea, "fits_a_window", lambda *words: looks.append(words) or fits(*words))
+    looks, fits = [], Astraea.fits_a_window
+
+    def look(*words: Any) -> bool:
+        looks.append(words)
+        return fits(*words)
+
+    monkeypatch.setattr(Astraea, "fits_a_window", look)
 
     def looked_at(tenant: Tenant = lumen, slot: float = 0.5, **spec: Any) -> bool:
         before = len(looks)
@@ -96,7 +100,7 @@ def test_who_asks_for_the_same_is_not_looked_at_again_until_the_pool_is_another(
     assert isinstance(submit(pool, lumen, lane="batch", slot=0.5, epochs=8, chunks=4), NeverFits)
     pool.clock_cap = 8
     assert not looked_at()  # as it was before
-    make_server(pool, worker=1, ps=1)
+    make_server(pool, name="s02", worker=1, ps=1)
     assert looked_at()
 
 
