@@ -55,16 +55,12 @@ def answer_keep(
     *, user: User, key: str, request_digest: str, status: int, body: str, location: str, at: datetime
 ) -> None:
     """Of two that were made at once, which only what may be done twice allows, the first is kept."""
-    answer = KeptAnswer(
-        user=user,
-        key=key,
-        request_digest=request_digest,
-        status=status,
-        body=body,
-        location=location,
-        created_at=at,
-    )
-    KeptAnswer.objects.bulk_create([answer], ignore_conflicts=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO tenants_keptanswer (user_id, key, request_digest, status, body, location, created_at)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            [user.pk, key, request_digest, status, body, location, at],
+        )
 
 
 def answers_expire(*, at: datetime) -> int:
