@@ -173,7 +173,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
     first, lane = listed[0].name, Lane.BATCH.value
     later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
-    checked = job_ready(Intake(pool, tenant, wish.user, at), first, wish.spec, lane, **later)
+    checked = job_ready(Intake(pool, tenant, wish.user, at, waits=True), first, wish.spec, lane, **later)
     if isinstance(checked, Refused):
         return checked
     if wish.together and pool.is_elastic:

@@ -94,7 +94,7 @@ def jobs_submit(
         return flaw
     digests = [_digest(pool, each) for each in words]
     with scope(by.tenant):
-        return _stored(Intake(pool, by.tenant, by.user, at), words, by, client_key, digests)
+        return _stored(Intake(pool, by.tenant, by.user, at, waits=True), words, by, client_key, digests)
 
 
 @transaction.atomic

@@ -13,7 +13,7 @@ from scheduling.core.types import BATCH, HasWindows, Job, Policy, Reason
 from scheduling.core.value import Linear
 from scheduling.market.decide import batch_policy
 from scheduling.market.reads import reason_sentence
-from scheduling.market.view import JobReader, PoolFrame, PoolShape, for_the_core, pool_frame
+from scheduling.market.view import JobReader, PoolFrame, PoolShape, for_the_core, frame_of, pool_text
 from scheduling.models import Pool, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
@@ -35,11 +35,12 @@ class NeverFits(Refused):
 
 
 class Fitting:
-    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first of them is looked at. Jobs that
-    ask for the same are looked at once, and those that fit a window whenever they come, once in this process."""
+    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first of them is looked at, unless
+    its `text` was read just now. Jobs that ask for the same are looked at once, and those that fit a window whenever
+    they come, once in this process."""
 
-    def __init__(self, pool: Pool, tenant_id: int) -> None:
-        self._pool, self._tenant_id = pool, tenant_id
+    def __init__(self, pool: Pool, tenant_id: int, text: str | None = None) -> None:
+        self._pool, self._tenant_id, self._text = pool, tenant_id, text
         self._fits: dict[str, bool] = {}  # by what a job asks for and when: whether it is served whatever it is worth
 
     def never(self, row: TrainingJob, *, frontier: int) -> NeverFits | None:
@@ -76,7 +77,8 @@ class Fitting:
     @cached_property
     def _frame(self) -> PoolFrame:
         with scope_disabled("what fits depends on everybody's cells"):
-            return pool_frame(self._pool, also=[self._tenant_id])
+            text = pool_text(self._pool) if self._text is None else self._text
+        return frame_of(self._pool, text, also=[self._tenant_id])
 
     @cached_property
     def _policy(self) -> Policy:

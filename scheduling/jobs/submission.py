@@ -88,20 +88,32 @@ class Checked:
 class Intake:
     """A pool and a tenant as they stand while jobs are taken in: what each of these jobs is checked against. Each part
     is read when the first job needs it, so many jobs ask the database for no more than one. `rows`: as they were read a
-    moment ago."""
+    moment ago. `waits`: the jobs are to wait for an interval, so what ever fits is read with all else."""
 
     def __init__(
-        self, pool: Pool, tenant: Tenant, user: User | None, at: datetime, rows: IntakeRows | None = None
+        self,
+        pool: Pool,
+        tenant: Tenant,
+        user: User | None,
+        at: datetime,
+        rows: IntakeRows | None = None,
+        *,
+        waits: bool = False,
     ) -> None:
-        self.pool, self.tenant, self.user, self.at, self._rows = pool, tenant, user, at, rows
-        self.fitting = Fitting(pool, tenant.pk)
+        self.pool, self.tenant, self.user, self.at, self._rows, self._waits = pool, tenant, user, at, rows, waits
         self.programs = cache(usable_programs)
         self.unfinished = cache(jobs_unfinished)
 
     @cached_property
     def rows(self) -> IntakeRows:
-        prices_from = self.pool.slot_at(self.at) - LOOK_BACK
-        return self._rows or intake_rows(self.pool, self.tenant.pk, prices_from=prices_from)
+        if self._rows is not None:
+            return self._rows
+        prices_from, fitting = self.pool.slot_at(self.at) - LOOK_BACK, self._waits and not self.pool.is_elastic
+        return intake_rows(self.pool, self.tenant.pk, prices_from=prices_from, fitting=fitting)
+
+    @cached_property
+    def fitting(self) -> Fitting:
+        return Fitting(self.pool, self.tenant.pk, self.rows.text)
 
     @cached_property
     def reader(self) -> NewSpecReader:
@@ -237,7 +249,7 @@ def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
     """`instead_of`: why the instant lane did not even look at it."""
     if earlier := earlier_submission(wish.tenant, wish.client_key, wish.digest):
         return earlier
-    intake = Intake(wish.pool, wish.tenant, wish.user, wish.at)
+    intake = Intake(wish.pool, wish.tenant, wish.user, wish.at, waits=lane == Lane.BATCH)
     checked = job_ready(intake, wish.name, wish.spec, lane, begin=wish.begin, after=wish.after)
     if isinstance(checked, Refused):
         return checked

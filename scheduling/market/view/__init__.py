@@ -12,9 +12,9 @@ from scheduling.market.view.demands import (
     steps_flaw,
     within_engine,
 )
-from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, pool_frame
+from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, frame_of, pool_frame
 from scheduling.market.view.history import pool_scenario
-from scheduling.market.view.intake_rows import IntakeRows, intake_rows
+from scheduling.market.view.intake import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import (
@@ -24,6 +24,7 @@ from scheduling.market.view.policy import (
     unusable,
     unusable_instant,
 )
+from scheduling.market.view.pool_rows import pool_text
 from scheduling.market.view.rents import jobs_undone
 from scheduling.market.view.specs import (
     NewSpecReader,
@@ -51,6 +52,7 @@ __all__ = [
     "demands_check",
     "fixed_settings",
     "for_the_core",
+    "frame_of",
     "gives_floors",
     "glance",
     "intake_rows",
@@ -60,6 +62,7 @@ __all__ = [
     "policy_built",
     "pool_frame",
     "pool_scenario",
+    "pool_text",
     "shown",
     "steps_flaw",
     "steps_of",

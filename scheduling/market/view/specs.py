@@ -11,7 +11,7 @@ import numpy as np
 from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, Tenant
 from scheduling.market.view.demands import AmountSteps, demands_check, members_check
-from scheduling.market.view.intake_rows import IntakeRows
+from scheduling.market.view.intake import IntakeRows
 from scheduling.models import PROGRAM, UNTIL, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of
 

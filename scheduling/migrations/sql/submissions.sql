@@ -20,11 +20,13 @@ BEGIN
                       FROM scheduling_tenantpolicy WHERE pool_id = wanted));
 END $$;
 
--- What new jobs of a tenant meet in a pool. `prices_from`: the first slot whose posted prices count.
-CREATE FUNCTION scheduling_intake(pool bigint, tenant bigint, prices_from bigint) RETURNS text
-LANGUAGE plpgsql STABLE AS $$
+-- What new jobs of a tenant meet in a pool, and where `fitting` the pool's text. `prices_from`: the first slot whose
+-- posted prices count.
+CREATE FUNCTION scheduling_intake(
+    pool bigint, tenant bigint, prices_from bigint, fitting boolean, OUT met text, OUT pool_text text
+) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN json_build_object(
+    met := json_build_object(
         'frontier', (SELECT frontier FROM scheduling_laneclock WHERE pool_id = pool AND lane = 'batch'),
         'draining', EXISTS(SELECT FROM scheduling_laneclock WHERE pool_id = pool AND draining),
         'resources', (SELECT json_agg(json_build_array(id, name, least::text, step::text) ORDER BY id)
@@ -35,6 +37,9 @@ BEGIN
                      FROM (SELECT resource_id, max(price) AS dearest FROM scheduling_pricetick
                             WHERE pool_id = pool AND lane = 'batch' AND slot >= prices_from AND price IS NOT NULL
                             GROUP BY resource_id) AS posted));
+    IF fitting THEN
+        pool_text := scheduling_pool_text(pool);
+    END IF;
 END $$;
 
 -- The job that a client's key has made already, of which there is one at most. Until the transaction ends, whoever else

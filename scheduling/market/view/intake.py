@@ -32,18 +32,19 @@ class IntakeRows:
     rent_budget: int | None  # of the tenant's instructions, in micro-credits
     any_budget: bool  # whether the tenant or one of its members has a budget for a period
     posted: Mapping[int, float]  # resource -> the batch lane's highest price of late, where any was published
+    text: str | None  # of the pool's frame; None: nobody asked what ever fits
 
     @property
     def resource_ids(self) -> list[int]:
         return [row.pk for row in self.resources]
 
 
-def intake_rows(pool: Pool, tenant_id: int, *, prices_from: int) -> IntakeRows:
-    """`prices_from`: the first slot whose posted prices count."""
+def intake_rows(pool: Pool, tenant_id: int, *, prices_from: int, fitting: bool) -> IntakeRows:
+    """`prices_from`: the first slot whose posted prices count. `fitting`: what ever fits is asked, too."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT scheduling_intake(%s, %s, %s)", [pool.pk, tenant_id, prices_from])
-        (text,) = cursor.fetchone()
-    read = json.loads(text)
+        cursor.execute("SELECT * FROM scheduling_intake(%s, %s, %s, %s)", [pool.pk, tenant_id, prices_from, fitting])
+        met, text = cursor.fetchone()
+    read = json.loads(met)
     return IntakeRows(
         frontier=read["frontier"] or 0,
         draining=read["draining"],
@@ -53,4 +54,5 @@ def intake_rows(pool: Pool, tenant_id: int, *, prices_from: int) -> IntakeRows:
         rent_budget=read["rent_budget"],
         any_budget=read["any_budget"],
         posted=dict(read["posted"] or ()),
+        text=text,
     )
