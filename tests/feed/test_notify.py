@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from channels.layers import get_channel_layer
+from django.conf import settings
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from redis import Redis
 
 from scheduling.feed import notify
 from scheduling.feed.events import event
@@ -78,6 +80,28 @@ def test_all_groups_hear_what_a_thread_tells_in_one_journey() -> None:
         return heard
 
     assert asyncio.run(story()) == [{"topics": ["jobs"]}, {"topics": ["slot"]}]
+
+
+def test_news_is_not_lost_with_a_connection_that_was_cut_meanwhile() -> None:
+    layer: Any = get_channel_layer()
+
+    def cut() -> None:
+        layer.groups_tell({"tenant.1": {"number": 1}})
+        teller = layer._teller
+        killer = Redis.from_url(settings.REDIS_URL)
+        assert killer.client_kill_filter(_id=teller.client_id()) == 1
+        killer.close()
+        layer.groups_tell({"tenant.1": {"number": 2}})
+
+    async def story() -> list[dict[str, Any]]:
+        channel = await layer.new_channel()
+        await layer.group_add("tenant.1", channel)
+        await asyncio.to_thread(cut)
+        heard = [await asyncio.wait_for(layer.receive(channel), PATIENCE) for _ in range(2)]
+        await layer.flush()
+        return heard
+
+    assert asyncio.run(story()) == [{"number": 1}, {"number": 2}]
 
 
 @pytest.fixture
