@@ -21,12 +21,12 @@ UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 @dataclass(frozen=True)
 class ChargeVerified:
-    """The awards that were looked at, oldest first, of many the newest; none is the charge of a job that was never
-    served: nothing."""
+    """The awards that were verified, oldest first: of many, only the newest ones. A job that was never served has none,
+    and its charge is nothing."""
 
     job: TrainingJob
     awards: tuple[Award, ...]
-    answers: int  # of the instant lane, that were decided again
+    answers: int  # answers of the instant lane that were decided again
     findings: tuple[Finding, ...]
 
 

@@ -1,4 +1,4 @@
-"""What a verification has found wrong."""
+"""The findings of a verification: what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Finding:
 
 
 def differences(where: str, pairs: Mapping[str, tuple[object, object]]) -> list[Finding]:
-    """One finding for each name whose stored value is not the value it should have."""
+    """Return one finding for each name whose stored value is not the value it should have."""
     return [
         Finding(where, f"{name} is {_short(stored)}, and should be {_short(right)}")
         for name, (stored, right) in pairs.items()
