@@ -1,4 +1,4 @@
-"""OASiS' figures (its section V-A): workers and parameter servers on machines of their own, sigmoid values."""
+"""OASiS' figures (its section V-A), with workers and parameter servers on machines of their own and sigmoid values."""
 
 from __future__ import annotations
 
