@@ -53,7 +53,7 @@ class ArchiveDay:
     first: int
     last: int
     intervals: int
-    bytes: int  # of their inputs and answers, as they are stored
+    bytes: int  # the size of their inputs and answers, as they are stored
     obstacle: str = ""
 
 

@@ -30,7 +30,7 @@ from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
 
-MOST_WAITING = 5  # of one person
+MOST_WAITING = 5  # open requests of one person
 LONGEST = timedelta(days=93)
 RETENTION = timedelta(days=7)
 OPEN_AUDITS = (AuditState.QUEUED, AuditState.RUNNING)

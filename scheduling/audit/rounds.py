@@ -28,7 +28,7 @@ from tenants.scoping import scope_disabled
 ROUND = timedelta(seconds=8)  # how long one call works at pieces: its process also moves the market
 MOST_BYTES = 256 << 20
 PART_BYTES = 1 << 20
-AGAIN = "again"  # in the result of a request that was left behind once
+AGAIN = "again"  # a key in the result of a request that was left behind once
 TWICE = Refused("failed", "It broke off twice: it took too long, or too much memory. Use the command.")
 
 Clock = Callable[[], datetime]

@@ -11,12 +11,12 @@ from scheduling.models import AuditKind, AuditRun, Pool, WorkState
 from tenants.access import Refused
 from tenants.ledger.amounts import exported
 
-MOST_FINDINGS = 200  # so many are kept; their number always is
+MOST_FINDINGS = 200  # so many are kept; their number is always kept
 
 
 @dataclass(frozen=True)
 class StoredVerdict:
-    """What a request came to. `is_clean` is None where nothing was verified; `result` is plain JSON."""
+    """The outcome of a request. `is_clean` is None where nothing was verified; `result` is plain JSON."""
 
     is_clean: bool | None
     sentence: str

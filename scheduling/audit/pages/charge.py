@@ -1,4 +1,4 @@
-"""What a job pays, for its own tenant: the arithmetic, and a button that proves it."""
+"""The page of what a job pays, for its own tenant: the arithmetic, and a button that verifies it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from tenants.ledger.amounts import credits_of
 
 @dataclass
 class AnswerWalk:
-    """How far the chain was followed."""
+    """The state of a walk along the chain: how far it was followed, and what was found."""
 
     pool_id: int
     number: int
@@ -50,12 +50,12 @@ class AnswerWalk:
 
 @dataclass(frozen=True)
 class AnswerRows:
-    """What answers left behind, and what they refer to, by the rows' own keys."""
+    """The rows that answers left behind, and those that they refer to, by the rows' own keys."""
 
     frames: Mapping[str, bytes]  # uncompressed; empty where it can no longer be read
     jobs: Mapping[int, TrainingJob]
     awards: Mapping[int, Award]
-    intervals: frozenset[str]  # digests
+    intervals: frozenset[str]  # digests of intervals
 
 
 def answers_walk(walk: AnswerWalk, *, upto: int, most: int) -> bool:

@@ -23,11 +23,11 @@ PIECE = 1 << 20  # bytes
 
 
 class Archives:
-    """What a verification knows of archives. Without a folder it only knows which intervals an archive has.
+    """The archives that a verification may read. Without a folder it only knows which intervals an archive has.
 
     An archive is believed when its file has the digest that was written down with the row: the history names that row,
-    and the interval's own digest covers what is read from it. One day is in memory at a time, for a chain is followed
-    in order.
+    and the interval's own digest covers what is read from it. One day is in memory at a time, as a chain is followed in
+    order.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

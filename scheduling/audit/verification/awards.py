@@ -83,7 +83,7 @@ def terms_verify(
     if replayed.elastic:
         right |= _so_far(booking, replayed)
     else:
-        in_batch = award.lane == Lane.BATCH  # the instant lane sells whole jobs alone
+        in_batch = award.lane == Lane.BATCH  # the instant lane only sells whole jobs
         work = work_in_pieces(replayed.view.jobs[booking.job], booking) if in_batch else None
         right |= {"work_left": None, "paid_before": 0, "work": work}
     where = f"award {award.pk} of job {award.job_id}"

@@ -15,7 +15,7 @@ from scheduling.models import Award, InstantAnswer, Lane, LaneClock, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-MOST_AWARDS = 50  # in an elastic pool a job has one for each slot; all of them are verified with the pool's intervals
+MOST_AWARDS = 50  # a job of an elastic pool has one for each slot; the verification of its intervals covers all
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 

@@ -14,7 +14,7 @@ from scheduling.fairness import Day, days_added_up
 from scheduling.models import PoolDay, TenantDay
 from tenants.scoping import scope_disabled
 
-UNREADABLE = (DataError, TypeError, ValueError, KeyError, AttributeError)  # figures that somebody changed
+UNREADABLE = (DataError, TypeError, ValueError, KeyError, AttributeError)  # from figures that somebody changed
 
 
 @dataclass(frozen=True)

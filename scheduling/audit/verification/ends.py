@@ -34,7 +34,7 @@ from scheduling.models import (
     TrainingJob,
 )
 
-NEARLY = 1e-6  # amounts are sums of decimals, in another order here
+NEARLY = 1e-6  # amounts are sums of decimals, which are added in another order here
 
 
 def ends_verify(pool_id: int) -> list[Finding]:

@@ -22,7 +22,7 @@ FIELDS = [field for field in TenantFairness._meta.concrete_fields if field.name 
 NAMES = tuple(field.attname for field in FIELDS)
 WHOLE = tuple(field.attname for field in IntervalFairness._meta.concrete_fields if field.name != "id")
 DOCUMENTS = ("offered", "sold", "kept")
-ALIKE = ("pool_id", "number")  # in all rows of an interval
+ALIKE = ("pool_id", "number")  # equal in all rows of an interval
 NUMBERS = tuple(name for name in NAMES if name not in (*DOCUMENTS, *ALIKE))
 OPTIONAL = tuple(field.attname for field in FIELDS if field.null)
 # A hundred rows are read as one run of bytes: to make a Python number of each figure takes longer than to compare them
@@ -67,7 +67,7 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [list(fairness_ids)])
         rows = cursor.fetchall()
-    read = cache(json.loads)  # the same few texts again and again
+    read = cache(json.loads)  # the same few texts come again and again
     return {
         fairness_id: Columns(
             counted,

@@ -16,7 +16,7 @@ from tenants.scoping import scope_disabled
 
 @dataclass
 class FeedWalk:
-    """How far the seals were followed."""
+    """The state of a walk along the seals: how far they were followed, and what was found."""
 
     number: int = 0
     digest: str = START

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """`where` names the interval, award or pool; `what` says in a sentence what differs there."""
+    """One thing that is wrong. `where` names the interval, award or pool; `what` says in a sentence what differs
+    there."""
 
     where: str
     what: str

@@ -27,7 +27,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class VerifiedIntervals:
-    """What was verified, what was found wrong, and where the chains end."""
+    """The outcome of a verification: what was verified, what was found wrong, and where the chains end."""
 
     intervals: int
     answers: int
@@ -84,7 +84,8 @@ MOST_JOBS = 1_000  # most jobs waiting in an interval that is replayed while som
 
 @dataclass(frozen=True)
 class IntervalVerified:
-    """What was verified of one interval, and what was found wrong. `plan_bytes` counts the bytes that were compared."""
+    """The outcome for one interval: what was verified, and what was found wrong. `plan_bytes` counts the bytes that
+    were compared."""
 
     number: int
     jobs: int
@@ -140,6 +141,6 @@ def _followed(interval: Interval, bounds: WalkBounds) -> list[Finding]:
     following = Interval.objects.filter(pool=interval.pool_id, number=interval.number + 1).first()
     if following is not None:
         return differences(name_of(interval), {"what follows it names": (following.previous, interval.digest)})
-    if interval.slot > bounds.decided_slot:  # decided while we read
+    if interval.slot > bounds.decided_slot:  # the interval was decided while we read
         return []
     return differences(name_of(interval), {"the last digest of the chain": (bounds.head, interval.digest)})

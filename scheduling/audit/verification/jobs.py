@@ -149,7 +149,7 @@ def _cuts_differ(job: TrainingJob, life: Life, rows: JobRows, reader: SpecReader
     for number in sorted(awards.keys() | life.cuts.keys()):
         award, cut = awards.get(number), life.cuts.get(number, Cut(None, None, void=False))
         where = f"award {number} of job {job.pk}"
-        if award is None:  # as the feed says
+        if award is None:  # it is gone, which is a finding already
             continue
         findings += differences(where, {"cut_at": (award.cut_at, cut.cut_at)})
         findings += _freed_differ(where, job, award, cut, rows, reader)

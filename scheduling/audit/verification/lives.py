@@ -1,5 +1,5 @@
-"""What the feed says of a job: the state that it must have after all that happened to it. It depends on the job's
-events alone."""
+"""The course of a job by the feed: the state that it must have after all that happened to it. It depends on its events
+alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Life:
     attempt: int = 0
     not_before: int = 0
     ended_at: datetime | None = None
-    started: int | None = None  # the first slot that it ever started in
+    started: int | None = None  # the first slot in which it ever started
     awards: dict[int, int] = field(default_factory=dict)  # award named by an event -> the job's attempt at that time
     cuts: dict[int, Cut] = field(default_factory=dict)  # by award, as the last event says
 
@@ -135,7 +135,7 @@ def _cancelled(life: Life, event: JobEvent, elastic: bool) -> None:
 
 
 def _saved(life: Life, event: JobEvent, elastic: bool) -> None:
-    """A piece of the job is over: it waits for the next one, or begins with an award that it has already."""
+    """End a piece of the job: it waits for the next one, or begins with an award that it has already."""
     _waiting(life, event, elastic)
     if event.data.get("next") is not None:
         life.state, life.reason = JobState.AWARDED.value, ("", {})

@@ -54,20 +54,20 @@ Clock = Callable[[], datetime]
 
 @dataclass
 class VerifiedPiece:
-    """What a piece adds to its run."""
+    """The figures and findings that a piece adds to its run."""
 
     steps: int = 0
     intervals: int = 0
     awards: int = 0
     findings: list[Finding] = field(default_factory=list)
-    is_last: bool = False  # of its phase
+    is_last: bool = False  # whether it is the last piece of its phase
     columns: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """When a piece stops: once `enough` holds, it reads nothing more; once `too_long` holds, it leaves even what it has
-    read. `progress` is called after each interval."""
+    """The limits of a piece: once `enough` holds, it reads nothing more; once `too_long` holds, it leaves even what it
+    has read. `progress` is called after each interval."""
 
     enough: Callable[[], bool] = lambda: False
     too_long: Callable[[], bool] = lambda: False

@@ -33,7 +33,7 @@ SUBJECT = re.compile(r"(program (\S+)|programs) of (\S+)")
 
 @dataclass
 class ProgramSet:
-    """What the history says of one program."""
+    """One program as the history says it should be."""
 
     created_at: datetime
     versions: dict[int, Mapping[str, Any]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class Replayed:
     view: View
     policy: Policy
     plan: Plan
-    owner_ids: tuple[int, ...]  # behind the owners axis
+    owner_ids: tuple[int, ...]  # the ids behind the axis of owners
     server_ids: tuple[int, ...]
 
     @property

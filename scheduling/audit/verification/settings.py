@@ -79,7 +79,7 @@ class ServerSet:
 
 @dataclass
 class PoolSet:
-    """What the history says of one pool, by the name of the server, the tenant, the resource."""
+    """One pool as the history says it should be, by the names of servers, tenants and resources."""
 
     values: Mapping[str, Any]
     resources: list[str]
@@ -234,7 +234,7 @@ _CHANGES: Mapping[str, Callable[[PoolSet, str, AuditEntry], None]] = {
 }
 
 
-# ---------------------------------------------------------------- what stands
+# ---------------------------------------------------------------- what the rows say
 
 
 def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:

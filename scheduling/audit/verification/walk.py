@@ -27,19 +27,20 @@ CHUNK = 60  # intervals in memory at once: half a second of work where a hundred
 
 @dataclass(frozen=True)
 class WalkBounds:
-    """How far the clock was when the walk began. The walk leaves out what is decided meanwhile."""
+    """The end of a walk: how far the clock was when it began. The walk leaves out what is decided meanwhile."""
 
     decided_slot: int
     settled_slot: int
     head: str
     memory: Mapping[str, Any]
-    answers: int = 0  # of the instant lane
+    answers: int = 0  # the number of the instant lane's last answer
     answers_head: str = START
 
 
 @dataclass
 class Walk:
-    """How far the chain was followed. The digest before the first interval is taken on trust."""
+    """The state of a walk along the chain: how far it was followed. The digest before the first interval is taken on
+    trust."""
 
     pool_id: int
     number: int
