@@ -42,7 +42,7 @@ class CertificateRow:
     tenant: str
     slug: str
     served: bool
-    elapsed: float | None  # slots from its arrival to its end
+    elapsed: float | None  # slots from the job's arrival to its end
     value: float
     paid: float
     got: float
@@ -56,7 +56,8 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class RentPayment:
-    """What one job pays for its rent: the gross price, the part that its tenant owed itself, and who gets the rest."""
+    """The payment of one job for its rent: the gross price, the part that its tenant owed itself, and who gets the
+    rest."""
 
     job: int
     tenant_id: int

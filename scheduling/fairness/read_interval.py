@@ -74,7 +74,7 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
         return bytes(interval.policy)
     try:
         contents = contents_of(interval)
-    except UNREADABLE:  # changed by somebody; verification says so
+    except UNREADABLE:  # somebody changed the bytes; verification says so
         return None
     return contents.view if part == "view" else contents.plan
 
@@ -171,8 +171,8 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
 
 @dataclass(frozen=True)
 class _JobEnd:
-    """What a job got. `value` is its value; `booking` is the one by which it ends or has ended, or None where it was
-    not served."""
+    """The outcome of a job. `value` is what it is worth; `booking` is the one by which it ends or has ended, or None
+    where it was not served."""
 
     value: float = 0.0
     booking: Booking | None = None

@@ -34,7 +34,7 @@ class TenantPeriod:
     offered: Mapping[str, float]
     sold: Mapping[str, float]
     kept: Mapping[str, float]
-    by_day: Mapping[date, float | None]  # ratio
+    by_day: Mapping[date, float | None]  # the ratio of each day
     revenue: float  # that of all tenants
 
     @property

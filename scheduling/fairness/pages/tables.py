@@ -120,6 +120,6 @@ OWN_MONEY = (
 
 
 def own(*, money: bool) -> Table:
-    """A tenant's own intervals; `money`: whether the reader may see amounts."""
+    """Return the table of a tenant's own intervals. `money` says whether the reader may see amounts."""
     columns = (*OWN, *OWN_MONEY) if money else OWN
     return Table(columns, sort="-number", rows=20, key="number", file="my-fairness")
