@@ -19,7 +19,7 @@ from scheduling.lab.settings import Setting, Variant, settings_for, with_changes
 from scheduling.lab.tables import NOTHING, with_spread
 from tenants import csv_files
 
-ROUNDING = 1e-9  # relative, on credits
+ROUNDING = 1e-9  # relative, for amounts of credits
 
 Figures = dict[str, float | None]
 

@@ -29,7 +29,7 @@ def each(
             futures = [pool.submit(function, task) for task in tasks]
             pending = set(futures)
             while pending:
-                progress(len(tasks) - len(pending), len(tasks))  # also while the first ones are under way
+                progress(len(tasks) - len(pending), len(tasks))  # also before the first one is done
                 _, pending = wait(pending, timeout=EVERY, return_when=FIRST_COMPLETED)
             progress(len(tasks), len(tasks))
             return [future.result() for future in futures]

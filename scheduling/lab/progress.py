@@ -13,7 +13,8 @@ PATIENCE = 0.5  # seconds of work before the bar first appears
 
 
 class ProgressLine:
-    """Call it with (done, total) as often as you like; it draws seldom, and leaves no trace at the end."""
+    """A progress bar. Call it with (done, total) as often as you like; it draws seldom, and leaves no trace at the
+    end."""
 
     def __init__(self, label: str, unit: str, stream: TextIO | None = None) -> None:
         self.label, self.unit = label, unit

@@ -22,11 +22,11 @@ from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED
 
-MOST_OPEN = 3  # of one person
-MOST_KEPT = 200  # of everybody
+MOST_OPEN = 3  # open studies of one person
+MOST_KEPT = 200  # studies of all persons together
 MOST_BYTES = 32 << 20  # of all files of a study as they are sent
 PART_BYTES = 1 << 20
-MOST_MINUTES = 120.0  # a study that takes longer is one for the command
+MOST_MINUTES = 120.0  # a longer study must be run by the command
 LONGEST = timedelta(days=366)
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 SCENARIO = "scenario.json"  # the name of a pool's own past among the files

@@ -44,7 +44,7 @@ from scheduling.models import STUDY_AT_WORK, LabFile, LabStudy, Pool, StudyState
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-ROUND = timedelta(minutes=10)  # no piece begins after it: the broker hands on what takes much longer
+ROUND = timedelta(minutes=10)  # no piece begins after it, as the broker hands on much longer tasks
 PAUSE = timedelta(seconds=2)
 MOST_TRIES = 3  # tries of one piece
 PROBE = 400  # jobs that are replayed to learn how long all will take
@@ -55,7 +55,7 @@ Clock = Callable[[], datetime]
 
 
 class _CalledOff(Exception):
-    """Somebody changed the study's state meanwhile, or removed it."""
+    """The study's row was changed or removed meanwhile, as happens when somebody calls it off."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class _StudyWork:
 
 
 def studies_round(*, clock: Clock, others: Callable[[], None]) -> int:
-    """Work at the studies that wait, oldest first. Return how many there were: none where another process is at it.
+    """Work at the studies that wait, oldest first. Return how many it worked at: none where another process is at it.
 
     `others` answers the other questions about the past. It is called by this process, under the same lock.
     """

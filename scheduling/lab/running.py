@@ -74,7 +74,7 @@ def _build(scenario: Scenario, settings: Mapping[str, Any], section: str) -> Pol
     check_name(settings["name"], f"{section}.name")
     try:
         return build(with_weights(settings), scenario.cluster, scenario.jobs)
-    except BadScenario as error:  # builders know their section as "policy"
+    except BadScenario as error:  # builders call their section "policy"
         place = section + error.place.removeprefix("policy") if error.place.startswith("policy") else error.place
         raise BadScenario(place, error.message) from None
 

@@ -43,7 +43,7 @@ def _value(text: str, place: str) -> Any:
     try:
         return parse(text)
     except BadScenario as error:
-        if text[:1] in '[{"-0123456789' or text in ("NaN", "Infinity"):  # it was meant to be JSON
+        if text[:1] in '[{"-0123456789' or text in ("NaN", "Infinity"):  # the text was meant to be JSON
             raise BadScenario(place, error.message) from None
     return text
 

@@ -157,7 +157,7 @@ def train(
             state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)
         report(course.passes + state.rounds, course.passes + rounds)
-    if state.curve[-1]["round"] != state.rounds:  # stopped between two judgements, and fewer rounds are asked for now
+    if state.curve[-1]["round"] != state.rounds:  # it stopped between two judgements, and now fewer rounds are wanted
         state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)
     return state

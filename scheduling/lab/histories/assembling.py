@@ -27,13 +27,13 @@ SLOTS = (3600, 1800, 1200, 900, 600, 300)  # lengths of a slot to choose from, i
 ROUNDED = 0.05  # the longest slot that adds no more than this part to the work is taken
 MOST_SLOTS = 12_000  # slots of the days themselves
 MOST_DAYS = 1_000
-UNITS_OF_A_SERVER = 8  # where nothing is known of the machines
+UNITS_OF_A_SERVER = 8  # where nothing is known about the machines
 MOST_NODES, MOST_PROCESSORS = 200_000, 10**8  # larger numbers in a log's heading are not believed
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a study says of its history beyond the log. None leaves a choice open."""
+    """The choices of a study about its history that the log does not make. None leaves one open."""
 
     zone: str
     unit: str

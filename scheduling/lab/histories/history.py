@@ -44,7 +44,7 @@ class Log:
     rows: int  # lines that should contain a job
     left_out: Mapping[str, int]  # jobs that are no work of the cluster, by reason
     bad: tuple[BadLine, ...]
-    facts: Mapping[str, str]  # what the log says of itself
+    facts: Mapping[str, str]  # what the log's heading says
 
 
 def log_later(log: Log, seconds: int) -> Log:
@@ -91,7 +91,7 @@ class History:
     rows: int = 0
     left_out: Mapping[str, int] | None = None
     bad: tuple[BadLine, ...] = ()
-    has_starts: bool = True  # whether the log says of any job when it started
+    has_starts: bool = True  # whether the log says when any job started
 
     @property
     def days(self) -> int:

@@ -11,7 +11,7 @@ from scheduling.lab.histories.history import BadLine
 
 ONE_IN = 100
 LATEST = 2**32  # seconds since 1970: in the year 2106
-LONGEST = 3 * 366 * 86_400  # seconds of a run
+LONGEST = 3 * 366 * 86_400  # most seconds of a run
 FEW = 5  # a refusal names so many bad lines
 
 
@@ -54,7 +54,7 @@ def heading_of(numbered: Iterator[tuple[int, str]]) -> tuple[int, str]:
 def digits(text: str, most: int) -> int | None:
     """Return the integer from 0 to `most` that the text writes in digits, or None where it writes none."""
     if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
-        return None  # the length first: Python reads no integer of thousands of digits
+        return None  # the length is checked first: Python reads no integer of thousands of digits
     return number if (number := int(text.lstrip("0") or "0")) <= most else None
 
 

@@ -63,13 +63,13 @@ def _jobs(owners: Mapping[str, int], begin: int, days: int, dice: random.Random)
         busy = 1.0
         for day in range(days):
             moment = datetime.fromtimestamp(begin, UTC) + timedelta(days=day)
-            if (day + 2 * number) % 3 == 0:  # how busy an owner is changes every few days
+            if (day + 2 * number) % 3 == 0:  # how busy an owner is changes every few days, at its own times
                 busy = dice.choice(BUSY)
             weekend = 0.3 if moment.weekday() >= 5 else 1.0
             for _ in range(round(servers * JOBS_A_DAY * busy * weekend + dice.random())):
                 hour = min(23.9, max(0.0, dice.gauss(13.5, 4.0)))
                 submitted = begin + day * DAY + round(hour * HOUR)
-                halves = min(4, 1 + int(2 * dice.lognormvariate(-0.4, 0.7)))  # of an hour: no market rents for longer
+                halves = min(4, 1 + int(2 * dice.lognormvariate(-0.4, 0.7)))  # half hours: no market rents for longer
                 seconds = halves * HOUR // 2 - dice.randrange(150)
                 jobs.append(LoggedJob("", owner, submitted, None, None, seconds, dice.choice(SIZES)))
     jobs.sort(key=lambda job: job.submitted)

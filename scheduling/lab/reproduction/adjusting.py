@@ -97,7 +97,7 @@ def guests(scenario: Scenario, settings: Settings, slots: float) -> tuple[Scenar
 
 
 def _longer(job: Job, slot_seconds: float, slots: float) -> Job:
-    """Return the job with as many times the epochs, and the value, as it takes."""
+    """Return the job with as many times the epochs and the value as that takes."""
     shortest = min(way.slots for way in ways(job, slot_seconds))
     times = int(np.ceil(slots / shortest))
     value = replace(job.value, base=job.value.base * times) if isinstance(job.value, Linear) else job.value
@@ -117,7 +117,8 @@ def priority_from(scenario: Scenario, settings: Settings, least: float) -> tuple
 
 
 def patience_mix(scenario: Scenario, settings: Settings, _: float) -> tuple[Scenario, Settings]:
-    """Draw anew for how many jobs time means nothing, something and everything: 30, 69 and 1 % (PD-ORS)."""
+    """Draw anew for each job whether time means nothing, something or everything to it, in parts of 30, 69 and 1 %
+    (PD-ORS)."""
     dice = np.random.default_rng([PATIENCE_SEED, len(scenario.jobs)])
     jobs = []
     for job in scenario.jobs:

@@ -28,8 +28,8 @@ SPREAD = "over seeds it varies by more than the paper's figures lie apart: who s
 
 
 def _advantages(batchsche: float, gandiva: float, hived: float) -> tuple[Claim, ...]:
-    """Return claims of so many times the revenue of the three others, on average over the curve, and of more realised
-    values."""
+    """Return the claims that Astraea has so many times the ideal revenue of the three others, on average over the
+    curve, and more realised revenue."""
     rows = (("batchsche", batchsche), ("gandiva_fair", gandiva), ("hived", hived))
     ideal = tuple(
         Claim(

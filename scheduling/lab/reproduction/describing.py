@@ -19,7 +19,8 @@ FIRST_SEED = 1
 
 @dataclass(frozen=True)
 class Training:
-    """How a line's network is trained: first by lessons for so many steps, then by rewards until `Effort.steps`.
+    """The course of training of a line's network: first by lessons for so many steps, then by rewards until
+    `Effort.steps`.
 
     A step is one update of the policy's network; with rewards there is one after every slot. `types` says from which
     step on jobs of how many models come: ((0, 4), (1000, 8)).
@@ -36,10 +37,10 @@ class Training:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is trained at a scale. `jobs` is J, the number of jobs that the network sees at once."""
+    """The amount of training at a scale. `jobs` is J, the number of jobs that the network sees at once."""
 
     steps: int  # steps of lessons and rewards together
-    lessons: int  # steps
+    lessons: int  # steps of lessons
     jobs: int
     watched: int = 8  # lessons are taken from the teacher on so many draws
     every: int = 6  # rounds between two evaluations on the `checks` draws to choose by
@@ -61,7 +62,7 @@ class FigureLine:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the repetition is: the values swept, how many seeds, arguments of the workload, and how much is
+    """The size of a repetition: the values swept, how many seeds, arguments of the workload, and how much is
     trained."""
 
     values: tuple[float, ...]
@@ -123,7 +124,7 @@ class Figure:
     table: str = ""  # a key of `tabling.TABLES`, for a figure that needs no market
     checks: tuple[RunCheck, ...] = ()
     speed: str = ""  # a key of `other_speeds.SPEEDS`; empty for the one speed of all policies (0060)
-    first_seed: int = FIRST_SEED  # of its draws; not among the first ones if a network was trained on those
+    first_seed: int = FIRST_SEED  # of its draws; another one where a network was trained on the first draws
     note: str = ""
 
     def scale(self, name: str) -> Scale:

@@ -29,7 +29,7 @@ EQUAL = 1e-9  # relative
 AS_GOOD = 0.1  # relative
 
 ERRORS = 2.0  # standard errors to each side
-LARGEST = 1e6  # times the number; a number that one draw moves further has no bound
+LARGEST = 1e6  # times the number; one that a draw moves further has no bound, as a quotient by almost nothing
 STEADY = 1.5  # a curve is steady if its largest over its smallest is at most this
 
 Runs = Mapping[str, Sequence[Sequence[float | None]]]  # by line: at each swept value, the figure of each draw
@@ -55,8 +55,8 @@ class ClaimVerdict:
 
 @dataclass(frozen=True)
 class ClaimFinding:
-    """Direction, our number, and whether the size is the paper's, or None where it prints none. At `neutral` there
-    would be no difference; it is None where the claim is a size alone."""
+    """The numbers for one claim: direction, our number, and whether the size is the paper's, or None where it prints
+    none. At `neutral` there would be no difference; it is None where the claim is a size alone."""
 
     direction: bool
     ours: float
@@ -126,7 +126,7 @@ def _spread(claim: Claim, curves: Mapping[str, Sequence[Sequence[float]]], value
         return None
     middle = fmean(without)
     spread = ERRORS * math.sqrt((draws - 1) / draws * sum((each - middle) ** 2 for each in without))
-    return spread if spread > EQUAL * abs(middle) else 0.0  # what is less is rounding
+    return spread if spread > EQUAL * abs(middle) else 0.0  # a smaller spread is rounding
 
 
 def _outcome(claim_finding: ClaimFinding, spread: float | None) -> str:
@@ -223,8 +223,8 @@ def _narrows(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFindi
 
 
 def _pulls_away(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """Check that, for a measure that should be small, the other has an ever larger multiple of the line's figure, and
-    more in the end."""
+    """Check that the other's figure as a multiple of the line's rises and ends above 1, for a measure that should be
+    small."""
     first, last = (curves[claim.other][at] / max(curves[claim.line][at], EQUAL) for at in (0, -1))
     return ClaimFinding(last > max(first, 1.0), last - first, None, 0.0)
 

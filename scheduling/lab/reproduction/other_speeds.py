@@ -12,7 +12,7 @@ from scheduling.core.types import Booking, Job, Plan, Policy, View
 from scheduling.lab.reproduction import measured, training_modes
 from scheduling.lab.reproduction.training_modes import Row
 
-RESTART = 30.0  # seconds
+RESTART = 30.0  # seconds of a restart
 LONGEST_RESTART = 0.9  # part of a slot
 
 Speed = Callable[[Job, Sequence[Row]], float]  # mini-batches a second of a gang with units in these rows

@@ -5,8 +5,8 @@ many days as there are. Plain percentiles of the draws contain the truth less of
 Each has its own correction, which is known from the literature and has no number that was fitted to our histories. All
 three use what each day does to the figure: by how much it is less when that day is left out (the jackknife).
 
-- There are few days. The percentiles are moved outwards to z = sqrt(n / (n - 1)) t(0.95, n - 1) in place of 1.645 standard
-  deviations (the expanded percentile interval).
+- There are few days. The percentiles are moved outwards to z = sqrt(n / (n - 1)) t(0.95, n - 1) in place of 1.645
+  standard deviations (the expanded percentile interval).
 - A few days are large. Histories that happen to have few of them have small sums and small spreads, so that misses are
   on one side. With a = sum u^3 / (6 (sum u^2)^1.5), u what each day does less its mean, the levels become
   Phi(a + (a -+ z) / (1 - a (a -+ z))) (Efron's accelerated interval; the median's bias of a sum is a as well).

@@ -25,9 +25,9 @@ SHARES = {"in_time_part": ("in_time", "asked"), "in_time_against_part": ("in_tim
 
 
 class Key(NamedTuple):
-    """What a figure is about. A part is empty where it does not matter."""
+    """The subject of a figure. A part is empty where it does not matter."""
 
-    section: str  # owner: of an owner's days; day: of one day; log: of the log beside its replay; count: of the history
+    section: str  # owner: an owner's days; day: one day; log: the log beside its replay; count: the history
     rule: str
     against: str
     worth: str
@@ -163,7 +163,7 @@ def _log(
         yield key._replace(measure="wait_mean"), ratio_of_days(sums[name], counted, weights)
         for level, measure in enumerate(POINTS):
             yield key._replace(measure=measure), of_points[name].sure(level)
-        most = 1.0 if (uses[name] <= capacity).all() else np.inf  # by the log, where machines are not all known
+        most = 1.0 if (uses[name] <= capacity).all() else np.inf  # a log may exceed it where not all machines are known
         yield key._replace(measure="use_part"), ratio_of_days(uses[name], capacity, weights, most=most)
         for day, part in zip(history.dates, (uses[name] / capacity).tolist(), strict=True):
             yield Key("log", name, "", "", TOGETHER, day, "use_part"), Sure(part, np.nan, np.nan)

@@ -12,7 +12,7 @@ from scheduling.lab.studies.replays import NEVER, Replay
 
 Numbers = npt.NDArray[np.float64]
 
-# By owner and day of submission, but `lent` and `borrowed`, which count to the day on which units were in use.
+# All are by owner and day of submission, but `lent` and `borrowed` are by the day on which units were in use.
 MEASURES = {
     "waited_against": "hours of waiting under the other rule, of jobs that ran under both",
     "waited": "hours of waiting, of jobs that ran under both",

@@ -32,7 +32,7 @@ OnSlot = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What became of every job. Amounts are credits; the last owner is the operator, who owns what nobody else does."""
+    """The outcome of every job. Amounts are credits; the last owner is the operator, who owns what nobody else does."""
 
     start: Whole  # (jobs,) slot; NEVER where it never started
     end: Whole  # (jobs,) slot; NEVER where it was never done
@@ -88,7 +88,7 @@ def replay_of(history: History, rule: StudyRule, scenario: Scenario, outcomes: l
     start, end = np.full(jobs, NEVER), np.full(jobs, NEVER)
     spent, earned = np.zeros((owners + 1, history.days)), np.zeros((owners + 1, history.days))
     days = history.day_of([history.jobs[place].submitted for place in jobs_of(history, rule)]).tolist()
-    begins: list[tuple[int, int, int, int]] = []  # owner, first slot, slot behind the last, units
+    begins: list[tuple[int, int, int, int]] = []  # owner, first slot, slot after the last, units
     for track in (track for outcome in outcomes for track in outcome.tracks):
         number, owner = track.job.number, track.job.tenant
         if not track.bookings:

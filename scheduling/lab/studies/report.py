@@ -36,7 +36,7 @@ OTHER_OWNER = "Another owner"
 MONEY = ("earned", "spent", "net", "lent", "borrowed")  # measures that the operator has too
 UNSEEN = "no difference seen"
 LINES_SHOWN = 20
-FORMS = {  # factor and digits; None: none where the number is 100 or more, else one
+FORMS = {  # factor and digits; None: no digit from 100 on, else one
     "hours": (1.0, None),
     "minutes": (60.0, 1),
     "credits": (1.0, 2),

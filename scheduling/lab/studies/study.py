@@ -36,7 +36,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "scenario": ("tenant",),
 }
 UNDATED = ("jobs", "scenario")  # formats whose times begin at no known moment
-LARGEST_MACHINES = 2**28  # characters
+LARGEST_MACHINES = 2**28  # characters of a file of machines
 
 ALONE, BACKFILL, FIFO, FAIR_SHARE, MARKET, PAPER = "alone", "backfill", "fifo", "fair_share", "market", "market_paper"
 KINDS = {
@@ -83,7 +83,7 @@ class StudyRule:
     nights: tuple[str, ...]  # owners that lend only at night
     leave: tuple[str, ...]  # owners that neither lend nor rent
     pieces: float | None = None  # minutes that a save and the load after it lose, where jobs rent in pieces
-    plan: str = KEEP  # of all owners, in the market with the guarantee: places at home are kept, or planned anew
+    plan: str = KEEP  # of all owners, where a market has the guarantee: places at home are kept or renewed
 
     @property
     def has_worth(self) -> bool:
@@ -232,7 +232,7 @@ def files_named(history: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _HistoryWords:
-    """What a study says of its history, without what is in files."""
+    """The choices of a study about its history, without what is in files."""
 
     row: Section
     form: str

@@ -12,7 +12,7 @@ import yaml
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import reason
 
-LARGEST = 2**20  # bytes
+LARGEST = 2**20  # bytes of a study's file
 LARGEST_INTEGER = 10**18  # larger than any field takes; Python cannot even print the longest ones
 
 
