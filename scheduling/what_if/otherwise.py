@@ -14,7 +14,7 @@ from scheduling.market.view import for_the_core
 from scheduling.models import TrainingJob
 from tenants.access import Refused
 
-ARRIVAL = "arrival"  # in slots of the pool; all other fields are those of a specification
+ARRIVAL = "arrival"  # a field in slots of the pool; all others are those of a specification
 WORK = ("epochs", "chunks", "minibatches", "minibatch_seconds", "update_seconds", "gradient_mb")
 UNITS = ("worker_mbps", "ps_mbps", "worker_demand", "ps_demand", "min_workers", "max_workers", "max_ps")
 TERMS = ("max_price", "rent")  # no floor depends on these

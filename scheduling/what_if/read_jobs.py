@@ -112,7 +112,7 @@ def _jobs(numbers: Mapping[int, str], tenant: Tenant | None, also: int | None) -
     """Return the jobs in the order of their numbers, and how many more there are."""
     with _reading(tenant):
         fields = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand jobs: only these are read
-        decided = RawSQL("SELECT unnest(%s::bigint[])", [list(numbers)])  # one value, and not ten thousand
+        decided = RawSQL("SELECT unnest(%s::bigint[])", [list(numbers)])  # one parameter, and not ten thousand
         rows = TrainingJob.objects.filter(pk__in=decided).select_related("tenant").only(*fields).order_by("pk")
         jobs = list(rows[:MOST_JOBS])
         count = rows.count() if len(jobs) == MOST_JOBS else len(jobs)

@@ -24,7 +24,7 @@ from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
 ROUND = timedelta(seconds=8)  # no new question is begun after that
-LONGEST = timedelta(seconds=30)  # for one question
+LONGEST = timedelta(seconds=30)  # longest time for one question
 MOST_TRIES = 2
 
 CHANGED = Refused("changed", "What is stored of the interval was changed. Verify the interval.")
@@ -35,7 +35,7 @@ Clock = Callable[[], datetime]
 
 
 class _Cancelled(Exception):
-    """Somebody changed the question's state meanwhile."""
+    """The question was cancelled meanwhile, or its row was changed."""
 
 
 @dataclass

@@ -30,7 +30,7 @@ from tenants.roles import Permission
 from tenants.views.gate import costly, posted_from, requires, tell
 from tenants.views.parts import part_or_page
 
-FRAMES = {True: "base.html", False: "operator/base.html"}  # in a tenant, over all
+FRAMES = {True: "base.html", False: "operator/base.html"}  # whether in a tenant, or over all
 NO_INTERVAL = "There is no such interval in this pool."
 NOT_HERE = Misasked("did_not_wait", "That job was not among those that this interval decided about.", "job")
 
