@@ -115,8 +115,8 @@ def can_cancel(run: AuditRun) -> bool:
 
 
 def audit_progress(run: AuditRun) -> AuditProgress | None:
-    """Return how far a request is, or None where it is not running or nothing is known. The rows of its walks say it
-    for a verification of everything; for the rest it is in the cache, as it may be lost."""
+    """Return how far a request is, or None where it is not running or nothing is known. For a verification of
+    everything the rows of its walks say it; for the rest the cache does, as this may be lost."""
     if run.state != AuditState.RUNNING:
         return None
     if run.kind == AuditKind.EVERYTHING:

@@ -14,8 +14,8 @@ from tenants.scoping import TenantOwned, tenant_require
 
 
 def rows_insert(rows: Sequence[TenantOwned], *, once: tuple[str, ...] = ()) -> None:
-    """Insert rows of one model, with every column but the key. `once` are columns of which no two rows have the same
-    values; a row with the same ones that is there already is written over. Needs the scope of their tenants."""
+    """Insert rows of one model, with every column but the key. The columns `once` identify a row: one that is there
+    already is written over. Needs the scope of their tenants."""
     if not rows:
         return
     names = _names(type(rows[0]))

@@ -21,8 +21,8 @@ UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 @dataclass(frozen=True)
 class ChargeVerified:
-    """The awards that were verified, oldest first: of many, only the newest ones. A job that was never served has none,
-    and its charge is nothing."""
+    """The awards that were verified, oldest first; of very many only the newest. A job that was never served has none,
+    and pays nothing."""
 
     job: TrainingJob
     awards: tuple[Award, ...]

@@ -85,7 +85,7 @@ def _decided(policy: Policy, view: View) -> Plan:
 
 
 def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list[Finding]:
-    """Name bytes that came out otherwise, and columns that say something else than the bytes."""
+    """Name bytes that came out differently, and columns that do not say what the bytes say."""
     where, plan, view = name_of(interval), replayed.plan, replayed.view
     again = records.plan_bytes(plan)
     findings = [] if again == contents.plan else [_other_plan(interval, contents.plan, again)]

@@ -13,8 +13,9 @@ from scheduling.models import Award, AwardState, Interval, JobState, Pool, Train
 
 
 def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float | None]:
-    """Return the worth by job: for those that wait and may be saved and resumed, what an interval said; for those that
-    are always sold whole, none. Nothing reads the worth of a job in pieces that does not wait, so it is left out.
+    """Return the worth by job of what is done of it. For jobs that wait and may be saved and resumed it is what an
+    interval said; for those that are always sold whole it is None. Nothing reads the worth of a job in pieces that does
+    not wait, so that job is left out.
 
     A job that waits was considered by the pool's last interval, or has had an award since, and then that award's
     interval says it. What the platform cut short is worth nothing until an interval considers it again.

@@ -74,7 +74,7 @@ class History:
     """The past of a cluster, ready to be decided again.
 
     `cells` (machines, owners) are the units of each machine that belong to each owner; what is left is the operator's.
-    Owners stand in the order in which they first submitted a job, so nothing depends on their names. `midnights` are
+    Owners are in the order in which they first submitted a job, so nothing depends on their names. `midnights` are
     the beginnings of the days in the log's zone, as seconds since 1970, one more than there are days.
     """
 

@@ -28,8 +28,8 @@ SPREAD = "over seeds it varies by more than the paper's figures lie apart: who s
 
 
 def _advantages(batchsche: float, gandiva: float, hived: float) -> tuple[Claim, ...]:
-    """Return the claims that Astraea has so many times the ideal revenue of the three others, on average over the
-    curve, and more realised revenue."""
+    """Return the claims about the three others: `batchsche`, `gandiva` and `hived` are how many times their ideal
+    revenue Astraea has, on average over the curve; its realised revenue is to be above theirs."""
     rows = (("batchsche", batchsche), ("gandiva_fair", gandiva), ("hived", hived))
     ideal = tuple(
         Claim(

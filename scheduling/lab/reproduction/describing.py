@@ -19,8 +19,7 @@ FIRST_SEED = 1
 
 @dataclass(frozen=True)
 class Training:
-    """The course of training of a line's network: first by lessons for so many steps, then by rewards until
-    `Effort.steps`.
+    """The course of training of a line's network: first some steps of lessons, then rewards until `Effort.steps`.
 
     A step is one update of the policy's network; with rewards there is one after every slot. `types` says from which
     step on jobs of how many models come: ((0, 4), (1000, 8)).

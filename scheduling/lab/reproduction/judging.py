@@ -243,7 +243,7 @@ def _peak_at(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFindi
 
 
 def _leads_by_more(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """Compare how many times as much the line has as the other with how many times as much the pair beside them has."""
+    """Compare two ratios: that of the line to the other, and that of the pair of lines in `beside`."""
     line, other = claim.beside or (claim.line, claim.other)
     more = _ratio(curves[claim.line], curves[claim.other]) - _ratio(curves[line], curves[other])
     return ClaimFinding(more > EQUAL, more, None, 0.0)

@@ -76,7 +76,7 @@ def trained(wanted: TrainingTask) -> Mapping[float, bytes]:
 
 
 def draw(wanted: TrainingTask, step: int, steps: float) -> Scenario:
-    """Return a market of the training, with jobs of those models that come after so many steps."""
+    """Return a market of the training, with jobs of only those models that have come by step `steps`."""
     arguments = dict(wanted.world)
     models = max([count for begin, count in wanted.training.types if begin <= steps], default=len(MODELS))
     arguments["jobs"] = round(arguments["jobs"] * len(MODELS) / models)

@@ -47,7 +47,8 @@ def _modes() -> tuple[Claim, ...]:
 
 
 def _parts(of: str, drf: tuple[float, float], tetris: tuple[float | None, float | None]) -> tuple[Claim, ...]:
-    """Return the claims that, with a part of another policy, completion and makespan are so many times as long."""
+    """Return the claims that a part of another policy makes completion and makespan longer. `drf` and `tetris` are how
+    many times as long they are with that policy's part."""
     return tuple(
         Claim("more", f"{what} with {other} {of}, times that of optimus", f"{other} {of}", "optimus", measure, number)
         for other, numbers in (("drf's", drf), ("tetris'", tetris))
