@@ -157,9 +157,7 @@ class Award(TenantOwned):
     floor = models.FloatField(default=0.0)
     cost = models.FloatField(default=0.0)
     paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
-    dividend = models.BigIntegerField(
-        default=0, db_default=0
-    )  # of it, the share of what renting gained, beside the price
+    dividend = models.BigIntegerField(default=0, db_default=0)  # of it, a share of the gain, beside the price
     # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. They sum to
     # `paid`.
     charges = models.JSONField(default=list)
