@@ -56,7 +56,7 @@ NOBODY = Access(user=None, tenant=None, roles=frozenset())
 
 
 def access_of_system(name: str) -> Access:
-    """Return the access of a command: whoever has the machine acts as an operator who is no person. `name` is the
+    """Return the access of a command. A person who can use the machine acts as an operator, under the name of the
     command."""
     return Access(user=None, tenant=None, roles=frozenset({OPERATOR}), name=name)
 

@@ -30,7 +30,7 @@ def device_known(request: HttpRequest, user: User) -> str | None:
 
 
 def device_remember(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
-    """Add the cookie to the answer that says that this person logged in from this browser."""
+    """Add the cookie which records that this person has logged in from this browser to the answer."""
     device = _read(request)
     others = [(pk, proof) for pk, proof in device["people"].items() if pk != str(user.pk)]
     people = dict([*others, (str(user.pk), _proof(user))][-MOST_PEOPLE:])

@@ -21,7 +21,7 @@ from tenants.selectors import access_of, tenant_by_slug
 
 
 def tenant_task(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a task run in the scope of its argument `tenant_id=`. It stands under `@app.task`."""
+    """Make a task run in the scope of its argument `tenant_id=`. Put this decorator under `@app.task`."""
 
     @wraps(function)
     def run(*, tenant_id: int, **arguments: Any) -> Any:

@@ -47,5 +47,5 @@ _questions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Questions] = WeakKeyDi
 
 
 async def access_still(place: Place) -> Access:
-    """Return what a person may do at a place, as of up to half a second from now."""
+    """Return what a person may do at a place, as of the next round of checks."""
     return await _questions.setdefault(asyncio.get_running_loop(), _Questions()).ask(place)

@@ -63,7 +63,7 @@ class Pool(models.Model):
     instant_cooling_slots = models.PositiveIntegerField(default=0)
     # The instant lane's prices are published for this many slots from the running one on. 0 publishes none.
     posted_slots = models.PositiveSmallIntegerField(default=96)
-    engine = models.CharField(max_length=20, default="local", validators=[_WORD])  # it runs awarded jobs
+    engine = models.CharField(max_length=20, default="local", validators=[_WORD])  # its name: it runs the jobs
     # Whether a server that the engine lost is in service again as soon as the engine has found it up for long enough.
     servers_return = models.BooleanField(default=False)
     # The plan of tenants that chose none. Pools from before this choice existed keep the plan that they had.

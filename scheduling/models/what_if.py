@@ -19,7 +19,7 @@ class WhatIf(TenantOwned):
     interval = models.ForeignKey(Interval, on_delete=models.PROTECT, related_name="+")
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     field = models.CharField(max_length=40)  # of the job's specification
-    said = models.JSONField(null=True, blank=True)  # null where the job said nothing
+    said = models.JSONField(null=True, blank=True)  # null where the job did not give the field
     instead = models.JSONField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=WorkState.choices, default=WorkState.WAITING)
     done = models.PositiveSmallIntegerField(default=0)  # steps that are done

@@ -30,7 +30,7 @@ PARTITION, ACCOUNT = "partition:", "account:"
 
 @dataclass(frozen=True)
 class ServerChange:
-    """One server: its units in the pool (None: it is not there yet) and in the cluster (None: it is not there)."""
+    """One server: its units in the pool, None if it is not there yet, and in the cluster, None if it is not there."""
 
     name: str
     now: Units | None

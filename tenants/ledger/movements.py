@@ -25,8 +25,8 @@ class Position:
 
 @dataclass(frozen=True)
 class MovementFilter:
-    """The transactions of [start, end) that move `account` (None: any of the three), are of one of `kinds` (empty: all)
-    and about `subject` (empty: any)."""
+    """The transactions of [start, end) that move `account` (any of the three if None), are of one of `kinds` (all if
+    empty) and are about `subject` (any if empty)."""
 
     start: datetime
     end: datetime

@@ -88,7 +88,7 @@ def place_write(place: Place) -> str:
 
 
 def place_read(text: str) -> Place | None:
-    """Read a position from an address, or return None where the text is none: readers can write any address."""
+    """Read a position from an address, or None where the text is no position: readers can write any address."""
     if not text or len(text) > MOST_LETTERS:
         return None
     try:
