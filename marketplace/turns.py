@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 Headers = Iterable[tuple[bytes, bytes]]
 Later = Callable[[float, Callable[[], object]], object]
 MOST_KNOWN = 10_000
-ALONE_SECONDS = 1.0  # a party is alone if nobody else has sent a request for so long
+ALONE_SECONDS = 1.0  # a party is alone if nobody else has sent a request for this long
 MANY_WAITING = 8  # waiting pieces of one party, from which on it gives way
 LEAST_REST, MOST_REST = 2.0, 6.0  # times the duration of its last piece
 # All pauses in a piece take at most these seconds, plus this many times what it has worked ...

@@ -56,8 +56,8 @@ class Interval(models.Model):
     policy = models.BinaryField()  # canonical JSON of the policy's name and all its fields
     view = models.BinaryField()  # canonical JSON of the input, compressed
     plan = models.BinaryField()  # canonical JSON of the answer, compressed
-    # An earlier interval, stored whole, from which the input and the answer differ; null where this one is stored
-    # whole.
+    # An earlier interval that is stored whole: the input and the answer here are stored as differences from it. Null
+    # where they are stored whole.
     base = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False)
     windows = models.BinaryField()  # canonical JSON of the plan's windows alone: each instant answer reads it
     # Canonical JSON of where the other chains ended when it was decided: the answers of the instant lane, and the seals
