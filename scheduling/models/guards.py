@@ -1,5 +1,5 @@
-"""The rules of the cluster and the market in the database, as a list: what migrations made, and what is looked for when
-intervals are verified."""
+"""The rules of the cluster and the market in the database, as a list: what migrations made, and what a verification of
+intervals checks for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TERMS = (
 GUARDS = Guards(
     prefix="scheduling_",
     triggers=(
-        # The one door: the owning role drops the input and the answer of an interval that an archive has.
+        # The one exception: the owning role removes the input and the answer of an interval once an archive has them.
         "CREATE TRIGGER interval_append_only BEFORE DELETE ON scheduling_interval"
         f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
         "CREATE TRIGGER interval_only_archived BEFORE UPDATE ON scheduling_interval"
@@ -44,7 +44,7 @@ GUARDS = Guards(
         *append_only("scheduling_policyweights", "weights", _REFUSE),
         *append_only("scheduling_weightspromotion", "promotion", _REFUSE),
         *append_only("scheduling_programarchive", "archive", _REFUSE),
-        # Another door: the content of an archive that no new job can name.
+        # The other exception: the content of an archive that no new job can name.
         "CREATE TRIGGER archive_piece_append_only BEFORE UPDATE ON scheduling_programarchivepiece"
         f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
         "CREATE TRIGGER archive_piece_only_of_closed BEFORE DELETE ON scheduling_programarchivepiece"
@@ -56,7 +56,7 @@ GUARDS = Guards(
         "CREATE CONSTRAINT TRIGGER capacity_covers_cells AFTER UPDATE ON scheduling_servercapacity"
         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.units < old.units)"
         " EXECUTE FUNCTION scheduling_cells_within_capacity()",
-        # What a process has read before is brought up to date by what was written since (`market.view.kept`).
+        # A process that has read rows before brings them up to date by what was written since (`market.view.kept`).
         "CREATE TRIGGER calendar_written BEFORE INSERT OR UPDATE ON scheduling_calendarcell"
         " FOR EACH ROW EXECUTE FUNCTION scheduling_calendar_written()",
         "CREATE TRIGGER shape_calendar AFTER DELETE ON scheduling_calendarcell"
