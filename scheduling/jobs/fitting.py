@@ -1,4 +1,4 @@
-"""Jobs that no interval of a pool will ever serve, told as they are submitted."""
+"""Find jobs that no interval of a pool will ever serve, so that this is said as they are submitted."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from scheduling.models import Pool, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-WORTH = ("value", "max_price")  # of a specification: what never keeps a job out that would be served without it
+WORTH = ("value", "max_price")  # of a specification; a job that is served without them is served whatever they say
 NOTHING = Linear(0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class NeverFits(Refused):
-    """No interval will ever serve the job. What would help: so many workers at once, so many epochs, or an operator
-    who lets intervals grow to `needs_slots`. None: nothing of that kind would."""
+    """No interval will ever serve the job. The numbers say what would help: `enough_workers` at once,
+    `epochs_that_fit`, or an operator who lets intervals grow to `needs_slots`. None means that nothing of that kind
+    would help."""
 
     needs_slots: int | None
     window_slots: int | None
@@ -33,15 +34,16 @@ class NeverFits(Refused):
 
 
 class Fitting:
-    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first of them is looked at, and jobs
-    that ask for the same are looked at once."""
+    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first job is checked, and jobs that
+    ask for the same are checked once."""
 
     def __init__(self, pool: Pool, tenant_id: int) -> None:
         self._pool, self._tenant_id = pool, tenant_id
-        self._fits: dict[str, bool] = {}  # by what a job asks for: whether it is served whatever it is worth
+        self._fits: dict[str, bool] = {}  # what a job asks for -> whether it is served whatever it is worth
 
     def never(self, row: TrainingJob, *, frontier: int) -> NeverFits | None:
-        """Of a job that is to wait in the batch lane from its arrival on; it need not be stored yet."""
+        """Return why the job will never be served, or None. It is to wait in the batch lane from its arrival on, and
+        need not be stored yet."""
         if self._pool.is_elastic or not isinstance(self._policy, HasWindows):
             return None
         wanted = {name: value for name, value in for_the_core(row.spec).items() if name not in WORTH}
@@ -75,7 +77,7 @@ class Fitting:
 
 
 def never_fits(row: TrainingJob, *, frontier: int) -> NeverFits | None:
-    """The same of one job."""
+    """Return the same for a single job."""
     return Fitting(row.pool, row.tenant_id).never(row, frontier=frontier)
 
 

@@ -1,4 +1,4 @@
-"""What a job pays for each slot, as bars: widths in per cent of the drawing, heights in pixels."""
+"""Draw what a job pays for each slot as bars: widths are in per cent of the drawing, heights in pixels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobBar:
     y: float
     height: float
     middle: float
-    above: float  # where the amount stands
+    above: float  # y of the amount
     paid: int
     at: datetime
     state: str
@@ -39,7 +39,7 @@ class JobBars:
 
 
 def slot_bars(table: SlotTable) -> JobBars | None:
-    """None: more slots than can be told apart; the table has them."""
+    """Return the bars; None where there are more slots than can be told apart, which the table still has."""
     rows = table.rows
     if not rows or len(rows) > MOST_BARS:
         return None
