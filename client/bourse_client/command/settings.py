@@ -1,4 +1,5 @@
-"""Where the server is, and who asks: from the command line, the environment, or the file that `bourse login` writes."""
+"""Where the server is, and the token: from the command line, the environment, or the file that `bourse login`
+writes."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def settings_file(environment: Mapping[str, str]) -> Path:
 
 
 def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, warn: Callable[[str], None]) -> Settings:
-    """A word on the command line goes before the environment, and that before the file. Token, tenant and pool of the
-    file are for the server of the file: they never go to another one."""
+    """Return the settings. The command line goes before the environment, and that before the file. Token, tenant and
+    pool of the file are for the server of the file: they never go to another one."""
     settings = settings_read(settings_file(environment), warn=warn)
     address = (url or environment.get("BOURSE_URL", "") or settings.url).rstrip("/")
     token = environment.get("BOURSE_TOKEN", "").strip()
@@ -76,7 +77,7 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
 
 
 def settings_write(file: Path, settings: Settings) -> None:
-    """Whole or not at all, and at no moment readable by anybody else."""
+    """Write the file whole or not at all, and at no moment readable by anybody else."""
     text = json.dumps({name: getattr(settings, name) for name in NAMES}, indent=2) + "\n"
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
