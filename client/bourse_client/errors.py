@@ -49,7 +49,7 @@ class Refused(BourseError):
         self.numbers = dict(numbers or {})
         self.errors = tuple(errors)
         self.retry_after = retry_after
-        self.path = ""  # of the call that was refused, where it was one
+        self.path = ""  # the path of the call that was refused, if it was one call
 
 
 class Invalid(Refused):

@@ -26,7 +26,7 @@ AGENT = f"bourse-client/{__version__}"
 BYTES = "application/octet-stream"
 PIECE = 1 << 20  # bytes of a file that are read at once
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
-# The server, or something before it, asks to come again. A 500 is not here: the same call would break it again.
+# The server, or something before it, asks us to call again. A 500 is not here: the same call would break it again.
 COME_AGAIN = frozenset({429, 502, 503, 504})
 STILL_RUNNING = "idempotency_in_progress"  # the server works on an earlier attempt of the same call
 LOST = (OSError, http.client.HTTPException)

@@ -16,7 +16,7 @@ PASSWORD = "bourse-demo-only"  # noqa: S105  printed on the screen, and refused 
 class DemoTenant:
     slug: str
     name: str
-    credits: int  # brought in from outside at the start
+    credits: int  # credits brought in from outside at the start
     keeps: bool = False  # whether its jobs keep their places at home once planned; those of others are planned anew
 
 

@@ -59,7 +59,7 @@ class Fitting:
         return None if reason is None else _refused(self._pool, reason)
 
     def _never(self, job: Job, slot: int) -> Reason | None:
-        assert isinstance(self._policy, HasWindows)  # noqa: S101  only these say so
+        assert isinstance(self._policy, HasWindows)  # noqa: S101  `never` asks no other policy
         return self._policy.never_serves(self._frame.batch_cluster, job, slot)
 
     @cached_property

@@ -22,7 +22,7 @@ from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, P
 from tenants.scoping import scope_disabled
 
 HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, not needed here
-MOST_FLOORS = 20  # newest of a job, among which the last change of its start is looked for
+MOST_FLOORS = 20  # the newest of a job, which are searched for the last change of its start
 MOST_JOBS = 1_000  # jobs that may wait in an interval which is read again for a page
 INTERVALS = 200  # the last ones, whose projections a record counts
 MOST_LOOKED_AT = 2_000
@@ -164,14 +164,14 @@ def _why(interval_id: int, digest: str, number: int) -> tuple[MoveCause, tuple[i
     """Return why a start moved, and which jobs have its place, as read from a stored interval, which never changes.
     `digest` is that of its contents."""
     readable = Interval.objects.filter(pk=interval_id, digest=digest, jobs_waiting__lte=MOST_JOBS)
-    interval = readable.filter(code_version=code_version()).first()  # other rules may have had other reasons
+    interval = readable.filter(code_version=code_version()).first()  # other code may have decided for other reasons
     if interval is None:
         return MoveCause.UNKNOWN, ()
     try:
         contents = contents_of(interval)
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         policy = policy_built(json.loads(contents.policy), view.cluster)
-    except (zlib.error, ValueError, KeyError, TypeError):  # verification names such an interval
+    except (zlib.error, ValueError, KeyError, TypeError):  # verification reports such an interval
         return MoveCause.UNKNOWN, ()
     if not isinstance(policy, Astraea):
         return MoveCause.UNKNOWN, ()

@@ -85,7 +85,7 @@ class _Place:
 
     root: Path
     inner: Parts
-    is_ours: bool  # on this machine, where files are removed by the clock
+    is_ours: bool  # whether it is on this machine, where the clock removes files
     engine: str
 
 

@@ -55,7 +55,7 @@ def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJ
     if question.lane in Lane.values:
         rows = rows.filter(lane=question.lane)
     if question.name:
-        # As a range, so that it is one of the index; "\U0010ffff" comes after every letter.
+        # This is written as a range, so that the index serves it; "\U0010ffff" comes after every letter.
         rows = rows.filter(name__gte=question.name, name__lt=question.name + "\U0010ffff")
     if question.mine and person is not None:
         rows = rows.filter(submitted_by=person)

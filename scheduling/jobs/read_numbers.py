@@ -10,7 +10,7 @@ from typing import Any
 from scheduling.jobs.read_run import home_of, records, thinned
 from scheduling.models import Run
 
-MOST_SERIES = 12  # that are drawn; of the others the newest value is shown
+MOST_SERIES = 12  # numbers that are drawn; of others only the newest value is shown
 COUNTERS = ("step", "epoch", "of")  # they say how far it is, and make no curve
 
 

@@ -11,7 +11,7 @@ from scheduling.core.scenario import BadScenario
 from scheduling.market.elastic import target_of
 from scheduling.models import UNTIL, JobReport, TrainingJob
 
-LOOKED_AT = 100  # of the tenant's last jobs that ended so
+LOOKED_AT = 100  # of the tenant's last jobs that ended by themselves
 MOST_POINTS = 200  # of a curve
 PER_CENT = 100.0
 

@@ -39,7 +39,7 @@ class JobWorld:
     pays: int
     own_part: int = 0  # the part of what it pays that comes back
     dividend: int = 0  # the part of what it pays that is a share of what renting gains it
-    projected: bool = False  # planned anew at each interval, so that it may still come out otherwise
+    projected: bool = False  # whether each interval plans it anew, so that it may still change
 
     @property
     def net(self) -> int:
@@ -97,7 +97,7 @@ class JobPage:
     slots: SlotTable | None
     payees: tuple[NamedPayee, ...]
     own_part: int  # the part of the gross price that would have been its own tenant's
-    own_idle_worth: int  # instant lane: its worth on its tenant's own cells, as they were idle when it was asked for
+    own_idle_worth: int  # instant lane: its worth on those cells of its tenant that were idle when it was answered
     estimate: EstimateView | None
     attempts: tuple[AttemptView, ...]
     postings: tuple[TransactionView, ...]

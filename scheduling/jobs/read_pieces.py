@@ -37,7 +37,7 @@ class PiecesOfJob:
     share: float
     paid: int
     worth: int | None
-    all_came_back: bool = False  # for the job was never done (D16)
+    all_came_back: bool = False  # as the job was never done (D16)
 
     @property
     def now(self) -> JobPiece:

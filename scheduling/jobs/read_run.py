@@ -17,7 +17,7 @@ from scheduling.market.view import is_divisible
 from scheduling.models import Run, RunState, TrainingJob
 from scheduling.models.runs import OPEN
 
-MOST_RUNS = 50  # of a job, whose curves are put together: it has one for each of its pieces
+MOST_RUNS = 50  # of a job, whose curves are joined: it has a run for each of its pieces
 MOST_POINTS = 400  # of a curve on the page
 P = TypeVar("P")
 
@@ -54,7 +54,7 @@ class RunView:
     epochs: int
     points: tuple[EpochPoint, ...]
     ends_at: datetime | None  # by its speed; None: not known, or over
-    late: bool  # it would need longer than it has
+    late: bool  # whether it would need longer than it has
 
     @property
     def share(self) -> float:

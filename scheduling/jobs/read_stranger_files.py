@@ -19,8 +19,8 @@ from io import FileIO
 from pathlib import Path
 
 MOST_NAMES = 10_000  # read of one folder at most
-MOST_LOOKED_AT = 20_000  # names, in all folders, for one listing
-MOST_DEEP = 40  # folders in one another
+MOST_LOOKED_AT = 20_000  # names read in all folders for one listing
+MOST_DEEP = 40  # nested folders
 LONGEST_PATH = 1_000  # bytes that an address can hold
 PIECE = 512 * 1024  # bytes that are read at once
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -151,7 +151,7 @@ class _Walk:
                 self._inner(folder, name, path)
                 return
         except FileNotFoundError:
-            return  # it was there a moment ago
+            return  # it was removed a moment ago
         except OSError:
             self.left_out += 1
             return

@@ -38,7 +38,7 @@ def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused
 
 
 def _queue(job: TrainingJob, at: datetime) -> TrainingJob:
-    refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # both answers stay known
+    refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # so that both answers stay known
     job.lane, job.state, job.ended_at = Lane.BATCH, JobState.QUEUED, None
     job.reason_code, job.reason_numbers = "waiting_for_interval", {**closes(job.pool, at), "instant": refused["reason"]}
     job.save(update_fields=["lane", "state", "ended_at", "arrival", "reason_code", "reason_numbers"])

@@ -18,7 +18,7 @@ from scheduling.operator import weights_add
 from tenants.access import Refused, access_of_system
 
 BY = access_of_system("learner")
-MOST_ROWS = 500  # of a curve
+MOST_ROWS = 500  # of a curve, the newest
 
 
 @dataclass(frozen=True, eq=False)

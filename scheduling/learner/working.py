@@ -69,14 +69,14 @@ def _step(work: Work, clock: Clock) -> None:
     if work.in_use is None:
         sentence_keep(work, OF_NO_USE, clock())
         return
-    # 1. What was offered and not taken yet, because somebody was killed in between, is taken first.
+    # 1. Weights that were offered and not taken yet, as a process was killed in between, are taken first.
     _promoted_by_rule(work, clock)
-    # 2. The shadow: the pool's new slots decided by the candidate, and its verdict once they are enough.
+    # 2. The candidate decides the pool's new slots in shadow, and gets its verdict once they are enough.
     if work.candidate is not None and work.candidate.state == CandidateState.SHADOW:
         steps.done("shadow", slots=_shadowed(work))
         steps.done("judge", judged=_judged(work, clock()))
         _promoted_by_rule(work, clock)
-    # 3. Practice on the pool's past, from where the last step left off.
+    # 3. The training goes on with the pool's past, from where the last step ended.
     practised = _practised(work_of(work.pool.pk) or work)
     if isinstance(practised, str):
         sentence_keep(work, practised, clock())
@@ -170,7 +170,7 @@ def learners_round(*, clock: Clock, others: Callable[[], None]) -> int | None:
         if not due:
             return None
         ends = clock() + LONGEST
-        # Before it begins: a step that is killed has its next try when the next one is due, not at once.
+        # This is written first, so that a step that is killed is tried again when the next one is due, not at once.
         PoolLearner.objects.filter(pool=due[0]).update(worked_at=clock())
         step = PoolLearner.objects.values_list("step", flat=True).get(pool=due[0])
         process = step_started(due[0])

@@ -21,7 +21,7 @@ from tenants.models import Invitation, JoinRequest, JoinState, Membership, User
 from tenants.roles import ROLES_ALLOWED, TENANT_ROLES, Permission
 from tenants.scoping import scope_disabled
 
-MOST_COUNTED = 100  # a bell that says "99+" is not made to count the rest
+MOST_COUNTED = 100  # the bell says "99+", so the rest need not be counted
 
 
 @dataclass(frozen=True)

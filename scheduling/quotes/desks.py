@@ -168,10 +168,10 @@ class BatchDesk:
     def ask(self, fields: Spec) -> QuotedTerms:
         give_way()
         with self.lock:
-            in_time()  # others may have had the desk for long
+            in_time()  # others may have held the lock for long
             job = self._read(fields)
             terms = self._terms(self.what_if.plan_for(job), job)
-        # A job may be submitted and waits: these are its terms where nothing else moves until the market goes on.
+        # On hold, a job may be submitted and waits: these are its terms if nothing changes until the market goes on.
         return replace(terms, reason=Reason("market_held")) if self.held and terms.admitted else terms
 
     def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:

@@ -21,7 +21,7 @@ PRIVATE = (
 )
 _UNICAST = IPv6Network("2000::/3")  # all that is assigned to public networks; the rest is local or reserved
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64: an IPv4 address at the end
-_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # before an IPv4 address at the end
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # these bits are before an IPv4 address at the end
 # Networks that `is_global` of some versions of Python lets pass, though no receiver is in them.
 _NO_RECEIVER = tuple(
     map(
@@ -43,7 +43,7 @@ class CallTarget:
     """Where to connect to, and the name by which to ask."""
 
     scheme: str
-    host: str  # as certificates name it
+    host: str  # the name in certificates
     port: int
     path: str  # with the query
     address: str  # the one to connect to

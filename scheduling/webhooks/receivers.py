@@ -21,7 +21,7 @@ class Receiver(Protocol):
     active: bool
     failures: int  # since it last worked
     failing_since: datetime | None
-    quiet_until: datetime | None  # not tried before
+    quiet_until: datetime | None  # it is not tried before
     switched_off_at: datetime | None
 
 

@@ -113,7 +113,7 @@ def _whole(place: Path, root: Path, *, overwrite: bool) -> Iterator[tempfile._Te
             try:
                 yield target
                 target.close()
-                if not overwrite and os.path.lexists(place):  # somebody made it meanwhile
+                if not overwrite and os.path.lexists(place):  # another process made it meanwhile
                     raise UsageError(f"{plain(str(place))} is there already; --force overwrites it.")
                 mask = os.umask(0)
                 os.umask(mask)

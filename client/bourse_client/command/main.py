@@ -34,7 +34,7 @@ def run() -> int:
     except BrokenPipeError:
         _let_go()  # the reader has closed the pipe
         return exits.DONE
-    except OSError as error:  # commands catch those of files and of the network
+    except OSError as error:  # commands catch errors of files and of the network themselves
         _let_go()
         print(f"bourse: The output cannot be written: {error.strerror}.", file=sys.stderr)
         return exits.USAGE

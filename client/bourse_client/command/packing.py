@@ -17,8 +17,8 @@ from bourse_client.command.exits import UsageError
 from bourse_client.command.screen import plain, several
 
 MEBIBYTE = 1024**2
-MOST_PACKED, MOST_BYTES, MOST_FILES = 20 * MEBIBYTE, 200 * MEBIBYTE, 10_000  # as the server takes an archive
-MOST_NAMED = 1_000  # names that a question may hold
+MOST_PACKED, MOST_BYTES, MOST_FILES = 20 * MEBIBYTE, 200 * MEBIBYTE, 10_000  # the server's limits of an archive
+MOST_NAMED = 1_000  # names that one call may have
 LEFT_OUT = frozenset({".git", "__pycache__", ".venv", ".bourse"})
 
 
@@ -47,7 +47,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class _File:
-    name: str  # from the current folder
+    name: str  # the path from the current folder
     place: Path
     size: int
     is_program: bool

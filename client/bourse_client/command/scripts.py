@@ -28,7 +28,7 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
         )
     worth = {"credits": words.worth, "later": words.later or "nothing"}
     worth |= {"by": words.by} if words.by else {}
-    offset = datetime.now().astimezone().strftime("%z")  # as +0200
+    offset = datetime.now().astimezone().strftime("%z")  # such as +0200
     description: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
     description |= after_said(words)
     description |= pieces_said(words)

@@ -14,7 +14,7 @@ from bourse_client.command.exits import UsageError
 
 NOTHING = "Run `bourse login` first, or set BOURSE_URL and BOURSE_TOKEN."
 
-NAMES = ("url", "token", "tenant", "pool")  # as the file has them
+NAMES = ("url", "token", "tenant", "pool")  # the names in the file
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Settings:
     url: str = ""
     token: str = ""
     tenant: str = ""
-    pool: str = ""  # meant where a command names none
+    pool: str = ""  # the pool that is meant where a command names none
 
 
 def settings_file(environment: Mapping[str, str]) -> Path:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from scheduling.jobs.read_slots import RETURNED, SETTLED, SlotTable
 
-HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # of the whole drawing; for the times below; for the amounts above
+HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # heights: of the whole drawing, for the times below, for the amounts above
 DAYS = 14.0  # for the days below the times, where there are any
 MOST_LABELS = 6  # times with seconds stand side by side in the narrowest column
 MOST_BARS = 240
@@ -27,7 +27,7 @@ class JobBar:
     at: datetime
     state: str
     label: bool
-    day: str  # of the first time of a day that is not today
+    day: str  # the day, at the first time of a day that is not today
 
 
 @dataclass(frozen=True)

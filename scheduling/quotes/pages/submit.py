@@ -275,7 +275,7 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         _complain(form, card.refused)
     context = {"tenant": open_tenant(request), "pool": pool, "card": card, "form": form, "faults": _faults(form)}
     context["told"] = meaning
-    context["alone"] = True  # the line at the foot of a phone's page comes along, and the parameters of a new choice
+    context["alone"] = True  # the line at the foot of a phone's page is sent too, and the parameters of a new choice
     shown_for = data.get("parameters_of")
     if shown_for != (form.chosen_program.choice if form.chosen_program else ""):
         context["parameters"] = parameter_card(form, form.chosen_program, shown_for)

@@ -26,7 +26,7 @@ from tenants.ledger.amounts import plain as written_plain
 FORM, TEXT = "form", "text"
 # The ways to describe a job, in the order of the tabs.
 TABS = ((HOURS, "In hours"), (SCRIPT, "From a Slurm script"), (FORM, "In detail"), (TEXT, "As YAML"))
-OF_TAB = {  # the fields of each that is not in detail, without parameters; `key`, `source` and `wanted` belong to all
+OF_TAB = {  # the fields of each but the detailed form, without parameters; `key`, `source` and `wanted` belong to all
     HOURS: ("name", "runs", "gpus", "hours", "scaling", "by", "by_worth", "later", "begin", "divisible"),
     SCRIPT: (
         "script",

@@ -77,7 +77,7 @@ class LaneCard:
     def digits(self) -> int:
         """Return with how many digits the sums of the card add up as they are shown."""
         parts = [payee.amount for payee in self.payees]
-        paid = (*parts, -sum(parts))  # as the price, where its own part is in it, or the price without it
+        paid = (*parts, -sum(parts))  # either the whole price, own part included, or the price without it
         return adding_up((self.worth, -self.price, self.own_part, -self.surplus), paid if parts else ())
 
     @property
@@ -91,7 +91,7 @@ class MeasuredCard:
     """Times that an earlier run of the same program and model took. `fill` is the form's fields, as JSON."""
 
     minibatch_seconds: float
-    form_seconds: float | None  # by the form
+    form_seconds: float | None  # what the form says
     job_id: int
     at: datetime
     fill: str
