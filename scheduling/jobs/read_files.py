@@ -65,7 +65,8 @@ class JobFile:
 class JobFiles:
     """A listing of a job's files. `more` says that others follow the last one. `left_out` counts links, pipes, devices
     and files that cannot be read. `sentence` says why there are none, where there are none. `is_told` says whether a
-    person who did not ask wants to know. From `kept_until` on they may be removed; None: the clock removes none."""
+    person who did not ask wants to know. From `kept_until` on the files may be removed; it is None where the clock does
+    not remove them."""
 
     files: tuple[JobFile, ...] = ()
     more: bool = False
@@ -170,8 +171,8 @@ def _hidden(job: TrainingJob, by: Access) -> Callable[[Parts], bool]:
 
 
 def _archive_paths(job: TrainingJob, by: Access) -> frozenset[Parts] | None:
-    """Return the files of the program's archive if this reader may not read them; None if the archive is not kept any
-    more."""
+    """Return the files of the program's archive if this reader may not read them, else none. Return None if the archive
+    is not kept any more."""
     named = job.spec[PROGRAM]
     name, version, owner = named["name"], named.get("version"), named.get("owner")
     if version is None:  # it is built in

@@ -51,7 +51,7 @@ class LogQuestion:
 
 @dataclass(frozen=True)
 class LogView:
-    """Lines in their order. Earlier ones are before byte `before` of the log; None: there are none."""
+    """Lines in their order. Earlier ones are before byte `before` of the log, which is None where there are none."""
 
     lines: tuple[RunLogLine, ...]
     before: int | None

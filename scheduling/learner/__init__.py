@@ -1,2 +1,1 @@
-"""Learning beside an elastic pool: outside the market's lane, from the pool's own slots, without effect until
-promoted."""
+"""Learning beside an elastic pool: off the market's lane, from the pool's own slots, without effect until promoted."""

@@ -72,8 +72,8 @@ def mails_round(*, clock: Callable[[], datetime]) -> int:
 
 @transaction.atomic
 def _claim(at: datetime) -> NoticeMail | None:
-    """Claim all that is due for the person who has waited longest. It is due again later, unless it is marked as
-    sent."""
+    """Claim all that is due for the person who has waited longest. These notices are due again later, unless they are
+    marked as sent."""
     first = Notice.objects.filter(mail_due_at__lte=at).order_by("mail_due_at", "pk").first()
     if first is None:
         return None

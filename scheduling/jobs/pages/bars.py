@@ -39,7 +39,7 @@ class JobBars:
 
 
 def slot_bars(table: SlotTable) -> JobBars | None:
-    """Return the bars; None where there are more slots than can be told apart, which the table still has."""
+    """Return the bars. Return None where there are more slots than can be told apart, which the table still shows."""
     rows = table.rows
     if not rows or len(rows) > MOST_BARS:
         return None

@@ -1,4 +1,4 @@
-"""The part of a job's form about what runs: a registered program and the parameters that it describes."""
+"""The part of a job's form about what runs: a built-in program and the parameters that it describes."""
 
 from __future__ import annotations
 
