@@ -1,5 +1,5 @@
-"""Read a job from a file: YAML or JSON in the words of a scenario file, with name, lanes and pool beside them or
-around. Read programs and studies from files too."""
+"""Read a job from a file: YAML or JSON in the words of a scenario file, with name, lanes and pool beside the job's
+fields or around them. Read programs and studies from files too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find jobs that no interval of a pool will ever serve, so that this is said as they are submitted."""
+"""Find jobs that no interval of a pool will ever serve, so that their submitters learn of it at once."""
 
 from __future__ import annotations
 

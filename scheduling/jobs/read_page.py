@@ -28,7 +28,7 @@ MOST_SERVERS = 4  # named in a sentence; the rest is counted
 
 @dataclass(frozen=True)
 class JobWorld:
-    """One way in which the job could run, or does. Amounts in micro-credits."""
+    """One way in which the job could run, or does. Amounts are in micro-credits."""
 
     where: str
     starts_at: datetime

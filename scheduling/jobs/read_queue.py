@@ -16,8 +16,8 @@ MOST_COUNTED = 1_000
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """`before` counts the jobs that came before it, of which `mine` are its tenant's. `more` says that no further ones
-    were counted."""
+    """The place of a waiting job. `before` counts the jobs that came before it, of which `mine` are its tenant's.
+    `more` says that no further ones were counted."""
 
     before: int
     mine: int

@@ -185,7 +185,7 @@ def _values(request: ScriptRequest, local: int) -> dict[str, str]:
 
 
 def _text(script: Script, name: str, gpus: int, tasks: int) -> str:
-    """Return the whole script. After its first line come lines that set what Slurm would have told it."""
+    """Return the whole script, with lines after its first one that set what Slurm would have set."""
     first, _, rest = script.body.partition("\n")
     return "\n".join([first, *beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus, tasks), rest])
 

@@ -104,7 +104,7 @@ def trials(network: Network, scenarios: Sequence[Scenario]) -> list[ScenarioTria
 
 
 def judging_set() -> list[Scenario]:
-    """Return the draws on which any pool's weights are compared, whoever's jobs they were trained on."""
+    """Return the draws on which the weights of every pool are compared, whatever jobs they were trained on."""
     return [read(synthetic(seed=seed, **JUDGING)) for seed in JUDGING_SEEDS]
 
 

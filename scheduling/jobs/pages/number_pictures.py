@@ -11,7 +11,7 @@ MARGIN = 6.0  # per cent left free above the highest value and below the lowest
 
 @dataclass(frozen=True)
 class NumberPicture:
-    """`path` is empty where there is one value alone."""
+    """The curve of one number. `path` is empty where there is one value alone."""
 
     name: str
     last: float

@@ -12,9 +12,9 @@ TOP = 6.0  # per cent left free above the highest loss
 
 @dataclass(frozen=True)
 class OutlookPicture:
-    """`reported` and `estimated` are paths, empty where there is nothing to draw. `now` is where the last epoch that is
-    done lies, or None at the right edge. The job will end between `low` and `high`, which are None where that is one
-    place. `last` is the epoch at the right edge."""
+    """The drawing of an outlook. `reported` and `estimated` are paths, empty where there is nothing to draw. `now` is
+    where the last epoch that is done lies, or None at the right edge. The job will end between `low` and `high`, which
+    are None where that is one place. `last` is the epoch at the right edge."""
 
     reported: str
     estimated: str

@@ -39,7 +39,7 @@ class OfferedProgram:
 
     @property
     def has_servers(self) -> bool:
-        """Return whether it talks to parameter servers, which a job in hours has none of."""
+        """Return whether the program talks to parameter servers: a job in hours has none."""
         return self.program.shape == PARAMETER_SERVER
 
     def field_name(self, parameter: Parameter) -> str:

@@ -112,7 +112,7 @@ class QuoteCard:
 
     @property
     def summary(self) -> str:
-        """Return one polite sentence for people who hear the page."""
+        """Return one polite sentence for people who use a screen reader."""
         parts = [
             f"{lane.lane.capitalize()}: would be {'admitted' if lane.admitted else 'refused'}"
             + (f", about {shown(lane.price, lane.digits)} credits" if lane.admitted else f". {lane.reason}")
