@@ -186,7 +186,7 @@ CACHES = {
 CHANNEL_LAYERS = {
     "default": {
         # One subscription for each process and group. The other layer wakes every socket for every message.
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "BACKEND": "scheduling.feed.layer.NewsLayer",
         "CONFIG": {
             "hosts": [{"address": REDIS_URL, "socket_timeout": 30}],
             "prefix": f"bourse:channels:{addresses.redis_database(REDIS_URL)}",

@@ -64,6 +64,7 @@ HISTORY = Guards(
     functions={
         "tenants_audit_head_grows": "1b0f84637859ca2231a71952b92331c7d4f24bf611e76c8e47372bbd4e8317cc",
         "tenants_audit_refuse": "d03af8fc238d7dce6c6cc1bc42325ff0fab8866318327de8b7d912905bb20450",
+        "tenants_kept_answer": "fcd439ff0c57e1cfe43e09ea9266064d3b099fd5742d4f284dfb868cb82a0ee9",
     },
 )
 

@@ -192,4 +192,4 @@ def _text(script: Script, name: str, gpus: int, tasks: int) -> str:
 
 def _first_command(script: Script) -> int | None:
     """Return the number of the line with its first command."""
-    return next((number for number, _ in script.commands()), None)
+    return next((command.line for command in script.shell.commands), None)

@@ -74,10 +74,13 @@ GUARDS = Guards(
         "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
         "scheduling_calendar_written": "b5096acfb49f5cf98bbcb4dd2a196cf7ca4d65f6c276cd2330566633504be2b6",
         "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",
+        "scheduling_client_key": "5119371bc68b5d9f3024e7b51ba141e16da96578096616a21773404c56f51d58",
         "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",
         "scheduling_event_settled": "d413bd03131e1aa60594ae9e8892a4db6d6bc33e893f32f23c954f4a882420ab",
         "scheduling_event_stamp": "0ce155aecf93d1761b9c3e2813078a20fab16b85aec6823167c038404bf44bd7",
+        "scheduling_intake": "c3957b219e20e459bfb52ec745efad62ce32906db8c78dbedf537f3be47ecc7c",
         "scheduling_interval_archived": "9f01b4aeb32da6bb4aecf8ad7b3a88130e693503298e8f90e48c481b1093eff2",
+        "scheduling_pool_text": "1e756b1271c31730ecc5da5321cbd6122c07a69f0b267b49d35b1f1e7d4c77e2",
         "scheduling_shape_changed": "f557de6b7e07b6caa2c783f475691b4e40e53bd09a5c502f8a5bbfb7bff53886",
     },
 )

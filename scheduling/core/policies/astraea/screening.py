@@ -73,20 +73,27 @@ def last_chances(settings: Settings, view: View, plan: Plan, closes_at: int | No
     }
 
 
+def fits_a_window(settings: Settings, cluster: Cluster, job: Job, cap: int | None) -> bool:
+    """Whether a decision may give a new job something, whenever that comes: it fits a window if all of the cluster
+    stands idle. Of a cluster that has nothing at all, new or lost as a whole, nobody knows what will be."""
+    exact = settings.workers == "exact"
+    if not cluster.capacity.any():
+        return True
+    ways, empty = candidates(job, cluster, exact=exact), Empty(cluster)
+    if not ways.pairs or empty.fits_a_window(ways, cap):
+        return True
+    return settings.floor and job.divisible and empty.fits_a_piece(Rest(job, job.work), cap, exact=exact)
+
+
 def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap: int | None) -> Reason | None:
     """Why no decision from `slot` on will ever give a new job anything, with what would help; None where one may.
 
-    It fits no window even if all of the cluster stood idle, and at home it would be done too late to be worth anything
-    even if it began at once. Of a cluster that has nothing at all, new or lost as a whole, nobody knows what will be.
+    It fits no window, and at home it would be done too late to be worth anything even if it began at once.
     """
-    if not cluster.capacity.any():
+    if fits_a_window(settings, cluster, job, cap):
         return None
     exact = settings.workers == "exact"
     ways, empty = candidates(job, cluster, exact=exact), Empty(cluster)
-    if not ways.pairs or empty.fits_a_window(ways, cap):
-        return None
-    if settings.floor and job.divisible and empty.fits_a_piece(Rest(job, job.work), cap, exact=exact):
-        return None
     if settings.floor and empty.worth_at_home(job, ways, slot) > 0:
         return None
     reason = larger_than_window(empty.needs(ways), cap)
