@@ -1,6 +1,7 @@
-"""Optimus: every slot the units go where they shorten remaining times most, and each gang onto the fewest servers.
+"""Optimus: in every slot the units go to the jobs whose remaining times they shorten most, and each gang onto the
+fewest servers.
 
-Jobs that run are resized at slot boundaries; whoever is resized or moved loses the time of a checkpoint.
+Running jobs are resized at slot boundaries. A job that is resized or moved loses the time of a checkpoint.
 """
 
 from scheduling.core.policies.optimus.building import builder
