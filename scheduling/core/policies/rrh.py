@@ -1,5 +1,4 @@
-"""Risk-reward: jobs run in order of what they earn less what their delay of others costs, each with a fixed number of
-workers.
+"""Risk-reward: jobs run in order of what they earn less the cost of delaying others, with a fixed number of workers.
 
 A job is admitted when it arrives if its value at the end of its run is worth more than what the other jobs lose by
 waiting for it. At every arrival and completion the admitted jobs are sorted anew. Those that fit run; the others

@@ -137,7 +137,7 @@ class FloorSearch:
         longest = self.calendar.reach + int(self.ways.duration.max())
         while earliest + step <= longest and self._value(earliest + step) >= enough:
             step *= 2
-        low, high = earliest + step // 2, min(earliest + step, longest + 1)  # worth it at low, not at high
+        low, high = earliest + step // 2, min(earliest + step, longest + 1)  # enough at low, not at high
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._value(middle) >= enough else (low, middle)

@@ -19,7 +19,7 @@ class WindowMinimum:
 
     def __init__(self, table: npt.NDArray[np.int32], most: IntArray) -> None:
         self.table, self.slots = table, table.shape[1] // 2
-        self.most = most  # of windows of 2 ** level slots or more
+        self.most = most  # (levels,) bounds of the minima over windows of 2 ** level slots or more
 
     def update(self, values: IntArray, begin: int, end: int) -> None:
         """Update the table after the values in [begin, end) have fallen. `most` stays as it was, as an upper bound."""

@@ -34,7 +34,7 @@ class Round:
         resources, tenants = self.cluster.quota.shape
         self.taken = occupied_between(view, start, end)  # (resources, slots, servers), in use by any tenant
         self.allocated: FloatArray = self.taken.sum(axis=2)  # (resources, slots)
-        self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # by phase one, and jobs at home
+        self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # of phase one and jobs at home
         self.room = self._room(self.taken)
         self.awards: dict[int, Booking] = {}  # by job, bookings that finish it
         self.pieces: dict[int, Booking] = {}  # by job, bookings that leave a part of it to do

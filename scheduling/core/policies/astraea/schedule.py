@@ -36,7 +36,7 @@ class Shortfall:
     """Why there is no schedule: more units are asked for than are free, or the best schedule's value does not exceed
     its price."""
 
-    kind: str  # one of the words above
+    kind: str  # one of the codes above
     value: float = 0.0
     price: float = 0.0
     asked: int = 0

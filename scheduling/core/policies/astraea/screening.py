@@ -123,7 +123,7 @@ class Empty:
         self.cluster = cluster
         self.whole = self._room(cluster.capacity)
         self.homes: dict[int, Room] = {}
-        self._answers: dict[tuple[object, ...], bool] = {}  # whether a gang of a sort fits somewhere
+        self._answers: dict[tuple[object, ...], bool] = {}  # by home, units and gang, whether it fits
 
     def fits(self, job: Job, ways: Candidates, cap: int | None) -> bool:
         """Return whether the job fits its owner's cells for any time, or the whole cluster within `cap` slots (reading

@@ -27,7 +27,7 @@ LATER = {"shown": "where it is not the default"}  # for fields added later, so t
 MOST_ROUNDS = 1000
 MOST_FACTOR = 100.0
 MOST_BATCHES = 100  # the most batches whose figures are remembered
-MOST_WINDOW = 10**5  # slots; a window is held in memory server by server
+MOST_WINDOW = 10**5  # the most slots of a window, which is held in memory server by server
 CLOCK: dict[str, Any] = {"first": 1, "cap": 32, "restart": True}
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -1,5 +1,4 @@
-"""Dorm's answer to an event: solve the program by server or for the cluster as a whole, and a way out if it has no
-solution."""
+"""Dorm's answer to an event: the program by server, or for the cluster as a whole, and a fallback without solution."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[floa
     if job.max_price is not None:
         limit = Reason("over_max_price", {"max_price": job.max_price, "spent": before})
         means.append((job.max_price - before, limit))
-    return min(means[::-1], key=lambda each: each[0])  # of equal ones the job's own limit, then the budget
+    return min(means[::-1], key=lambda each: each[0])  # among equals the job's limit, then the budget
 
 
 def smaller_sizes(job: Job, booking: Booking, rates: FloatArray, least_payment: float = 0.0) -> Iterator[Size]:

@@ -42,7 +42,7 @@ class GandivaFair:
 
     name: ClassVar[str] = "gandiva_fair"
     workers: int | tuple[int, int] = (1, 30)
-    within: str = "stride"  # the job with the fewest worker-slots so far; or "fifo"
+    within: str = "stride"  # the job with the fewest worker-slots so far is first; or "fifo"
     restart: float = 0.0
     seed: int = 1
 

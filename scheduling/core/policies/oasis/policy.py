@@ -1,5 +1,4 @@
-"""OASiS as a policy: price every completion slot of a job, take the best, charge it and book it (rules O1 to O12, C9
-to C12)."""
+"""OASiS as a policy: price each completion slot of a job, take the best, charge and book it (O1 to O12, C9 to C12)."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ class Oasis:
         least = menu.to_beat(floor)
         answers = [best_schedule(job, w, p, market, self.units, self.mode, least) for w, p in pairs]
         schedules = [answer for answer in answers if isinstance(answer, BestSchedule)]
-        if schedules:  # of equals the first: lowest types
+        if schedules:  # `max` takes the first of equals: the lowest types
             return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
         return home or next(answer for answer in answers if isinstance(answer, Reason))
 

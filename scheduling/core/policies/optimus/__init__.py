@@ -1,5 +1,4 @@
-"""Optimus: in every slot the units go to the jobs whose remaining times they shorten most, and each gang onto the
-fewest servers.
+"""Optimus: in every slot units go where they shorten remaining times most, and each gang onto the fewest servers.
 
 Running jobs are resized at slot boundaries. A job that is resized or moved loses the time of a checkpoint.
 """

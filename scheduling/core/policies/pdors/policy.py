@@ -69,7 +69,7 @@ class Pdors:
         counter = self._counter(market, PriceBounds(**self.price))
         answers = [best_schedule(job, w, p, counter, menu.to_beat(floor)) for w, p in pairs]
         schedules = [answer for answer in answers if isinstance(answer, BestGangs)]
-        if schedules:  # of equals the first: lowest types
+        if schedules:  # `max` takes the first of equals: the lowest types
             return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
         return home or next(answer for answer in answers if isinstance(answer, Reason))
 

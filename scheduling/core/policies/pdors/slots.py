@@ -81,7 +81,7 @@ class SlotState:
         for resource, free in enumerate(self.free):
             needed = workers * self.workers.demand[resource] + ps * self.ps.demand[resource]
             if needed.any():
-                fits &= needed[:, None] <= free + ROUNDING / 2  # the calendar forgives the other half
+                fits &= needed[:, None] <= free + ROUNDING / 2  # the calendar tolerates the other half
         cost = workers[:, None] * self.workers.price + ps[:, None] * self.ps.price
         other = workers[:, None] * self.workers.other + ps[:, None] * self.ps.other
         return np.where(fits, cost, np.inf), np.where(fits, other, np.inf)

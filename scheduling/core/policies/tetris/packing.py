@@ -194,7 +194,7 @@ class Packing:
                 self.scores.give_back(server, self.units[index][kind])
         workers = len(option.workers)
         if all(self.scores.free[server] == free for server, free in before.items()):
-            if workers < option.least.workers:  # and not only too few parameter servers
+            if workers < option.least.workers:  # not where only parameter servers were missing
                 self.failed[self.apart[index]] = workers, min(option.most_ps, workers + 1)
         else:
             self.failed.clear()
