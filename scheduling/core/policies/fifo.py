@@ -31,7 +31,7 @@ from scheduling.core.types import (
 
 @dataclass(frozen=True)
 class Fifo:
-    """`workers` is what a job asks for: a number, or the range from which each job draws its own with the seed.
+    """The policy. `workers` is what a job asks for: a number, or the range from which each draws its own with the seed.
 
     No job asks for more than it can use. A gang that the empty cluster could not hold is halved until it fits; a
     job whose least gang does not fit is refused for good.

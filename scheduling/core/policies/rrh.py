@@ -38,8 +38,9 @@ from scheduling.core.types import (
 
 @dataclass(frozen=True)
 class Rrh:
-    """`alpha` weighs yield against the cost of delay, `delta` discounts yields that lie far ahead, and a job whose
-    yield does not exceed its cost of delay by more than `threshold` is not admitted. `workers` as in FIFO."""
+    """The policy. `alpha` weighs yield against the cost of delay, `delta` discounts yields that lie far ahead, and a
+    job whose yield does not exceed its cost of delay by more than `threshold` is not admitted. `workers` is as in
+    FIFO."""
 
     name: ClassVar[str] = "rrh"
     workers: int | tuple[int, int] = (1, 30)

@@ -22,7 +22,7 @@ from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan
 
 @dataclass(frozen=True)
 class Srtf:
-    """`workers` as in FIFO: a number, or the range from which each job draws its own with the seed.
+    """The policy. `workers` as in FIFO: a number, or the range from which each job draws its own with the seed.
 
     A gang that the empty cluster could not hold is halved until it fits; a job whose least gang does not fit is
     refused for good. Every slot is filled anew, from the first server on.

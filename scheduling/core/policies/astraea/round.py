@@ -18,7 +18,7 @@ from scheduling.core.types import OWN, Allocation, Booking, Cluster, FloatArray,
 
 class Round:
     """The state of one round. It starts from what the view holds occupied in the window, and from the bookings of
-    `earlier` rounds of the same boundary."""
+    `earlier` rounds of the same boundary. It does not outlast the decision."""
 
     def __init__(
         self,

@@ -22,9 +22,9 @@ from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan
 
 @dataclass(frozen=True)
 class Dorm:
-    """`fairness` bounds the sum of distances from the fair shares, as a part of twice the number of resources.
-    `adjustment` is the part of the running jobs that one event may change, rounded up. `restart` is the part of a
-    slot that a changed job loses."""
+    """The policy. `fairness` bounds the sum of distances from the fair shares, as a part of twice the number of
+    resources. `adjustment` is the part of the running jobs that one event may change, rounded up. `restart` is the part
+    of a slot that a changed job loses."""
 
     name: ClassVar[str] = "dorm"
     fairness: float = 0.1

@@ -23,8 +23,8 @@ NEVER = "rent_never"
 
 @dataclass(frozen=True)
 class Size:
-    """A number of workers and parameter servers at about that price. `most_ps` is the most parameter servers that the
-    job may have with these workers."""
+    """Numbers of workers and parameter servers, with their estimated price. `most_ps` is the most parameter servers
+    that the job may have with these workers."""
 
     workers: int
     ps: int

@@ -24,7 +24,8 @@ MOST_ROUNDS = 8  # decisions about one slot; after the last, the room of jobs th
 
 @dataclass(frozen=True, eq=False)
 class Elastic:
-    """`policy` decides single slots; `prices` are credits for a unit of a resource during a slot."""
+    """The policy of an elastic pool: `policy` decides single slots, and `prices` are credits for a unit of a resource
+    during a slot."""
 
     name: ClassVar[str] = "elastic"
     policy: Policy

@@ -37,8 +37,9 @@ MOST_LOST = 0.9  # the most of a slot that a move can cost, however long it take
 
 @dataclass(frozen=True)
 class GandivaFair:
-    """`workers` as in FIFO: a number, or the range from which each job draws its own with the seed. `within` decides
-    which of a tenant's jobs is first. A job that resumes or moves loses `restart` seconds of the slot."""
+    """The policy. `workers` as in FIFO: a number, or the range from which each job draws its own with the seed.
+    `within` decides which of a tenant's jobs is first. A job that resumes or moves loses `restart` seconds of the
+    slot."""
 
     name: ClassVar[str] = "gandiva_fair"
     workers: int | tuple[int, int] = (1, 30)

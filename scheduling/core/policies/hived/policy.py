@@ -39,8 +39,8 @@ MOST_LOST = 0.9  # the most of a slot that a start can cost, however long it tak
 
 @dataclass(frozen=True)
 class Hived:
-    """`workers` is as in FIFO. Without `opportunistic` a job runs in its owner's cells or not at all. An opportunistic
-    job that resumes or moves loses `restart` seconds of the slot."""
+    """The policy. `workers` is as in FIFO. Without `opportunistic` a job runs in its owner's cells or not at all. An
+    opportunistic job that resumes or moves loses `restart` seconds of the slot."""
 
     name: ClassVar[str] = "hived"
     workers: int | tuple[int, int] = (1, 30)

@@ -20,7 +20,7 @@ from scheduling.core.types import FloatArray
 @dataclass
 class WorkTable:
     """The forward table, made slot by slot. `curves` (slots, most + 1) are the costs to minimise, and `work` is the
-    worker-slots to collect. `beside` are the costs in the other measure, None where the two are the same."""
+    number of worker-slots to collect. `beside` are the costs in the other measure, None where both are the same."""
 
     curves: FloatArray
     work: int
