@@ -523,6 +523,10 @@ class HasWindows(Protocol):
         itself, or none follows."""
         ...
 
+    def fits_a_window(self, cluster: Cluster, job: Job) -> bool:
+        """Whether a decision may serve a new job, whenever that comes and whatever it is worth."""
+        ...
+
     def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
         """Why no decision from `slot` on could ever serve a new job, and what would help; None where one could."""
         ...

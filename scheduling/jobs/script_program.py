@@ -190,4 +190,4 @@ def _text(script: Script, name: str, gpus: int, tasks: int) -> str:
 
 def _first_command(script: Script) -> int | None:
     """The number of its line."""
-    return next((number for number, _ in script.commands()), None)
+    return next((command.line for command in script.shell.commands), None)

@@ -74,11 +74,9 @@ class Leave:
 
     def __init__(self) -> None:
         self.channel: Channel | None = None
-        self.has_signal = False
 
     def ask(self) -> None:
         """Ask for removal. This runs in the signal's handler."""
-        self.has_signal = True
         if self.channel is None:
             os._exit(DONE)  # it has not registered yet
         threading.Thread(target=self._tell, args=(self.channel,), daemon=True).start()

@@ -16,7 +16,7 @@ from scheduling.core.policies.astraea.floors import award_at_home
 from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.screening import last_chances, never_served, screen
+from scheduling.core.policies.astraea.screening import fits_a_window, last_chances, never_served, screen
 from scheduling.core.policies.astraea.settings import NOTHING, Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
 from scheduling.core.policies.astraea.together import (
@@ -104,6 +104,10 @@ class Astraea(Settings):
     def longest_window(self) -> int | None:
         """Return the slots of the longest window that there will ever be; None where windows grow without end."""
         return None if isinstance(self.clock, str) else int(self.clock["cap"])
+
+    def fits_a_window(self, cluster: Cluster, job: Job) -> bool:
+        """Return whether a decision may serve a new job, at whichever boundary and whatever the job is worth."""
+        return fits_a_window(self, cluster, job, self.longest_window)
 
     def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
         """Return why no decision from `slot` on could serve a new job, and what would help; None where one could."""

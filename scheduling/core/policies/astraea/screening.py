@@ -74,21 +74,28 @@ def last_chances(settings: Settings, view: View, plan: Plan, closes_at: int | No
     }
 
 
+def fits_a_window(settings: Settings, cluster: Cluster, job: Job, cap: int | None) -> bool:
+    """Return whether a decision may give a new job something, at whichever boundary: the job, or a piece of it, fits a
+    window if the whole cluster stands idle. It is also true for a cluster with no capacity, new or lost as a whole, as
+    it is unknown what that will have, and for types that share a resource, which `screen` refuses."""
+    exact = settings.workers == "exact"
+    if not cluster.capacity.any():
+        return True
+    ways, empty = candidates(job, cluster, exact=exact), Empty(cluster)
+    if not ways.pairs or empty.fits_a_window(ways, cap):
+        return True
+    return settings.floor and job.divisible and empty.fits_a_piece(Rest(job, job.work), cap, exact=exact)
+
+
 def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap: int | None) -> Reason | None:
     """Return why no decision from `slot` on will ever give a new job anything, and what would help; None where one may.
 
-    Such a job fits no window even if the whole cluster stood idle, and at home it would be done too late to be worth
-    anything even if it began at once. For a cluster with no capacity, new or lost as a whole, the answer is None, as
-    it is unknown what it will have.
+    Such a job fits no window, and at home it would be done too late to be worth anything even if it began at once.
     """
-    if not cluster.capacity.any():
+    if fits_a_window(settings, cluster, job, cap):
         return None
     exact = settings.workers == "exact"
     ways, empty = candidates(job, cluster, exact=exact), Empty(cluster)
-    if not ways.pairs or empty.fits_a_window(ways, cap):
-        return None
-    if settings.floor and job.divisible and empty.fits_a_piece(Rest(job, job.work), cap, exact=exact):
-        return None
     if settings.floor and empty.worth_at_home(job, ways, slot) > 0:
         return None
     reason = larger_than_window(empty.needs(ways), cap)

@@ -85,7 +85,7 @@ class OpenDecision:
             if self._cannot_do_better(job, floor):
                 return self._plan(Plan(bookings=(home_booking(self.round, job, floor),), floors=tuple(new)))
             return about(job, self.policy.decide(view))
-        answer = self.renting.answer(job, floor)
+        answer = self.renting.answer(job, floor, self.renting.standing(job, floor))
         if isinstance(answer, Offer):
             return self._plan(Plan(bookings=(answer.booking,), floors=tuple(new)))
         self.round.shortfalls[job.number] = answer
