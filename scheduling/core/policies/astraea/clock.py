@@ -15,7 +15,7 @@ Span = tuple[int, int]  # the slots [start, end)
 
 @dataclass(frozen=True)
 class Turn:
-    """What the clock has to do at one slot, and what follows."""
+    """What happens at one slot: the windows to decide, and what is known of the boundaries to come."""
 
     windows: tuple[Span, ...] = ()  # to be decided now, one for each round; none between boundaries
     closes_at: int | None = None  # the next boundary; None if there is none

@@ -133,8 +133,8 @@ class Empty:
         self._answers: dict[tuple[object, ...], bool] = {}  # by home, units and gang, whether it fits
 
     def fits(self, job: Job, ways: Candidates, cap: int | None) -> bool:
-        """Return whether the job fits its owner's cells for any time, or the whole cluster within `cap` slots (reading
-        18).
+        """Return whether the job fits its owner's cells for any time, or the whole cluster within `cap` slots
+        (reading 18).
 
         Fewer workers fit wherever more do, so only the smallest possible gang of each placement is tried.
         """
