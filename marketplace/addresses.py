@@ -1,4 +1,4 @@
-"""One address from the environment, in the forms that Django, Celery and Channels want."""
+"""Turn an address from the environment into the forms that Django, Celery and Channels need."""
 
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
@@ -8,7 +8,8 @@ REDIS_SCHEMES = ("redis", "rediss", "unix")
 
 
 def database(address: str) -> dict[str, Any]:
-    """`postgresql://user:password@host:port/name?sslmode=require`; a socket folder goes into `?host=`.
+    """Return Django's settings for `postgresql://user:password@host:port/name?sslmode=require`; a folder of sockets is
+    given as `?host=`.
 
     `none://` is for commands that need no database, such as `makemigrations --check`.
     """
@@ -28,8 +29,9 @@ def database(address: str) -> dict[str, Any]:
 
 
 def database_flaw(address: str) -> str:
-    """Why an address cannot be one, as the rest of a sentence. A sign of a password that ends it, such as `@`, makes
-    the rest of the password a host, which would be looked up in the network and stand in logs."""
+    """Return why an address cannot be one, as the end of a sentence; empty if it can. A character of a password that
+    ends it, such as `@`, makes the rest of the password a host, which would be looked up in the network and be written
+    to logs."""
     parts = urlsplit(address)
     if parts.scheme in ("", "none"):
         return ""
@@ -42,12 +44,12 @@ def database_flaw(address: str) -> str:
 
 
 def role(database: dict[str, Any]) -> str:
-    """The role that its connections work as."""
+    """Return the role under which its connections work."""
     return str(database.get("OPTIONS", {}).get("assume_role") or database.get("USER", ""))
 
 
 def celery_broker(redis_address: str) -> str:
-    """Celery names the socket transport differently from every other Redis client."""
+    """Return the broker's address: Celery names the socket transport differently from every other Redis client."""
     parts = urlsplit(redis_address)
     if parts.scheme != "unix":
         return redis_address
@@ -56,7 +58,8 @@ def celery_broker(redis_address: str) -> str:
 
 
 def redis_database(redis_address: str) -> str:
-    """The number of the database. Published messages know no databases, so it has to be part of their names."""
+    """Return the number of the database. Published messages are shared by all databases, so it must be part of their
+    names."""
     parts = urlsplit(redis_address)
     in_path = "" if parts.scheme == "unix" else parts.path.strip("/")
     return parse_qs(parts.query).get("db", [in_path or "0"])[-1]

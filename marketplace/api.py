@@ -1,4 +1,4 @@
-"""Is the process alive, and can it work? For programs; `views` has the same in plain text for load balancers."""
+"""Health for programs: is the process alive, and can it work? `views` has the same in plain text for load balancers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The entry of the web process: pages and programs over HTTP, live pages over websockets."""
+"""The entry of the web process: pages and the interface over HTTP, live pages over websockets."""
 
 import os
 import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
-# Only the web process keeps a pool: it serves many requests at once, and never forks after the pool has started.
+# Only the web process has a pool: it serves many requests at once, and never forks after the pool has started.
 os.environ.setdefault("DATABASE_POOL", "true")
 
 import django
@@ -18,7 +18,7 @@ from marketplace.urls import websocket_urlpatterns  # noqa: E402  the models mus
 from tenants.patience import process_is  # noqa: E402
 
 process_is("web")
-# Whoever comes back from the database waits for the thread that computes, each time for 5 ms where nothing is said.
+# A thread that returns from the database waits for the thread that computes, by default for up to 5 ms each time.
 sys.setswitchinterval(0.0005)
 
 application = ProtocolTypeRouter({"http": OneThreadHandler(), "websocket": Sockets(websocket_urlpatterns)})

@@ -1,10 +1,11 @@
-"""A whole installation in a folder, and back: the database as of one moment, the files of programs, whose key it was.
+"""Back up a whole installation into a folder, and restore it: the database as of one moment, the files of programs, and
+a fingerprint of its key.
 
-The database's dump is of one snapshot, whatever happens meanwhile: an interval that is being decided, a slot that is
-being paid for is in it whole or not at all. Files are copied after it, so that what the rows tell of is there.
+The database's dump is one snapshot, whatever happens meanwhile: it contains all of an interval that is being decided or
+of a slot that is being paid, or nothing of it. Files are copied after it, so that the files that rows name are there.
 
-Webhooks' secrets and the key that signs bundles are encrypted with `SECRET_KEY`. It is not in the backup, for whoever
-has both has everything; its fingerprint is, so that a wrong one is noticed before anything is restored.
+Webhooks' secrets and the key that signs bundles are encrypted with `SECRET_KEY`. The key is not in the backup, since
+both together give access to everything; its fingerprint is, so that a wrong key is noticed before anything is restored.
 """
 
 from __future__ import annotations
@@ -35,21 +36,22 @@ from tenants.ownership import as_owner, has_owner
 
 FORMAT = "bourse-backup/1"
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
-LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel takes 4,096
+LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel allows 4,096
 PURPOSE = b"whose key a backup belongs to"
-BACKUP_ACTION = "backup_make"  # in the history
-# By the numbers of these rows others know them: folders of clusters, programs of tenants, followers of the feed.
+BACKUP_ACTION = "backup_make"  # name of a backup in the history
+# Others know these rows by their numbers: folders of clusters, programs of tenants, followers of the feed.
 KNOWN_OUTSIDE = ("scheduling_trainingjob", "scheduling_event")
-SKIPPED = 1_000_000  # numbers; more than any installation gives out between two backups
+SKIPPED = 1_000_000  # numbers; more than any installation uses between two backups
 
 
 class BackupFailed(Exception):
-    """The message says what, and what would help."""
+    """A backup failed. The message says why, and what would help."""
 
 
 def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
-    """Into a new folder that only we may read. The manifest is written last, then the history names it. What could not
-    be finished is removed: nobody should take it for a backup, and the next try may have the same folder."""
+    """Make a backup in a new folder that only we may read. The manifest is written last, then an entry of the history
+    names the backup. An unfinished folder is removed: it must not be taken for a backup, and the next try may use the
+    same folder."""
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -84,8 +86,8 @@ def _write(folder: Path, at: datetime) -> Mapping[str, Any]:
 
 
 def backup_restore(folder: Path) -> Mapping[str, Any]:
-    """Into a database without tables, and where no file of a program is. Rights are given by `migrate` after it. No
-    number that was given out since the backup is given again."""
+    """Restore a backup into a database without tables, and where there are no files of programs. `migrate` must then
+    give the rights. No number that was used since the backup is used again."""
     manifest = _manifest(folder)
     if manifest["key"] not in map(_fingerprint, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)):
         raise BackupFailed(
@@ -105,9 +107,9 @@ def backup_restore(folder: Path) -> Mapping[str, Any]:
 
 
 def _skip_numbers() -> None:
-    """What was given a number after the backup is gone, and others still know it by that: the shared folder of a
-    cluster has what such a job saved, and another tenant's job of the same number would go on from there (decision
-    0323)."""
+    """Skip numbers that were used after the backup. Their rows are gone, but others still know them: the shared folder
+    of a cluster has what such a job saved, and another tenant's job with the same number would continue from there
+    (decision 0323)."""
     with as_owner(), connection.cursor() as cursor:
         for table in KNOWN_OUTSIDE:
             cursor.execute(
@@ -117,7 +119,7 @@ def _skip_numbers() -> None:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """Of a backup that is whole."""
+    """Return the manifest of a backup, and check that the backup is whole."""
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError) as error:
@@ -140,21 +142,21 @@ def _digest(file: Path) -> str:
 
 
 def _pack(root: Path, target: Path) -> None:
-    """Each file as it is when it is read: logs grow meanwhile, and what is gone by then is left out. What cannot be
-    written ends it all."""
+    """Pack each file as it is when it is read: logs grow meanwhile, and a file that is gone by then is left out. An
+    error in writing the archive ends the backup."""
     with tarfile.open(target, "w:gz", compresslevel=1) as packed:
         for entry in looked_through(root, deepest=MOST_HELD) if root.is_dir() else ():
             path = "/".join((*entry.above, entry.name))
             if entry.name == SECRETS and "plan.json" in os.listdir(entry.folder):
-                continue  # what processes were told, in plain words: the database has it, sealed
+                continue  # the secrets of processes in plain text: the database has them, encrypted
             if len(os.fsencode(path)) > LONGEST_PATH:
-                continue  # nobody could put it back
+                continue  # nobody could unpack it
             if entry.is_folder:
                 packed.addfile(_folder_info(path, entry.about))
                 continue
             try:
                 descriptor = entry.opened()
-            except OSError:  # links and sockets of gangs that run, and what is gone by now
+            except OSError:  # links, the sockets of running gangs, and files that are gone by now
                 continue
             with open(descriptor, "rb") as content:
                 about = packed.gettarinfo(arcname=path, fileobj=content)
@@ -169,8 +171,8 @@ def _folder_info(path: str, about: os.stat_result) -> tarfile.TarInfo:
 
 
 def _unpack(packed: Path, root: Path) -> None:
-    """As `_pack` wrote it: files and folders below `root`, each with its mode. `filter` of `extractall`, which looks
-    after the same, is not in every Python 3.11, such as that of Debian 12."""
+    """Unpack what `_pack` wrote: files and folders below `root`, each with its mode. The `filter` of `extractall`,
+    which checks the same, is missing in some Python 3.11, such as that of Debian 12."""
     with tarfile.open(packed) as files:
         entries = files.getmembers()
         for entry in entries:
@@ -178,13 +180,13 @@ def _unpack(packed: Path, root: Path) -> None:
             if place.is_absolute() or ".." in place.parts or not (entry.isreg() or entry.isdir()):
                 raise BackupFailed(f"{packed} has an entry that no backup writes: {entry.name}.")
         files.extraction_filter = lambda entry, _: entry
-        files.extractall(root, entries)  # noqa: S202  each was looked at
+        files.extractall(root, entries)  # noqa: S202  each entry was checked
 
 
 class AsLongAs:
-    """A file that others write meanwhile, read as if it had so many bytes: what has come since is left out, and what is
-    gone is zeros. The list of an archive says a file's length before its content, and a saved state may be larger than
-    memory."""
+    """A file that others write meanwhile, read as if it had exactly `size` bytes: later bytes are left out, and missing
+    ones become zeros. An archive gives a file's length before its content, and a saved state may be larger than memory.
+    """
 
     def __init__(self, content: BinaryIO, size: int) -> None:
         self._content, self._rest = content, size
@@ -199,7 +201,7 @@ class AsLongAs:
 
 
 def _database() -> Mapping[str, Any]:
-    """By the owning role where there is one: the serving role may not read everything."""
+    """Return the connection settings of the owning role, if there is one: the serving role may not read everything."""
     owner: Mapping[str, Any] = settings.DATABASE_OWNER or {}
     return {**settings.DATABASES["default"], **{name: value for name, value in owner.items() if value}}
 
@@ -228,7 +230,7 @@ def _run(program: str, arguments: list[str]) -> None:
 
 
 def _program(name: str) -> Path:
-    """The first that is not older than the server: an older one refuses to read it."""
+    """Return the first program that is not older than the server: an older one refuses to read it."""
     server = connection.cursor().connection.info.server_version // 10_000
     for place in _places(name):
         line = subprocess.run([place, "--version"], capture_output=True, text=True, check=False).stdout

@@ -1,4 +1,4 @@
-"""System checks that ask the database: `manage.py check --database default`, and every `manage.py migrate`."""
+"""System checks that query the database: `manage.py check --database default`, and every `manage.py migrate`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from marketplace.rights import rights_compare, serving_role
 
-# App -> a step of its first versions, and the last of the steps that 0001 has in one since.
+# App -> a step of its first versions, and the last of the steps that 0001 now contains.
 REMOVED_STEPS = {
     "scheduling": ("0002_cluster_rules", "0028_one_verification"),
     "ledger": ("0002_rules", "0004_day_sheets"),
@@ -20,7 +20,8 @@ REMOVED_STEPS = {
 
 @register(Tags.database)
 def no_database_stopped_among_removed_steps(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """A database that an early version made, and that never got as far as 0001 goes today, cannot be brought here."""
+    """Report a database of an early version that lacks some of the steps that 0001 now contains: it cannot
+    be migrated."""
     if not databases or "django_migrations" not in connection.introspection.table_names():
         return []
     applied = set(MigrationRecorder(connection).applied_migrations())
@@ -37,7 +38,8 @@ def no_database_stopped_among_removed_steps(databases: Sequence[str] | None = No
 
 @register(Tags.database)
 def serving_role_has_its_rights(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """Silent before and within a migration by the owning role, which brings the tables and the rights to them."""
+    """Warn about rights that are wrong. Before and during a migration by the owning role, which creates the tables and
+    gives the rights, it says nothing."""
     if not databases or "django_migrations" not in connection.introspection.table_names():
         return []
     role = serving_role()

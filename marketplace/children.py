@@ -1,4 +1,4 @@
-"""Processes that we start: each in a session of its own, with a log file, stopped by its own id."""
+"""Start and stop processes: each in a session of its own, with a log file, stopped by its own id."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from marketplace import launch
 if TYPE_CHECKING:
     from marketplace.embedded.programs import SystemAccount
 
-LONGEST_LOG = 5_000_000  # bytes; looked at when a child starts, and while it runs
+LONGEST_LOG = 5_000_000  # bytes; checked when a child starts, and while it runs
 
 
 class ChildFailed(Exception):
-    """A process ended, or did not get ready in time. The message holds its last lines."""
+    """A process ended, or was not ready in time. The message contains its last lines."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Child:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
-    log_start: int  # where this child's lines begin; the file also holds those of earlier runs
+    log_start: int  # where this child's lines begin; the file also has those of earlier runs
     stop_signal: signal.Signals
 
     @property
@@ -40,7 +40,8 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """It is only looked at: until `stop` its number, which is that of its group, can become nobody else's."""
+        """Return whether the process has ended, without reaping it: until `stop` its number, which is also that of its
+        group, cannot be given to another process."""
         if self.process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -55,7 +56,8 @@ def start(
     account: SystemAccount | None = None,
     stop_signal: signal.Signals = signal.SIGTERM,
 ) -> Child:
-    """Call it from the main thread only: the kernel takes the end of the calling thread for the parent's end.
+    """Start a child. Call it from the main thread only: the kernel takes the end of the calling thread for the parent's
+    end.
 
     A session of its own keeps Ctrl-C from reaching the child, so that we choose the order in which children stop.
     """
@@ -76,7 +78,7 @@ def start(
 
 
 def stop(child: Child, *, patience: float = 10.0) -> None:
-    """Ask, wait, insist. Whatever the child itself left behind in its process group goes with it."""
+    """Send the stop signal, wait, then kill. Everything that the child left in its process group is killed too."""
     if child.process.returncode is not None:
         return
     deadline = time.monotonic() + patience
@@ -90,7 +92,7 @@ def stop(child: Child, *, patience: float = 10.0) -> None:
 
 
 def wait_until(ready: Callable[[], Any], child: Child, *, patience: float = 30.0) -> None:
-    """`ready` is asked until it returns something true; it raises nothing for `not yet`."""
+    """Wait until `ready` returns something true. It must not raise for "not yet"."""
     deadline = time.monotonic() + patience
     while not ready():
         if child.ended:
@@ -101,7 +103,7 @@ def wait_until(ready: Callable[[], Any], child: Child, *, patience: float = 30.0
 
 
 def how_it_ended(child: Child) -> str:
-    """Once it has; it is not let go by that, see `Child.ended`."""
+    """Return how the child ended, once it has; it is not reaped by that, see `Child.ended`."""
     code = child.process.returncode
     if code is None:
         end = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -122,19 +124,19 @@ def last_lines(child: Child, count: int = 15) -> str:
 
 
 def keep_log_short(child: Child) -> Child:
-    """The same child, whose log begins anew where it had grown too long. What it said before is in `.log.1`."""
+    """Return the same child; if its log was too long, the log now begins anew. The earlier lines are in `.log.1`."""
     return replace(child, log_start=0) if _cut(child.log) else child
 
 
 def _cut(log: Path) -> bool:
-    """Copied and emptied, because a running child keeps the file open. It appends each line at the end, wherever that
-    is by now; a line that it writes between the copy and the cut is lost."""
+    """Copy and empty a log that is too long, because a running child keeps the file open. The child appends each line
+    at the current end; a line that it writes between the copy and the cut is lost."""
     if not log.exists() or log.stat().st_size <= LONGEST_LOG:
         return False
     before = log.with_suffix(".log.1")
     try:
         shutil.copyfile(log, before)
     except OSError:
-        before.unlink(missing_ok=True)  # a full disk is no reason to go on filling it
+        before.unlink(missing_ok=True)  # a full disk is no reason to keep filling it
     os.truncate(log, 0)
     return True

@@ -1,4 +1,5 @@
-"""Every command of the server: `manage.py` in a checkout, `bourse-server` where it was installed as a package."""
+"""The entry of every command of the server: `manage.py` in a checkout, `bourse-server` where it is installed as a
+package."""
 
 import os
 import sys
@@ -8,14 +9,14 @@ from marketplace.env import BadEnvironment
 from marketplace.places import var_folder
 from marketplace.version import VERSION
 
-# They need neither the servers nor their settings.
+# These commands need neither the servers nor their settings.
 FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["lab"], ["train_dl2"], ["reproduce"])
 WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
 
 
 def main() -> None:
     if sys.argv[1:] in (["version"], ["--version"]):
-        print(VERSION)  # Django would say its own
+        print(VERSION)  # Django would print its own version
         return
     offline = sys.argv[1:2] in FILE_COMMANDS
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.offline" if offline else "marketplace.settings")
@@ -29,7 +30,7 @@ def main() -> None:
     from django.core.management import execute_from_command_line
 
     try:
-        # Django would swallow the error of a bad variable here and stumble over its consequences later.
+        # Django would swallow the error of a bad variable here, and fail at its consequences later.
         _ = settings.INSTALLED_APPS
     except BadEnvironment as problem:
         sys.exit(f"{problem}\n{WHERE}")

@@ -1,5 +1,5 @@
-"""Pages, scripts and styles travel compressed. What programs read stays as it is: their ETags name exact bytes, and a
-stream must not wait in a buffer."""
+"""Compress pages, scripts and styles. What programs read is not compressed: its ETags name exact bytes, and a stream
+must not wait in a buffer."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -9,8 +9,8 @@ KINDS = ("text/html", "text/css", "text/javascript", "application/javascript", "
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """The tokens of forms are masked anew in every answer, and Django pads what it compresses, so that the length of an
-    answer tells nothing of what is in it."""
+    """Compress answers. The tokens of forms are masked anew in every answer, and Django pads what it compresses, so
+    that the length of an answer reveals nothing of its content."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         part = response.streaming or response.status_code == 206

@@ -1,6 +1,6 @@
-"""A look at a running installation from inside: what is well, and what to do where something is not.
+"""Examine a running installation from inside: what is well, and what to do where something is not.
 
-Each check gathers what it needs and judges it. It changes nothing, and a check that cannot ask says so in its line.
+Each check gathers what it needs and judges it. It changes nothing, and a check whose query fails says so in its line.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from tenants.scoping import scope_disabled
 from tenants.stored_secrets import secret_state
 
 WELL, WARNING, BROKEN = "well", "warning", "broken"
-OLDEST_SERVER = 150_000  # as PostgreSQL writes its version
-CLOCK_ODD, CLOCK_WRONG = 1.0, 10.0  # seconds apart
-DISK_SHORT, DISK_FULL = 0.10, 0.02  # of it free
-LATE = 120  # seconds that a pool's boundary may be due
+OLDEST_SERVER = 150_000  # the oldest version, in PostgreSQL's number of it
+CLOCK_ODD, CLOCK_WRONG = 1.0, 10.0  # seconds between two clocks
+DISK_SHORT, DISK_FULL = 0.10, 0.02  # the free part of the disk
+LATE = 120  # seconds by which a pool's boundary may be late
 MANY_TASKS = 1_000
 BACKUP_OLD = timedelta(hours=36)
 MAIL_SECONDS = 5.0
@@ -50,7 +50,7 @@ WORKERS_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """`advice`: what to do; empty where all is well."""
+    """One line of the doctor. `advice` is what to do, empty where all is well."""
 
     name: str
     state: str
@@ -151,7 +151,7 @@ def _clocks(at: datetime) -> Iterator[Judged]:
 
 
 def _clock_of_database() -> float:
-    """Seconds ahead of ours."""
+    """Return how many seconds the database's clock is ahead of ours."""
     before = timezone.now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
@@ -225,7 +225,7 @@ def _disk(at: datetime) -> Iterator[Judged]:
 
 
 def _run_folders() -> list[Path]:
-    """None where the database does not say which engines there are; its own line says that."""
+    """Return no folders if the database does not answer: the line "database" reports that."""
     try:
         return run_folders()
     except DatabaseError:
@@ -267,7 +267,7 @@ def _proxy(at: datetime) -> Iterator[Judged]:
 
 
 def _secrets(at: datetime) -> Iterator[Judged]:
-    """Whether what is stored can be read, and whether the keys before SECRET_KEY are still needed for it."""
+    """Check that stored secrets can be read, and whether the keys before SECRET_KEY are still needed for them."""
     with scope_disabled("webhooks of every tenant have stored secrets"):
         stored = [row.secret for row in Webhook.objects.filter(removed_at=None)]
     stored += [row.secret for row in SigningKey.objects.all()]

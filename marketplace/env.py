@@ -1,6 +1,6 @@
 """Typed reads of the environment. A bad value stops the start with a line that names the variable.
 
-Every helper reads one variable once. An unset or empty variable takes the default; without a default it is an error.
+Every function reads one variable once. An unset or empty variable gives the default; without a default it is an error.
 """
 
 import os
@@ -38,7 +38,7 @@ def integer(name: str, default: int | object = REQUIRED, *, least: int, most: in
 
 
 def integers(name: str, default: list[int] | object = REQUIRED, *, least: int, most: int) -> list[int]:
-    """Whole numbers separated by commas."""
+    """Read whole numbers separated by commas."""
 
     def parse(raw: str) -> list[int]:
         numbers = [int(word) for word in raw.split(",")]
@@ -59,7 +59,7 @@ def flag(name: str, default: bool | object = REQUIRED) -> bool:
 
 
 def words(name: str, default: list[str] | object = REQUIRED) -> list[str]:
-    """A list separated by commas; blanks around the words are dropped."""
+    """Read a list separated by commas; blanks around the words are dropped."""
     return _read(
         name, default, lambda raw: [word.strip() for word in raw.split(",") if word.strip()], "a list with commas"
     )
@@ -75,7 +75,7 @@ def choice(name: str, default: str | object = REQUIRED, *, among: Collection[str
 
 
 def hosts(name: str, default: list[str] | object = REQUIRED) -> list[str]:
-    """Names of hosts with commas, as a browser sends them: without scheme, port and path."""
+    """Read names of hosts separated by commas, as a browser sends them: without scheme, port and path."""
     names = words(name, default)
     if wrong := [host for host in names if "/" in host or (":" in host and not host.startswith("["))]:
         raise BadEnvironment(f"{name}: expected names without https:// and without a port, found {wrong[0]!r}.")
@@ -89,15 +89,16 @@ def url(
     schemes: Collection[str],
     flaw: Callable[[str], str] = lambda _: "",
 ) -> str:
-    """`flaw`: what else is wrong with an address, without a word of what may be its password; empty: nothing."""
+    """Read an address. `flaw` returns what else is wrong with it, empty for nothing, and must not repeat what may be a
+    password."""
 
     def parse(raw: str) -> str:
         parts = urlsplit(raw)
-        if parts.scheme not in schemes or parts.port == 0:  # to ask for the port says whether it is a number
+        if parts.scheme not in schemes or parts.port == 0:  # reading the port raises if it is no number
             raise ValueError
         return raw
 
-    # An address may hold a password, so the error repeats the expectation and never the value.
+    # An address may hold a password, so the error names what was expected and never the value.
     address = _read(
         name, default, parse, "an address that begins with " + " or ".join(f"{s}://" for s in schemes), quote=False
     )
@@ -107,7 +108,8 @@ def url(
 
 
 def secrets(name: str, default: list[str], *, least: int) -> list[str]:
-    """Several, with commas; in the file that NAME_FILE points at one on each line, which may have commas."""
+    """Read several secrets separated by commas; in the file at NAME_FILE there is one per line, which may
+    have commas."""
     text = secret(name, "", least=0)
     words = text.splitlines() if not os.environ.get(name) else text.split(",")
     words = [word.strip() for word in words if word.strip()]
@@ -117,7 +119,7 @@ def secrets(name: str, default: list[str], *, least: int) -> list[str]:
 
 
 def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> str:
-    """From NAME, or from the file that NAME_FILE points at (how container platforms hand over secrets)."""
+    """Read a secret from NAME, or from the file at NAME_FILE (as container platforms provide secrets)."""
     path = os.environ.get(f"{name}_FILE", "")
     if path and not os.environ.get(name):
         try:

@@ -1,4 +1,4 @@
-"""How large the installation will be in a year, if it goes on as in the last days."""
+"""Forecast how large the installation will be in a year, if it grows as in the last days."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ INTERVALS = "scheduling_interval"
 
 @dataclass(frozen=True)
 class Growth:
-    """`fresh`: rows (or files) of the last `days`. All bytes with indexes and what is stored beside the rows."""
+    """The growth of one table, or of the files. `fresh` counts rows (or files) of the last `days`. `bytes` include
+    indexes and what is stored beside the rows."""
 
     name: str
     rows: int
     bytes: int
     fresh: int
     days: float
-    emptied: int = 0  # rows whose bytes lie in archives: fresh ones are as large as the others
+    emptied: int = 0  # rows whose bytes are in archives; new rows are as large as the others
 
     @property
     def rows_a_day(self) -> float:
@@ -45,12 +46,12 @@ class Growth:
 
     @property
     def bytes_in_a_year(self) -> float:
-        """That come to what is there."""
+        """Return the bytes that a year adds."""
         return self.bytes_a_day * YEAR
 
 
 def forecast(at: datetime) -> list[Growth]:
-    """Each table and the files of programs, what grows most first."""
+    """Return each table and the files of programs, the fastest growing first."""
     since = max(at - LOOKED_AT, _began(at))
     days = max(at - since, DAY / 24) / DAY
     lines = [*_tables(at, since, days, (at - _began(at)) / DAY), _files(settings.RUNS_DIR, since, days)]
@@ -58,7 +59,7 @@ def forecast(at: datetime) -> list[Growth]:
 
 
 def _began(at: datetime) -> datetime:
-    """The first entry of the history is older than everything that grows."""
+    """Return when the installation began: the first entry of the history is older than everything that grows."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT min(at) FROM tenants_auditentry")
         (first,) = cursor.fetchone()
@@ -66,7 +67,7 @@ def _began(at: datetime) -> datetime:
 
 
 def _tables(at: datetime, since: datetime, days: float, age: float) -> Iterator[Growth]:
-    """By a time of the rows, where they have one; else all rows over the installation's age."""
+    """Count new rows by a time that the rows have; without one, spread all rows over the installation's age."""
     models = {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
     with connection.cursor() as cursor:
         for table in sorted(set(TABLES) & set(models)):
@@ -82,21 +83,21 @@ def _tables(at: datetime, since: datetime, days: float, age: float) -> Iterator[
 
 
 def _archived(cursor: Any) -> int:
-    """Intervals whose input and answer lie in an archive."""
+    """Return the number of intervals whose input and answer are in an archive."""
     cursor.execute("SELECT coalesce(sum(last - first + 1), 0) FROM scheduling_intervalarchive")
     (count,) = cursor.fetchone()
     return int(count)
 
 
 def _time(model: type[Model]) -> str | None:
-    """The first moment that every row has; all of them move on with the rows."""
+    """Return the first time column that is never null; later rows have later values in it."""
     fields = model._meta.concrete_fields
     return next((str(one.column) for one in fields if isinstance(one, DateField) and not one.null), None)
 
 
 def _files(root: Path, since: datetime, days: float) -> Growth:
     files = size = fresh = 0
-    with contextlib.suppress(OSError):  # no folder yet
+    with contextlib.suppress(OSError):  # there is no folder yet
         for entry in looked_through(root, deepest=MOST_HELD):
             if not entry.is_folder:
                 about = entry.about

@@ -1,4 +1,4 @@
-"""Forms that cannot be read: refused before anybody reads them again."""
+"""Refuse forms that cannot be read, before other code tries to read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 def readable_forms(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """A page that tells of an error looks for the form's sign against forgery, and would fail at it, too."""
+    """Answer 400 to an unreadable form. An error page would look for the form's CSRF token, and would fail too."""
 
     def handle(request: HttpRequest) -> HttpResponseBase:
         # The interface reads its bodies itself.

@@ -1,9 +1,9 @@
-"""How the web process answers one request: everything that works in a thread does so in one journey, in a thread that
-is kept for the next one, when it is its tenant's turn, and not for longer than a request may take.
+"""How the web process answers one request: all work in a thread is done in one thread, which is kept for later
+requests, when it is the tenant's turn, and for no longer than a request may take.
 
-Left to itself, Django's asynchronous handler carries a request into a thread and back for each piece of middleware that
-is not written twice, once more before it and once more after it, and starts two threads for each request. The journeys
-cost more than most answers, and each waits for its turn (decisions 0149, 0168 and 0183).
+By itself, Django's asynchronous handler moves a request into a thread and back for each middleware that has no
+asynchronous form, once more before it and once more after it, and starts two threads for each request. These moves cost
+more than most answers, and each waits for its turn (decisions 0149, 0168 and 0183).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tenants.failures import DEADLINE
 from tenants.parties import party_of_session, party_of_token
 from tenants.uploads import Sender, Uploads, sender_of, ticket_is_over
 
-IDLE_THREADS = 32  # kept for later requests; more at once get threads that end with them
+IDLE_THREADS = 32  # kept for later requests; threads beyond these end with their requests
 MOST_WAITING = 200  # requests of one party
-PROBES = ("/healthz", "/readyz")  # of whoever watches the process
+PROBES = ("/healthz", "/readyz")  # addresses for monitors of the process
 HEAD_TOO_LARGE = Problem(431, "headers_too_large", "The address and the headers are too long.")
 TOO_MANY_AT_ONCE = Problem(
     429,
@@ -61,7 +61,7 @@ TOO_MANY_UPLOADS = Problem(
     "Files are being sent already, of you, of your tenant or of others. Send this one when they are through.",
     headers={"Retry-After": "10"},
 )
-UPLOAD_SECONDS = 300  # for a body that comes as a file; no thread waits for it
+UPLOAD_SECONDS = 300  # for receiving a body that is a file; no thread waits meanwhile
 UPLOAD_WAIT_SECONDS = 10.0  # for a place; nothing is read meanwhile
 HEADINGS = {429: "Too much at once", 413: "That is too long", 431: "That is too long"}
 
@@ -73,17 +73,18 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class BodyTooLarge(Exception):
-    """More came than any request may have."""
+    """The body is larger than any request may have."""
 
 
 class OneThreadHandler(ASGIHandler):
-    """Streams are still sent by the event loop, piece by piece: only making the response is the thread's work."""
+    """Django's handler with one thread per request. The event loop still sends streams piece by piece: the thread only
+    makes the response."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._idle: list[ThreadPoolExecutor] = []  # of one thread each; touched by the event loop alone
+        self._idle: list[ThreadPoolExecutor] = []  # one thread each; only the event loop uses this
         self._turns = Turns(settings.WEB_AT_ONCE, settings.WEB_AT_ONCE_OF_ONE, self._later)
-        self._probes = Turns(len(PROBES), 1, self._later)  # each beside all that others ask for and wait for
+        self._probes = Turns(len(PROBES), 1, self._later)  # each probe runs beside all other requests
         self._parties = Parties()
         self._uploads = Uploads()
 
@@ -94,7 +95,8 @@ class OneThreadHandler(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Whatever one request does in a thread, it does in the same one, as a connection to the database needs it."""
+        """Answer one request. Whatever it does in a thread is done in the same one, as its database connection
+        requires."""
         if scope["type"] != "http":
             raise ValueError(f"This handler answers HTTP, not {scope['type']}.")
         if head_is_too_large(scope):
@@ -114,12 +116,12 @@ class OneThreadHandler(ASGIHandler):
             if done and len(self._idle) < IDLE_THREADS:
                 self._idle.append(thread)
             else:
-                # It may be at work for somebody who has left. Its connection goes back when it is done.
+                # The thread may still work for a caller who has left. It returns its connection when it is done.
                 thread.submit(connections.close_all)
                 thread.shutdown(wait=False)
 
     def _whose(self, scope: Scope) -> tuple[Credential | None, Turns, str]:
-        """What of a log-in or token it shows, and among which turns it waits as whom."""
+        """Return the request's credential, the turns in which it waits, and the party for which it waits."""
         if scope["path"] in PROBES:
             return None, self._probes, str(scope["path"])
         credential = credential_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
@@ -127,7 +129,8 @@ class OneThreadHandler(ASGIHandler):
         return credential, self._turns, self._parties.of(None if credential is None else credential.digest, address)
 
     async def _looked_up(self, credential: Credential, party: str, thread: ThreadPoolExecutor) -> str:
-        """Whose turns the request uses: looked up in a piece of work of whoever nobody knows at its address."""
+        """Return the party of a credential. The look-up itself takes a turn of the address, whose person is not yet
+        known."""
         async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
             account = await database_sync_to_async(_party_of, thread_sensitive=True)(credential)
         if account is None:
@@ -136,7 +139,7 @@ class OneThreadHandler(ASGIHandler):
         return account
 
     async def _handled(self, scope: Scope, receive: Receive, send: Send) -> bool:
-        """Whether the thread is free again."""
+        """Return whether the thread is free again."""
         clock, sender = asyncio.get_running_loop().time, sender_of(scope)
         with ExitStack() as place:
             if sender is not None:
@@ -156,12 +159,12 @@ class OneThreadHandler(ASGIHandler):
             except TimeoutError:
                 await self.send_response(too_late(scope), send)
                 return True
-            if sender is not None:  # its answer has the time that any answer has
+            if sender is not None:  # the answer has as much time as any answer
                 ends = clock() + settings.REQUEST_SECONDS
             return await self._answered(scope, receive, send, body, ends)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send, body: IO[bytes], ends: float) -> bool:
-        """Whether the thread is free again."""
+        """Return whether the thread is free again."""
         with closing(body):
             set_script_prefix(get_script_prefix(scope))
             request, refusal = self.create_request(scope, body)
@@ -169,7 +172,7 @@ class OneThreadHandler(ASGIHandler):
                 assert refusal is not None  # noqa: S101  one of the two
                 await self.send_response(refusal, send)
                 return True
-            # After its body a caller has nothing to say but that it leaves.
+            # After its body a caller sends nothing but that it leaves.
             departure = asyncio.ensure_future(receive())
             response_task = asyncio.create_task(self._respond(scope, request, send, ends))
             await asyncio.wait((departure, response_task), return_when=asyncio.FIRST_COMPLETED)
@@ -183,7 +186,8 @@ class OneThreadHandler(ASGIHandler):
             return isinstance(response, HttpResponseBase)
 
     async def read_body(self, receive: Receive, sender: Sender | None = None) -> IO[bytes]:
-        """In memory, or where somebody may send a file, in one: nothing longer than it may be is read to its end."""
+        """Read the body into memory, or into a file where the sender may send one. Reading stops once it is
+        too long."""
         most = MOST_BYTES if sender is None else sender.most_bytes
         body: IO[bytes] = io.BytesIO() if sender is None else tempfile.TemporaryFile()  # noqa: SIM115  the caller does
         try:
@@ -205,8 +209,8 @@ class OneThreadHandler(ASGIHandler):
                 return body
 
     async def _respond(self, scope: Scope, request: HttpRequest, send: Send, ends: float) -> HttpResponseBase | None:
-        """The response, of which a caller who left has not seen all. None: it was not made in time, and whoever makes
-        it is still at work, or has not begun and never will."""
+        """Return the response, even if the caller left before reading all of it. None means that it was not made in
+        time: its thread is still at work, or has not begun and never will."""
         request.ends = ends  # type: ignore[attr-defined]  # for `tenants.middleware.request_deadline`
         try:
             async with asyncio.timeout_at(ends):
@@ -224,21 +228,22 @@ class OneThreadHandler(ASGIHandler):
         return response
 
     def _response(self, scope: Scope, request: HttpRequest) -> HttpResponseBase:
-        """All of it that no stream follows, with what Django does before and after each request."""
+        """Make the response, except for the pieces of a stream, with what Django does before and after each request."""
         request_started.send(sender=type(self), scope=scope)
         response = self.get_response(request)
         response._handler_class = type(self)  # type: ignore[attr-defined]
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         if response.streaming:
-            close_old_connections()  # its pieces wait for their turns; meanwhile the connection can go to somebody else
+            close_old_connections()  # its pieces wait for their turns; others may use the connection meanwhile
         else:
-            response.close()  # which gives the connection back, too: its content is at hand
+            response.close()  # this also returns the connection: the whole content is in memory
         return response
 
 
 def _party_of(credential: Credential) -> str | None:
-    """None: nobody is known by that, or the database does not say; then the request itself meets that too."""
+    """Return the party of a credential, or None if it is unknown or the database fails; then the request meets that
+    too."""
     try:
         return party_of_token(credential.token) if credential.token else party_of_session(credential.session)
     except Error:
@@ -246,7 +251,7 @@ def _party_of(credential: Credential) -> str | None:
 
 
 def refused(scope: Mapping[str, Any], problem: Problem) -> HttpResponse:
-    """Asks nobody anything: as a program or as a person reads it."""
+    """Return a refusal without any query: for a program as JSON, for a person as a page."""
     if scope["path"].startswith(FOR_PROGRAMS):
         return problem_response(problem)
     headers = {"Cache-Control": "no-store", **(problem.headers or {})}

@@ -1,4 +1,4 @@
-"""The operator's page of health: is everything at work that the market stands on?"""
+"""The operator's page of health: does everything work on which the market depends?"""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from tenants.views.parts import part_or_page
 
 PARTS = {"now": "operator/health_now.html"}
 QUEUE = "celery"
-# And what; kept in the cache, for it can always be asked again.
+# The name of the check follows. Both are in the cache, since they can always be computed or requested again.
 VERDICT, REQUEST = "verified:", "verification-asked:"
-ASKED_SECONDS = 600  # for which somebody who asked is believed to be waiting
+ASKED_SECONDS = 600  # how long a request for a verification counts as waiting
 
 
 @dataclass(frozen=True)
 class Now:
-    """None: it does not answer. `lag_seconds`: by how much the pool farthest behind is late."""
+    """The state now. None means that a part does not answer. `lag_seconds` is how late the latest pool is."""
 
     at: datetime
     queued: int | None
@@ -64,7 +64,7 @@ class HealthCheck:
     at: datetime | None = None
     sound: bool = False
     words: str = ""
-    asked_at: datetime | None = None  # it is being verified since then
+    asked_at: datetime | None = None  # a verification has been waiting since then
 
 
 @require_safe
@@ -73,7 +73,7 @@ def operator_health(request: AccessRequest) -> HttpResponse:
     context = {
         "now": health_now(timezone.now()),
         "checks": [_check(name) for name in CHECKS],
-        "sentences": lambda: rights_compare(serving_role()).sentences,  # only of the whole page
+        "sentences": lambda: rights_compare(serving_role()).sentences,  # only the whole page shows them
     }
     return part_or_page(request, "operator/health.html", PARTS, context)
 
@@ -81,7 +81,8 @@ def operator_health(request: AccessRequest) -> HttpResponse:
 @posted_from("operator_health")
 @requires(Permission.HISTORY_VIEW)
 def operator_verify(request: AccessRequest, what: str) -> HttpResponse:
-    """Asks the worker to read all of it: that can take longer than a request may. Auditors may: it changes nothing."""
+    """Make the worker read everything, which can take longer than a request may. Auditors may, since it changes
+    nothing."""
     if what not in CHECKS:
         raise Http404
     cache.set(REQUEST + what, timezone.now(), timeout=ASKED_SECONDS)
@@ -90,7 +91,7 @@ def operator_verify(request: AccessRequest, what: str) -> HttpResponse:
 
 
 def verified(what: str) -> None:
-    """The worker's part: what it found stands on the page."""
+    """Verify and store the findings for the page. The worker calls this."""
     sound, words = CHECKS[what][2]()
     cache.set(VERDICT + what, {"at": timezone.now(), "sound": sound, "words": words}, timeout=None)
     cache.delete(REQUEST + what)

@@ -1,4 +1,4 @@
-"""The sign of life of the workers. Apart from the tasks: Celery reads it before Django's apps are there."""
+"""The workers' sign of life. It is apart from the tasks because Celery reads it before Django's apps are loaded."""
 
 HEARTBEAT_KEY = "worker-heartbeat"
 HEARTBEAT_SECONDS = 10

@@ -1,8 +1,8 @@
 """`python launch.py SIGNAL ACCOUNT COMMAND...` becomes COMMAND, which gets SIGNAL when its parent dies.
 
-A parent killed with -9 cannot stop its children; the kernel can (Linux only, elsewhere this is skipped).
-ACCOUNT is `-` or `uid:gid`. It must change before the signal is asked for, because changing it forgets the request;
-so neither can be left to `subprocess`. Only the standard library is imported: this runs before every child.
+A parent killed with -9 cannot stop its children; the kernel can (on Linux only; elsewhere this is skipped). ACCOUNT is
+`-` or `uid:gid`. The account must change before the signal is requested, because the change cancels the request; so
+neither can be left to `subprocess`. Only the standard library is imported: this runs before every child.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""One line per event on standard error: JSON for machines, plain text for people. Both ways in (structlog, logging)."""
+"""One line per event on standard error, from structlog and logging alike: JSON for machines, plain text for people."""
 
 import logging
 from typing import Any
@@ -17,8 +17,8 @@ SHARED: list[Any] = [
 
 
 class OneLine(logging.Filter):
-    """Django writes each exception of a request with its traceback. Where nothing is wrong with the code, one line says
-    it all."""
+    """Replace the traceback that Django writes for each exception of a request by one line, if the code is not at
+    fault."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
@@ -29,7 +29,8 @@ class OneLine(logging.Filter):
 
 
 class Nonsense(logging.Filter):
-    """Letters that are none came over a socket. `marketplace.sockets` says so in a line; a traceback helps nobody."""
+    """Drop the traceback of invalid UTF-8 on a socket. `marketplace.sockets` writes one line; a traceback
+    helps nobody."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError))
@@ -41,7 +42,8 @@ def log_unavailable(path: str, unavailable: Unavailable, error: BaseException) -
 
 
 def configuration(*, level: str, form: str) -> dict[str, Any]:
-    """The dictionary for Django's LOGGING. Also points structlog at it, so both end in the same line."""
+    """Return the dictionary for Django's LOGGING. This also configures structlog, so both write the same
+    kind of line."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -74,7 +76,7 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.request": {"filters": ["one_line"], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
-            # The address of every request is the business of the proxy's log.
+            # The proxy's log has the address of every request.
             "uvicorn.access": {"handlers": [], "level": "WARNING", "propagate": True},
             "uvicorn.error": {"filters": ["nonsense"], "propagate": True},
             "celery": {"level": "WARNING"},
@@ -85,5 +87,5 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
 def _ending(form: str) -> list[Any]:
     if form == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # A traceback with the values of variables costs a second, and would write into the log what a request carried.
+    # A traceback with the values of variables costs a second, and would write a request's content into the log.
     return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]

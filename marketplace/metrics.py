@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus: the staff's, by a token with the scope audit:read or by their session."""
+"""`/metrics` for Prometheus: for staff, by a token with the scope audit:read or by their session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tenants.roles import Permission
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "bourse_"
-KEPT_SECONDS = 5  # several monitors cost no more than one
+KEPT_SECONDS = 5  # so that several monitors cost no more than one
 TASKS = "task_queue_length"
 log = logging.getLogger(__name__)
 
@@ -41,16 +41,16 @@ class Metrics(StaffView):
     def get(self, request: Request) -> HttpResponseBase:
         return HttpResponse(metrics_text(timezone.now()), content_type=MEDIA_TYPE)
 
-    # A permission and its scope as every call has them; no part of the published schema, whose answers are JSON.
+    # It has a permission and a scope like every call, but is no part of the published schema, whose answers are JSON.
     get.operation = Operation("metrics_read", Permission.HISTORY_VIEW, None, (), (), whole=True)  # type: ignore[attr-defined]
 
     def _form(self) -> str:
-        """One form, whatever the monitor prefers."""
+        """Return the one form, whatever the monitor prefers."""
         return "text"
 
 
 def metrics_text(at: datetime) -> str:
-    """At most `KEPT_SECONDS` old; made anew each time while Redis does not answer."""
+    """Return the page of figures, at most `KEPT_SECONDS` old; while Redis does not answer it is made each time."""
     try:
         if (page := cache.get("metrics")) is not None:
             return str(page)
@@ -63,7 +63,8 @@ def metrics_text(at: datetime) -> str:
 
 
 def figures_text(figures: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
-    """In the text format of Prometheus, 0.0.4. Figures of one name stand together. `texts`: what engines counted."""
+    """Return figures in the text format of Prometheus, 0.0.4, grouped by name. `texts` are the figures that engines
+    counted."""
     registry = CollectorRegistry()
     registry.register(_Figures(figures))
     registry.register(_Counted(texts))
@@ -71,7 +72,7 @@ def figures_text(figures: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
 
 
 def measured() -> str:
-    """What the processes that serve measured of their work: all of them where they share a folder for it."""
+    """Return what serving processes measured of their work: of all of them where they share a folder for it."""
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
@@ -93,7 +94,7 @@ class _Figures(Collector):
 
 @dataclass(frozen=True, eq=False)
 class _Counted(Collector):
-    """One family of each name, with the samples of all engines."""
+    """The figures of all engines, with one family per name."""
 
     texts: Sequence[str]
 

@@ -1,4 +1,4 @@
-"""Settings for `simulate`, `compare` and `scenario`: they read and write files alone, so they need no others."""
+"""Settings for `simulate`, `compare`, `scenario` and other commands that only read and write files."""
 
 SECRET_KEY = "nothing is signed without a server"  # noqa: S105  Django wants one; no command here uses it
 INSTALLED_APPS = ["scheduling.management.offline.OfflineConfig"]

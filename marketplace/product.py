@@ -20,12 +20,12 @@ from marketplace.embedded import Servers, State
 from marketplace.restarts import ChildPlace, Keeper
 
 HOST = "127.0.0.1"
-SERVE = ("web", "worker")  # processes that share what they measure; the engine tells its own figures
+SERVE = ("web", "worker")  # processes that share their measurements; the engine reports its own figures
 PATIENCE_SECONDS = 5.0  # a little longer than web processes take to end
 
 
 class PortTaken(Exception):
-    """Another program listens there."""
+    """Another program listens at the port."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class ProductPlaces:
 
     @property
     def measured(self) -> Path:
-        """Where the processes that serve keep what they measure of their work, for `/metrics`."""
+        """Return the folder in which the serving processes store measurements of their work, for `/metrics`."""
         return self.logs.parent / "measured"
 
 
 def require_free(port: int, patience: float = PATIENCE_SECONDS) -> None:
-    """Waits for so many seconds: the web processes of a run that was killed answer what they have begun, and end."""
+    """Wait up to `patience` seconds for the port: the web processes of a killed run first finish their answers."""
     deadline = time.monotonic() + patience
     while True:
         with socket.socket() as probe:
-            # As the web server will bind it: a port that a stopped run has just left is free.
+            # This binds as the web server will: a port that a stopped run has just left is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 return probe.bind((HOST, port))
@@ -65,13 +65,14 @@ def running(
     sweep: Callable[[], None],
     tell: Callable[[str], None],
 ) -> Iterator[Keeper]:
-    """Servers, `prepare`, the web processes, then engine, worker and beat. Yields when all of them work.
+    """Start servers, `prepare`, the web processes, then engine, worker and beat. Yield when all of them work.
 
-    All of them compute while they start: whoever wants a page sees one sooner if the others wait for the web. At the
-    end the web stops first, so that nobody asks for what nobody does any more, and the servers last.
+    All of them compute while they start, so a first page comes sooner if the others wait for the web. At the end the
+    web stops first, so that no request comes for what has stopped, and the servers last.
 
-    Until then an end of one of them is an error: what has never run is wrongly set up. From then on `Keeper.keep`
-    starts them again. `sweep`: after the engine has ended, however it ended, nobody whom it started is left.
+    Until the yield the end of a child is an error: what has never run is set up wrongly. From then on `Keeper.keep`
+    starts children again. `sweep` runs after the engine has ended, however it ended, so that nothing that it started is
+    left.
     """
     keeper = Keeper(tell)
     with contextlib.ExitStack() as stack:
@@ -105,32 +106,34 @@ def running(
 
 
 def stop_on_signals() -> None:
-    """Ctrl-C, `kill` and a closed terminal all end in the same orderly stop."""
+    """Make Ctrl-C, `kill` and a closed terminal end in the same orderly stop."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
 
 
 def _ignore_further_signals() -> None:
-    """An impatient second Ctrl-C must not interrupt the stop half way."""
+    """Keep an impatient second Ctrl-C from interrupting the stop half way."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def _commands(port: int) -> list[tuple[str, list[str]]]:
-    """In the order of starting; the first ones are the web processes."""
+    """Return the commands in the order of starting; the first ones are the web processes."""
     celery = ["celery", "--app", "marketplace.celery", "--quiet"]
     worker = ["worker", "--concurrency", "2", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"]
-    # The schedule is in the code and starts afresh: a file of last runs could only be stale or torn.
+    # The schedule is in the code and starts afresh: a file of last runs could only be stale or damaged.
     beat = ["beat", "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING", "--pidfile="]
     web = ["marketplace.web", HOST, str(port)]
     engine = ["django", "engine", "--settings", "marketplace.settings"]
     webs = [("web" if number == 1 else f"web-{number}", web) for number in range(1, web_processes() + 1)]
-    # The engine before the clock: gangs of a run before are its own again when they are asked for.
+    # The engine starts before the clock, so that it has found the gangs of an earlier run before anything asks for
+    # them.
     return [*webs, ("engine", engine), ("worker", [*celery, *worker]), ("beat", [*celery, *beat])]
 
 
 def web_processes() -> int:
-    """Python computes on one core in each: a second one where there is a second core."""
+    """Return the number of web processes. Each computes on one core: there is a second one if there is a
+    second core."""
     return env.integer("WEB_PROCESSES", min(2, os.cpu_count() or 1), least=1, most=64)
 
 
@@ -144,20 +147,20 @@ def _start(name: str, command: list[str], places: ProductPlaces) -> Child:
 
 
 def _empty(folder: Path) -> None:
-    """Numbers of processes that are gone: a monitor takes them for a start from zero, as it is."""
+    """Remove the numbers of ended processes. A monitor then sees a start from zero, which is right."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)  # programs of tenants run on this machine too
 
 
 def _wait_for(keeper: Keeper, ready: Callable[[], bool]) -> None:
-    """Raises `ChildFailed` if one of them ends first."""
+    """Wait until `ready`. Raise `ChildFailed` if a child ends first."""
     children.wait_until(lambda: ready() or keeper.first_ended(), keeper.places[-1].child, patience=180.0)
     if (ended := keeper.first_ended()) is not None:
         raise ChildFailed(children.describe_end(ended))
 
 
 def _stop(keeper: Keeper, names: Sequence[str]) -> None:
-    """One after the other, whichever have been started."""
+    """Stop those of the names that were started, one after the other."""
     started = {place.name: place for place in keeper.places}
     for name in names:
         if name in started:

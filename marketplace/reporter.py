@@ -1,4 +1,4 @@
-"""The page for developers, which Django makes out of an exception where DEBUG is on. It takes seconds."""
+"""Django's page about an exception for developers, where DEBUG is on. Making it takes seconds."""
 
 from django.utils.safestring import SafeString
 from django.views.debug import ExceptionReporter
@@ -7,7 +7,7 @@ from tenants.failures import unavailable_of
 
 
 class BriefReporter(ExceptionReporter):
-    """The page for developers with every frame and variable is made where there is something to look for."""
+    """Makes the page with every frame and variable only if the code may be at fault."""
 
     def get_traceback_html(self) -> SafeString:
         return SafeString() if unavailable_of(self.exc_value) else super().get_traceback_html()

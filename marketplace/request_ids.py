@@ -1,7 +1,7 @@
-"""One id for all that follows from a request: its answer, its log lines, and those of tasks that it asks for.
+"""One id for all that follows from a request: its answer, its log lines, and those of the tasks that it sends.
 
-A proxy or a program may say it (`X-Request-ID`); otherwise one is drawn. Log lines have it as `request`, those of tasks
-too (`marketplace.celery`).
+A proxy or a program may give the id (`X-Request-ID`); otherwise a random one is made. Log lines have it as `request`,
+those of tasks too (`marketplace.celery`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from django.http.response import HttpResponseBase
 from structlog.contextvars import bound_contextvars
 
 HEADER = "X-Request-ID"
-FORM = re.compile(r"[A-Za-z0-9._-]{8,64}")  # whoever calls may choose it, and it is written into the log
+FORM = re.compile(r"[A-Za-z0-9._-]{8,64}")  # a caller may choose it, and it is written into the log
 IN_LOG = "request"
 
 
 class RequestIdMiddleware:
-    """Around all others: whatever these write has it."""
+    """The outermost middleware, so that everything that the others log has the id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

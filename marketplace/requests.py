@@ -1,4 +1,4 @@
-"""How long each request takes, by its route."""
+"""Measure how long each request takes, by its route."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from django.http.response import HttpResponseBase
 
 from scheduling.common.measured import REQUEST_SECONDS
 
-NO_ROUTE = "none"  # addresses that lead nowhere are as many as their visitors like
+NO_ROUTE = "none"  # unknown addresses share one name, since visitors can make up any number of them
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class MeasuringMiddleware:
-    """Around all others: what these take is part of it. Of a stream, until it begins."""
+    """Around nearly all other middleware, whose time is part of the measurement. A stream is measured until
+    it begins."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

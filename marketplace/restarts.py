@@ -1,7 +1,7 @@
-"""Children that are started again when they end: in what order, after which wait, and when that is given up.
+"""Start children again when they end: in what order, after which wait, and when to give up.
 
 No child but PostgreSQL has anything that is not also in the database, and PostgreSQL recovers by itself what was
-committed. So any of them may end in any way, and another process takes its place (decision 0192).
+committed. So any of them may end in any way, and another process replaces it (decision 0192).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from marketplace import children
 from marketplace.children import Child, ChildFailed
 from marketplace.embedded.servers import RECOVERY_SECONDS
 
-MOST_ENDS, WITHIN_SECONDS = 5, 60.0  # of one child; with one more than that in this time everything stops
+MOST_ENDS, WITHIN_SECONDS = 5, 60.0  # of one child; one more end in this time stops everything
 FIRST_WAIT_SECONDS = 0.5
 LOOK_SECONDS, LOGS_SECONDS = 0.2, 5.0
 
 
 @dataclass
 class ChildPlace:
-    """A child by its name, whichever process it is now. `start` makes another one.
+    """The place of a child by its name, whichever process it is now. `start` starts another one.
 
-    `is_ready`: of a server, which those after it in the order need; they wait until it answers.
+    `is_ready` is given for a server, which those after it in the order need; they wait until it answers.
     """
 
     child: Child
@@ -44,9 +44,9 @@ class ChildPlace:
 
 
 def wait_before_start(ends: int) -> float | None:
-    """Seconds, after so many ends of one child within a minute; None: those were too many.
+    """Return the seconds to wait after this many ends of one child within a minute, or None if those were too many.
 
-    The first costs no wait, the second half a second, and each further one twice as much as the one before.
+    The first end has no wait, the second half a second, and each further one twice as much as the one before.
     """
     if ends > MOST_ENDS:
         return None
@@ -54,7 +54,7 @@ def wait_before_start(ends: int) -> float | None:
 
 
 class Keeper:
-    """`places` in the order of starting."""
+    """Keeps the children running. `places` are in the order of starting."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.places: list[ChildPlace] = []
@@ -65,13 +65,13 @@ class Keeper:
         return next((place.child for place in self.places if place.child.ended), None)
 
     def keep(self) -> NoReturn:
-        """Until one of them ends too often, which raises `ChildFailed`, or somebody interrupts."""
+        """Run until a child ends too often, which raises `ChildFailed`, or until an interrupt."""
         while True:
             self.look(time.monotonic())
             time.sleep(LOOK_SECONDS)
 
     def look(self, now: float) -> None:
-        """Keep the logs short, notice who ended, and start whoever is due."""
+        """Shorten the logs, notice children that ended, and start those that are due."""
         if now - self._logs_at >= LOGS_SECONDS:
             self._logs_at = now
             for place in self.places:
@@ -79,7 +79,7 @@ class Keeper:
         for place in self.places:
             if place.due is None and place.child.ended:
                 pid = place.child.pid
-                children.stop(place.child)  # whomever it left behind in its group
+                children.stop(place.child)  # kills whatever it left in its group
                 self._again(place, now, f"{place.name} (process {pid}) {children.how_it_ended(place.child)}")
             if place.due is not None and now >= place.due:
                 self._start(place, now)
@@ -87,7 +87,7 @@ class Keeper:
                 return
 
     def _again(self, place: ChildPlace, now: float, what: str) -> None:
-        """It is to be started again, after a wait; raises `ChildFailed` where that was too often."""
+        """Plan to start a child again after a wait; raise `ChildFailed` if it has ended too often."""
         place.ends = [end for end in place.ends if now - end < WITHIN_SECONDS] + [now]
         if (wait := wait_before_start(len(place.ends))) is None:
             raise ChildFailed(
@@ -108,7 +108,7 @@ class Keeper:
             self._say(f"{place.name} is process {place.child.pid} now.")
 
     def _is_back(self, place: ChildPlace, now: float) -> bool:
-        """Whether a server answers, as far as is known: one that has answered is asked again only after its end."""
+        """Return whether a server answers, as far as known: after an answer it is checked again only after its end."""
         if place.missing_since is None:
             return True
         if place.due is None and place.is_ready is not None and place.is_ready():

@@ -1,8 +1,8 @@
-"""What the role that serves may do in PostgreSQL: one list, from which rights are given, looked at and tested.
+"""What the serving role may do in PostgreSQL: one list, from which rights are given, compared and tested.
 
-Whoever finds a way to put SQL of their own into the product can do no more than this role. Therefore it owns nothing,
-makes nothing, and adds to tables that only grow without being able to change or delete what they hold. Tables belong to
-the owning role (`tenants.ownership`). A table that is not listed here cannot be read.
+An attacker who gets SQL of their own into the product can do no more than this role. Therefore it owns nothing, creates
+nothing, and can only add to tables that only grow, not change or delete what they hold. Tables belong to the owning
+role (`tenants.ownership`). A table that is not listed here cannot be read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ REMOVES = (*CHANGES, "DELETE")
 
 
 def changes(*columns: str) -> tuple[str, ...]:
-    """Only these columns. A right to change any column is also one to lock rows."""
+    """Return rights to read, to add, and to change only these columns. A right to change any column is also a right to
+    lock rows."""
     return (*ADDS, f"UPDATE ({', '.join(columns)})")
 
 
 TABLES: Mapping[str, tuple[str, ...]] = {
-    # --- who
+    # --- people
     "tenants_user": CHANGES,
     "tenants_tenant": changes("name", "may_be_asked"),
     "tenants_membership": REMOVES,
@@ -100,7 +101,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_programversion": ADDS,
     "scheduling_operatorsecret": changes("secret", "tenants", "set_at", "removed_at"),
     "scheduling_programswitch": changes("may_bring"),
-    # --- what is worked out from it, asked about it and told of it
+    # --- what is computed from it, requests about it, and messages about it
     "scheduling_intervalfairness": ADDS,
     "scheduling_tenantfairness": ADDS,
     "scheduling_poolday": REMOVES,
@@ -134,15 +135,15 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "django_content_type": READS,
     "django_migrations": READS,
 }
-# The feed hands out ids itself, see `scheduling/migrations/sql/feed.sql`. All other ids come from their columns.
+# The feed assigns its ids itself, see `scheduling/migrations/sql/feed.sql`. All other ids come from their columns.
 SEQUENCES: Mapping[str, tuple[str, ...]] = {"scheduling_event_id_seq": ("USAGE", "SELECT")}
 
-MOST = 4  # named in a sentence
+MOST = 4  # things named in a sentence
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Between what the role may do and what it should. Each is a few words that follow "it"."""
+    """How a role's rights differ from those it should have. Each item is a few words that follow "it"."""
 
     role: str
     beyond: tuple[str, ...]
@@ -164,7 +165,7 @@ class Difference:
 
 
 def rights_compare(role: str) -> Difference:
-    """Asks nothing but the catalogue, so the answer is the same whoever asks."""
+    """Compare a role's rights with the list. It reads the catalogue alone, so every role gets the same answer."""
     rights, expectation = _rights_in_database(role), _rights_listed()
     beyond = [words for (words,) in _ask(_ROLE, {"role": role})]
     if "is a superuser" in beyond:
@@ -173,13 +174,14 @@ def rights_compare(role: str) -> Difference:
     for name in sorted(rights.keys() | expectation.keys()):
         has, needs = rights.get(name, set()), expectation.get(name, set())
         beyond += [f"has {right} on {name}" for right in sorted(has - needs)]
-        # A right to a whole table is one to each of its columns.
+        # A right to a whole table is a right to each of its columns.
         missing += [f"lacks {right} on {name}" for right in sorted(needs - has) if right.partition(" (")[0] not in has]
     return Difference(role, tuple(beyond), tuple(missing))
 
 
 def rights_give(role: str) -> bool:
-    """As the owner of the tables (`as_owner`). False: all was as it should be, and nothing was done."""
+    """Give the role its rights. Call it as the owner of the tables (`as_owner`). Return False if all was
+    right already."""
     difference = rights_compare(role)
     if not (difference.beyond or difference.missing):
         return False
@@ -189,7 +191,7 @@ def rights_give(role: str) -> bool:
 
 
 def rights_tell() -> None:
-    """In the log, when a process starts to serve: a sentence for what is not as it should be."""
+    """Log one sentence for each kind of wrong right, when a process starts to serve."""
     try:
         for sentence in rights_compare(serving_role()).sentences:
             log.warning(sentence)
@@ -200,7 +202,7 @@ def rights_tell() -> None:
 
 
 def statements(role: str) -> list[str]:
-    """SQL for the owner of the tables, which may be repeated. PostgreSQL leaves out what is not the owner's to give."""
+    """Return SQL for the owner of the tables, which may be repeated. PostgreSQL skips what the owner may not give."""
     quote = connection.ops.quote_name
     name, place, database = quote(role), quote(schema()), quote(connection.settings_dict["NAME"])
     grants = [
@@ -219,17 +221,18 @@ def statements(role: str) -> list[str]:
 
 
 def schema() -> str:
-    """In which our tables lie."""
+    """Return the schema of our tables."""
     return str(_ask("SELECT current_schema()")[0][0])
 
 
 def serving_role() -> str:
-    """The role that the product works as. An address without one leaves the choice to the machine's account."""
+    """Return the role of the product's connections. An address without one leaves the choice to the
+    machine's account."""
     return str(settings.DATABASE_ROLE or _ask("SELECT current_user")[0][0])
 
 
 def _rights_listed() -> dict[str, set[str]]:
-    """Of what is there: a database that was migrated to an earlier step has fewer tables, and fewer columns."""
+    """Return the listed rights on existing things: a database at an earlier migration has fewer tables and columns."""
     there = _columns_there()
     return {
         name: {one for right in rights for one in _by_column(_of_columns(right, there[name]))}
@@ -239,7 +242,7 @@ def _rights_listed() -> dict[str, set[str]]:
 
 
 def _columns_there() -> dict[str, set[str]]:
-    """Our tables and sequences, with their columns."""
+    """Return our tables and sequences, with their columns."""
     columns: dict[str, set[str]] = {}
     for name, column in _ask(_COLUMNS):
         columns.setdefault(name, set()).add(column)
@@ -247,13 +250,14 @@ def _columns_there() -> dict[str, set[str]]:
 
 
 def _of_columns(right: str, there: set[str]) -> str:
-    """`UPDATE (a, b)`, without the columns that an earlier step does not have; any other right as it is."""
+    """Return the right without the columns that an earlier migration does not have: `UPDATE (a, b)`; others as they
+    are."""
     name, _, columns = right.rstrip(")").partition(" (")
     return f"{name} ({', '.join(one for one in columns.split(', ') if one in there)})" if columns else right
 
 
 def _by_column(right: str) -> list[str]:
-    """`UPDATE (a, b)` is two rights; any other is one."""
+    """Split a right by columns: `UPDATE (a, b)` is two rights; any other is one."""
     name, _, columns = right.rstrip(")").partition(" (")
     return [f"{name} ({column})" for column in columns.split(", ")] if columns else [name]
 
@@ -276,7 +280,7 @@ def _ask(sql: str, parameters: Mapping[str, str] | None = None) -> list[tuple[An
         return cursor.fetchall()
 
 
-# Tables of other programs may lie in the same schema; ours are of whoever owns the list of migrations.
+# Other programs may have tables in the same schema; ours belong to the owner of the list of migrations.
 _OURS = """
 SELECT c.relname::text, c.relkind::text, c.oid
   FROM pg_class c
@@ -301,7 +305,7 @@ UNION ALL
 SELECT name, r FROM ours, unnest(ARRAY['USAGE', 'SELECT', 'UPDATE']) AS r
  WHERE kind = 'S' AND has_sequence_privilege(%(role)s, oid, r)
 """  # noqa: S608
-# What a role may do that no right on a table says.
+# What a role may do beyond rights on tables.
 _ROLE = """
 SELECT 'is a member of ' || roleid::regrole FROM pg_auth_members
  WHERE member = (SELECT oid FROM pg_roles WHERE rolname = %(role)s)

@@ -1,4 +1,4 @@
-"""One seal for all: it closes what was posted, and says where the history and the chains of the market end."""
+"""One seal for all: it closes what was posted, and notes where the history and the chains of the market end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenants.ledger.seals import SealBusy, Sealed, seal
 
 
 def seal_everything(*, at: datetime) -> Sealed | SealBusy:
-    """Each chain is read as it was committed. Whoever cuts one of them later contradicts the seal, and whoever removes
-    the seal contradicts the end of the seals and every later entry of the history."""
+    """Seal everything that is committed. If somebody later cuts a chain, it contradicts the seal, and if somebody
+    removes the seal, the end of the seals and every later entry of the history contradict that."""
     ends = market_heads() | ({history.CHAIN: end} if (end := history.head()) else {})
     return seal(at=at, heads=ends)

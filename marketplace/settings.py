@@ -1,4 +1,4 @@
-"""All settings, in the order a reader asks for them. Values that differ between machines come from the environment."""
+"""All settings, by subject. Values that differ between machines come from the environment."""
 
 import secrets
 from pathlib import Path
@@ -14,23 +14,24 @@ from tenants.patience import Patience
 
 BASE_DIR = places.MODULES
 VAR_DIR = places.var_folder()
-# What gangs write, and what they run with, where root's accounts for them may enter: beside the database's own files.
+# What gangs write, and what they run with, in folders that root's accounts for them can enter: beside the database's
+# own files.
 RUNS_DIR = state_for(VAR_DIR).folder / "runs"
 SHARED_DIR = SHARED
-ENGINES_FILE = env.text("ENGINES_FILE", "")  # engines beside the local one, by name
+ENGINES_FILE = env.text("ENGINES_FILE", "")  # defines the engines beside the local one, by name
 
 # --- Which machine is this? ---------------------------------------------------------------------------------------
 
-# What the variable DEBUG says: a machine for development and the demonstration, where passwords may be known.
+# The variable DEBUG means a machine for development and the demonstration, where passwords may be known.
 DEVELOPMENT = env.flag("DEBUG", False)
-# Django's own DEBUG is more: pages for developers instead of ours, and every query kept in memory.
+# Django's own DEBUG does more: it shows pages for developers instead of ours, and keeps every query in memory.
 DEBUG = DEVELOPMENT and env.flag("DEBUG_PAGES", False)
-# Of the demonstration's past, which the first start of `manage.py up` makes. 0: everything begins now.
+# Days of the demonstration's past, which the first start of `manage.py up` makes. With 0 everything begins now.
 DEMO_DAYS = env.integer("DEMO_DAYS", 30, least=0, most=60)
 
 
 def _development_key() -> str:
-    """One random key per checkout, so that log-ins survive a restart without anybody choosing a key."""
+    """Return one random key per checkout, so that log-ins survive a restart without anybody choosing a key."""
     path = VAR_DIR / "secret_key"
     VAR_DIR.mkdir(parents=True, exist_ok=True)
     try:
@@ -43,7 +44,7 @@ def _development_key() -> str:
 
 
 SECRET_KEY = env.secret("SECRET_KEY", _development_key() if DEVELOPMENT else env.REQUIRED, least=50)
-# The keys before it, newest first: what they signed or encrypted is still good. See "Changing SECRET_KEY".
+# The keys before it, newest first: what they signed or encrypted is still valid. See "Changing SECRET_KEY".
 SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", [], least=50)
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
@@ -53,7 +54,7 @@ DATABASE_URL = env.url(
     schemes=addresses.DATABASE_SCHEMES,
     flaw=addresses.database_flaw,
 )
-# The role that owns the tables, at the same database: of whoever migrates. The product serves without it.
+# The role that owns the tables, at the same database, for migrations. The product serves without it.
 DATABASE_OWNER_URL = env.url("DATABASE_OWNER_URL", "", schemes=addresses.DATABASE_SCHEMES, flaw=addresses.database_flaw)
 REDIS_URL = env.url("REDIS_URL", "unix:///nowhere" if DEVELOPMENT else env.REQUIRED, schemes=addresses.REDIS_SCHEMES)
 
@@ -145,12 +146,12 @@ if env.flag("DATABASE_POOL", False):
         "min_size": 2,
         "max_size": 20,
         "timeout": 10,
-        "reconnect_timeout": 2,  # of one connection; whoever waits has another one tried
+        "reconnect_timeout": 2,  # for one connection; the pool then tries another one for those who wait
     }
 
 
-# How long a statement may take and wait for a lock, by the kind of process; each says what it is (`process_is`).
-# Commands of the operator, such as migrations and verifications, take as long as they take.
+# How long a statement may take and wait for a lock, by the kind of process; each process sets its kind (`process_is`).
+# Commands of the operator, such as migrations and verifications, have no limit.
 def _patience(kind: str, statement: int, lock: int, idle: int = 0) -> Patience:
     return Patience(
         env.integer(f"{kind}_STATEMENT_SECONDS", statement, least=0, most=86_400),
@@ -160,7 +161,7 @@ def _patience(kind: str, statement: int, lock: int, idle: int = 0) -> Patience:
 
 
 REQUEST_SECONDS = env.integer("REQUEST_SECONDS", 30, least=1, most=3_600)
-# Requests that a web process works at: in all, and of a tenant that is alone. What is more waits for its turn.
+# Requests at which a web process works: in all, and of a tenant that is alone. Others wait for their turn.
 WEB_AT_ONCE = env.integer("WEB_AT_ONCE", 16, least=1, most=256)
 WEB_AT_ONCE_OF_ONE = env.integer("WEB_AT_ONCE_OF_ONE", 2, least=1, most=256)
 PATIENCE = {
@@ -175,7 +176,7 @@ if PATIENCE["command"].options:
     DATABASES["default"]["OPTIONS"]["options"] = f"{PATIENCE['command'].options} {DATABASE_OPTIONS}".strip()
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Limits of tries are counted there, so every process must see the same one.
+# Limits of tries are counted in it, so every process must use the same one.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -186,7 +187,7 @@ CACHES = {
 CHANNEL_LAYERS = {
     "default": {
         # One subscription for each process and group. The other layer wakes every socket for every message.
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "BACKEND": "scheduling.feed.layer.NewsLayer",
         "CONFIG": {
             "hosts": [{"address": REDIS_URL, "socket_timeout": 30}],
             "prefix": f"bourse:channels:{addresses.redis_database(REDIS_URL)}",
@@ -222,8 +223,8 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
 TENANT_HOME = "tenant_market"  # the name of the page with which a tenant's pages begin
-REFERENCE_PLACES = "scheduling.app.places.reader_places"  # what stands in the lines of the page about the interface
-STAFF_HOME = "overview"  # and of the first page of operators and auditors
+REFERENCE_PLACES = "scheduling.app.places.reader_places"  # fills the lines of the page about the interface
+STAFF_HOME = "overview"  # the name of the first page of operators and auditors
 
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -235,11 +236,11 @@ ACCOUNT_FORMS = {
     "add_email": "tenants.forms.MemberAddressForm",
     "reset_password": "tenants.forms.ForgottenPasswordForm",
 }
-# An invitation's link does not prove the mailbox: the inviter has seen it too.
+# An invitation's link does not prove the mailbox, since the inviter has seen it too.
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Bourse] "
 ACCOUNT_SESSION_REMEMBER = True
-# Passwords, codes and mails for new passwords are counted by tenants.log_in_limits, which tells people from strangers.
+# tenants.log_in_limits counts passwords, codes and mails for new passwords, and distinguishes people from strangers.
 ACCOUNT_RATE_LIMITS = {"login": "", "login_failed": "", "reset_password": ""}
 ALLAUTH_TRUSTED_PROXY_COUNT = env.integer("TRUSTED_PROXY_COUNT", 0, least=0, most=10)
 ACCOUNT_PREVENT_ENUMERATION = True
@@ -250,7 +251,8 @@ MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_FORMS = {"authenticate": "tenants.forms.CodeForm", "reauthenticate": "tenants.forms.CodeAgainForm"}
 
 SOCIALACCOUNT_ADAPTER = "tenants.adapters.SocialAccountAdapter"
-# The provider is the operator's own choice: an address that it has verified logs in to the account with it.
+# The operator chose the provider: a person with an address that it has verified logs in to the account with that
+# address.
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {}
@@ -284,11 +286,11 @@ EMAIL_HOST_PASSWORD = env.secret("EMAIL_HOST_PASSWORD", "", least=0)
 EMAIL_TIMEOUT = 10  # a page waits for it
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "bourse@localhost")
-# How links in mails begin that no request asks for.
+# The beginning of links in mails that no request causes.
 _FIRST_HOST = (ALLOWED_HOSTS[0] if ALLOWED_HOSTS else "").lstrip("*.") or "localhost"
 PUBLIC_URL = env.text("PUBLIC_URL", "http://127.0.0.1:8000" if DEVELOPMENT else f"https://{_FIRST_HOST}").rstrip("/")
 
-# --- What is kept for a time and no longer (0: for good) -----------------------------------------------------------
+# --- How many days things are kept (0: for good) -------------------------------------------------------------------
 
 RETENTION_DELIVERIES_DAYS = env.integer("RETENTION_DELIVERIES_DAYS", 90, least=0, most=36_500)
 RETENTION_NOTICES_READ_DAYS = env.integer("RETENTION_NOTICES_READ_DAYS", 90, least=0, most=36_500)
@@ -299,19 +301,20 @@ RETENTION_RUN_FILES_DAYS = env.integer("RETENTION_RUN_FILES_DAYS", 0, least=0, m
 
 # --- Programs -----------------------------------------------------------------------------------------------------
 
-# Of one token, or of one person with a session; and of one person with all of them.
+# Limits of one token, or of one person with a session; and of one person with all of them.
 API_CALLS_PER_MINUTE = env.integer("API_CALLS_PER_MINUTE", 1_200, least=1, most=10_000_000)
 API_CALLS_PER_MINUTE_OF_PERSON = env.integer(
     "API_CALLS_PER_MINUTE_OF_PERSON", 2 * API_CALLS_PER_MINUTE, least=1, most=20_000_000
 )
-# Quotes, questions about the past, verifications and bundles of one tenant that are under way in all web processes.
+# Costly calls (quotes, questions about the past, verifications and bundles) of one tenant that may run at once in all
+# web processes.
 COSTLY_AT_ONCE = env.integer("COSTLY_AT_ONCE", 2, least=1, most=1_000)
-# Only where webhooks are to reach this machine or a private network, and plain http.
+# Set it only where webhooks must reach this machine or a private network, and plain http.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", False)
-# None: every port. A receiver on the developer's own machine rarely has 443.
+# None allows every port. A receiver on the developer's own machine rarely has 443.
 WEBHOOKS_PORTS = env.integers("WEBHOOKS_PORTS", None if WEBHOOKS_ALLOW_PRIVATE else [443], least=1, most=65535)
 REST_FRAMEWORK = {
-    # The views of tenants.api.views look at permissions, limits and forms themselves.
+    # The views of tenants.api.views check permissions, limits and forms themselves.
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "tenants.api.authentication.BearerAuthentication",
         "tenants.api.authentication.PersonAuthentication",
@@ -338,7 +341,7 @@ SPECTACULAR_SETTINGS = {
     "PREPROCESSING_HOOKS": ["tenants.api.schema.only_the_interface"],
     "ENABLE_DJANGO_DEPLOY_CHECK": False,  # the drift test reads the schema more strictly
     "SORT_OPERATIONS": True,
-    # Words that several answers share, under names that say whose they are.
+    # Enumerations that several answers share, under names that say to what they belong.
     "ENUM_NAME_OVERRIDES": {
         "AlonePlanEnum": "scheduling.models.AlonePlan",
         "AwardStateEnum": "scheduling.models.AwardState",
@@ -379,7 +382,7 @@ WHITENOISE_AUTOREFRESH = DEVELOPMENT
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", not DEVELOPMENT)
 SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 0 if DEVELOPMENT else 31_536_000, least=0, most=63_072_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
-# Load balancers ask for these without TLS.
+# Load balancers use these without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 if env.flag("BEHIND_TLS_PROXY", False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

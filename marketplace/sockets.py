@@ -1,4 +1,4 @@
-"""Everything that comes over a websocket before and after its consumer: wrong addresses, long headers, errors."""
+"""What happens to a websocket before and after its consumer: wrong addresses, long headers, errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from marketplace.heads import head_is_too_large
 from marketplace.logs import log_unavailable
 from tenants.failures import unavailable_of
 
-NO_SUCH_ADDRESS, LONG_HEAD, LATER, BROKEN = 4404, 4431, 1013, 1011  # codes of a close
-OF_FRAMES = {1007: "a frame that is no UTF-8", 1009: "a frame that is too large"}  # which the server itself closes with
+NO_SUCH_ADDRESS, LONG_HEAD, LATER, BROKEN = 4404, 4431, 1013, 1011  # codes of closing
+OF_FRAMES = {1007: "a frame that is no UTF-8", 1009: "a frame that is too large"}  # the server itself closes with these
 LONGEST = 200  # characters of an address in the log
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Sockets:
-    """Every socket ends with a code, and what is nobody's fault with one line in the log. Closed before it is accepted,
-    a socket ends with status 403 of its request."""
+    """Ends every socket with a code, and writes one line into the log if nobody is at fault. A socket that is closed
+    before it is accepted gets status 403 for its request."""
 
     def __init__(self, patterns: Sequence[URLPattern]) -> None:
         self._patterns = patterns
@@ -51,7 +51,7 @@ class Sockets:
             unavailable = unavailable_of(error)
             if unavailable is not None:
                 log_unavailable(path, unavailable, error)
-            elif isinstance(error, OSError):  # as ASGI has it: there is nobody any more to send it to
+            elif isinstance(error, OSError):  # in ASGI it means that the other side is gone, so nothing can be sent
                 while (await hear())["type"] != "websocket.disconnect":
                     pass
                 return

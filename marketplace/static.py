@@ -1,7 +1,7 @@
-"""Static files through whitenoise, whole instead of in pieces.
+"""Serve static files by whitenoise, whole instead of in pieces.
 
 Whitenoise streams files with a synchronous iterator. Under ASGI Django then reads the whole file anyway, in a thread,
-and complains about it in the log. Our files are small, and each is compressed beforehand; so they are simply sent.
+and logs a complaint. Our files are small, and each is compressed beforehand; so they are simply sent.
 """
 
 from django.http import HttpRequest, HttpResponse
@@ -18,7 +18,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
             with file_response.file:
                 content = file_response.file.read()
         response = HttpResponse(content, status=int(file_response.status))
-        del response["content-type"]  # the right one is among the headers
+        del response["content-type"]  # the headers contain the right one
         for name, value in file_response.headers:
             response[name] = value
         return response

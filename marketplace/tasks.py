@@ -1,7 +1,7 @@
-"""The sign of life that the health page looks for, the sealing of the book and its day sheets, and what is forgotten in
-time.
+"""Tasks of the installation itself: the sign of life for the health page, sealing the book, its day sheets, removing
+old kept answers, and verifying.
 
-Other tasks live in the apps.
+Other tasks are in the apps.
 """
 
 import time
@@ -19,14 +19,14 @@ from tenants.ledger.sheets import days_close
 from tenants.scoping import scope_disabled
 from tenants.services.answers import answers_expire
 
-DAYS_LOOKED_AT = timedelta(days=40)  # each time; a posting about an earlier day waits for the hourly look at all
+DAYS_LOOKED_AT = timedelta(days=40)  # checked each time; postings about earlier days wait for the hourly check of all
 DAYS_AT_ONCE = 200  # sheets in one transaction
 DAYS_IN_ONE_ROUND = 5_000
 
 
 @shared_task
 def heartbeat() -> None:
-    """Gone by itself after three missed beats."""
+    """Store the sign of life, which expires after three missed beats."""
     cache.set(HEARTBEAT_KEY, time.time(), timeout=3 * HEARTBEAT_SECONDS)
 
 

@@ -1,15 +1,15 @@
-"""Who works next in a web process: callers take turns, tenant by tenant.
+"""Which request works next in a web process: callers take turns, tenant by tenant.
 
-Python computes one thread at a time. Were every request begun at once, a tenant that sends a hundred would have a
-hundred threads beside one of somebody else's, and that one would be a hundred times as slow. So each tenant (or
-whoever is no tenant's) has a few threads at most, and what else it sends waits, in its order, without a thread, a
-connection or any work. Where all threads are taken, the tenants that wait come in turn. And whoever is not alone has
-one thread: a second would halve what is left for the others, and gain nothing where two compute.
+Python computes one thread at a time. If every request began at once, a tenant that sends a hundred would have a hundred
+threads beside one of another tenant, and that one would be a hundred times as slow. So each tenant (or other party) has
+a few threads at most, and its further requests wait, in order, without a thread, a connection or any work. When all
+threads are taken, the waiting tenants come in turn. And a party that is not alone has one thread: a second one would
+halve what is left for the others, and gain nothing where two compute.
 
-A party of which many requests wait gains nothing by haste: its last one is late anyhow. While others are present it
-gives way: it rests after each of its pieces, twice as long as that piece took, begins nothing beside somebody else's,
-and stops in the middle of a piece while somebody else is at work (`Piece.give_way`). After six times as long it goes on
-in any case, so a busy day slows it down and never stops it.
+A party with many waiting requests gains nothing by haste: its last one is late anyhow. While others are present it
+gives way: it rests after each of its pieces, twice as long as that piece took, begins nothing beside another party's
+piece, and stops in the middle of a piece while another party is at work (`Piece.give_way`). After a rest of six times
+as long it continues in any case, so a busy day slows it down and never stops it.
 """
 
 from __future__ import annotations
@@ -30,33 +30,34 @@ Result = TypeVar("Result")
 Headers = Iterable[tuple[bytes, bytes]]
 Later = Callable[[float, Callable[[], object]], object]
 MOST_KNOWN = 10_000
-ALONE_SECONDS = 1.0  # without a request of anybody else
-MANY_WAITING = 8  # pieces of one party: from here on it gives way
-LEAST_REST, MOST_REST = 2.0, 6.0  # times what its last piece took
-LEAST_PAUSE, MOST_PAUSE = 0.2, 20.0  # seconds, and times what it has worked, for which a piece stops in all ...
-LONGEST_PAUSE = 10.0  # ... but for so many seconds at most: it has a deadline
+ALONE_SECONDS = 1.0  # a party is alone if nobody else has sent a request for this long
+MANY_WAITING = 8  # waiting pieces of one party, from which on it gives way
+LEAST_REST, MOST_REST = 2.0, 6.0  # times the duration of its last piece
+# All pauses in a piece take at most these seconds, plus this many times what it has worked ...
+LEAST_PAUSE, MOST_PAUSE = 0.2, 20.0
+LONGEST_PAUSE = 10.0  # ... but at most this many seconds, since it has a deadline
 
 
 class Turns:
-    """`at_once`: pieces of work at the same time; `of_one`: of one party that is alone. Any thread may ask.
-    `later(seconds, call)` calls after so many seconds, from any thread."""
+    """Lets pieces of work begin in turn. `at_once` is how many run at the same time, and `of_one` how many of a party
+    that is alone. Any thread may call. `later(seconds, call)` makes a call after some seconds, from any thread."""
 
     def __init__(self, at_once: int, of_one: int, later: Later, clock: Callable[[], float] = time.monotonic) -> None:
         self._at_once, self._of_one, self._later, self._clock = at_once, of_one, later, clock
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._at_work: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, deque[Callable[[], object]]] = OrderedDict()  # whose turn is next stands first
-        self._times: OrderedDict[str, float] = OrderedDict()  # when who came last; whoever came first stands first
-        self._last: dict[str, tuple[float, float]] = {}  # began, less its pauses, and ended: its last piece
-        self._alarm = math.inf  # when the next call that was asked for comes
+        self._waiting: OrderedDict[str, deque[Callable[[], object]]] = OrderedDict()  # in the order of turns
+        self._times: OrderedDict[str, float] = OrderedDict()  # when each last sent a request, the oldest first
+        self._last: dict[str, tuple[float, float]] = {}  # when its last piece began (plus its pauses) and ended
+        self._alarm = math.inf  # when the next planned call of `_ring` comes
 
     def waiting(self, party: str) -> int:
         with self._lock:
             return len(self._waiting.get(party, ()))
 
     def begin(self, party: str, start: Callable[[], object]) -> None:
-        """Calls `start` now, or when the party's turn comes. Whoever was started says by `end` that it is done."""
+        """Call `start` now, or when the party's turn comes. What it starts must call `end` when it is done."""
         with self._lock:
             self._waiting.setdefault(party, deque()).append(start)
             self._times[party] = self._clock()
@@ -77,7 +78,7 @@ class Turns:
         self._start()
 
     def forget(self, party: str, start: Callable[[], object]) -> None:
-        """It need not begin any more; if it has, nothing changes."""
+        """Remove a waiting `start`, which is no longer needed; if it has begun, nothing changes."""
         with self._lock:
             queue = self._waiting.get(party, deque())
             if start in queue:
@@ -88,7 +89,7 @@ class Turns:
                     self._last.pop(party, None)
 
     def pause(self, piece: Piece) -> None:
-        """Whoever is in the middle of this piece waits here while it is the others' turn."""
+        """Wait in the middle of this piece while it is the others' turn."""
         with self._lock:
             piece.of_many = piece.of_many or self._floods(piece.party)
             while (seconds := self._left_to_pause(piece)) > 0:
@@ -141,7 +142,7 @@ class Turns:
             return None
 
     def _rest(self, party: str, present: Set[str], now: float) -> float:
-        """Seconds for which it still gives way, if nobody else ends meanwhile."""
+        """Return how many seconds the party still gives way, if nothing else ends meanwhile."""
         if not self._floods(party) or present <= {party}:
             return 0.0
         began, ended = self._last.get(party, (now, now))
@@ -156,8 +157,8 @@ class Turns:
 
 @dataclass
 class Piece:
-    """Of a party's work, as its thread has it. `of_many`: while it was at work, many of its party waited. `paused`: for
-    how many seconds it has stopped in its middle."""
+    """One piece of a party's work, for its thread. `of_many` is whether many of its party waited while it was at work.
+    `paused` is how many seconds it has stopped in the middle."""
 
     turns: Turns
     party: str
@@ -179,7 +180,7 @@ class InTurn(Executor):
 
         def run() -> None:
             try:
-                if future.set_running_or_notify_cancel():  # nobody has left meanwhile
+                if future.set_running_or_notify_cancel():  # the caller has not left meanwhile
                     with giving_way(Piece(self._turns, self._party).give_way):
                         future.set_result(work(*args, **options))
             except BaseException as error:
@@ -190,7 +191,7 @@ class InTurn(Executor):
         def start() -> None:
             try:
                 self._thread.submit(run)
-            except RuntimeError:  # it was shut down for somebody who has left
+            except RuntimeError:  # it was shut down because the caller has left
                 self._turns.end(self._party)
 
         future.add_done_callback(lambda _: self._turns.forget(self._party, start) if future.cancelled() else None)
@@ -199,8 +200,8 @@ class InTurn(Executor):
 
 
 class Parties:
-    """Whose a request is: by what its credential was when it was first looked at, in a short piece of work of its own.
-    It decides whose turn is used, and nothing else."""
+    """To which party a credential belongs, as found when it was first seen, in a short piece of work of its own. It
+    only decides which turns are used."""
 
     def __init__(self) -> None:
         self._parties: OrderedDict[bytes, str] = OrderedDict()
@@ -220,14 +221,14 @@ class Parties:
 
 @dataclass(frozen=True)
 class Credential:
-    """What a caller shows of itself: the words of a token, or the key of a session."""
+    """What a caller sends to identify itself: the text of a token, or the key of a session."""
 
     token: str = ""
     session: str = ""
 
     @property
     def digest(self) -> bytes:
-        """To know it again without keeping it."""
+        """Return a digest, to recognise the credential without keeping it."""
         return hashlib.blake2b(f"{self.token} {self.session}".encode(), digest_size=16).digest()
 
 

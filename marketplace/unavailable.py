@@ -1,4 +1,4 @@
-"""503 with Retry-After where the database, Redis or a disk does not answer, and where a request took too long."""
+"""Answer 503 with Retry-After if the database, Redis or a disk does not answer, or if a request took too long."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FOR_PROGRAMS = ("/api/", "/metrics")
 
 
 class UnavailableMiddleware:
-    """Errors of views come here by themselves. Those of other middleware, such as the session's, Django has turned into
-    a page by then: what raised them was noted on the request."""
+    """Turns such errors into 503. Errors of views reach it directly. Those of other middleware, such as the session's,
+    have become a page of Django's by then; their cause was noted on the request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -43,7 +43,7 @@ class UnavailableMiddleware:
 
 
 def unavailable_response(path: str, unavailable: Unavailable) -> HttpResponse:
-    """Asks nobody anything; needs no request."""
+    """Return the answer without any query or request."""
     if path.startswith(FOR_PROGRAMS):
         return problem_response(unavailable_problem(unavailable))
     page = loader.render_to_string("503.html", {"unavailable": unavailable})

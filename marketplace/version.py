@@ -1,4 +1,4 @@
-"""The version of the product, said here alone: `manage.py version`, the foot of each page and `/healthz` show it."""
+"""The version of the product, defined only here: `manage.py version`, the foot of each page and `/healthz` show it."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ VERSION = "1.0.0"
 
 
 def version_context(request: HttpRequest) -> dict[str, str]:
-    """For the foot of each page."""
+    """Return the version for the foot of each page."""
     return {"version": VERSION}

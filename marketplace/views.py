@@ -1,4 +1,4 @@
-"""Two plain answers for whoever watches the process: is it alive, and can it work?"""
+"""Two plain answers for monitors of the process: is it alive, and can it work?"""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.version import VERSION
 
-ASK_SECONDS = 2.0  # for which an answer is waited for; whoever watches gives up after a few
+ASK_SECONDS = 2.0  # the longest wait for an answer; monitors give up after a few seconds
 _asking = {name: ThreadPoolExecutor(1, thread_name_prefix=f"ask {name}") for name in ("database", "broker")}
 
 
@@ -31,10 +31,11 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
-    """Plain lines for whoever watches, and a page for a person who followed the link at the foot of every page."""
+    """Answer with plain lines for monitors, and with a page for a person who followed the link at the foot
+    of a page."""
     states = states_now()
     if "text/html" in request.headers.get("Accept", ""):
-        # Without the request: what a page asks about its reader would need the database.
+        # It is rendered without the request, because reading about the reader would need the database.
         page = render_to_string(
             "health.html", {"states": states, "is_well": all(each == "ok" for each in states.values())}
         )
@@ -50,17 +51,17 @@ def states_now() -> dict[str, str]:
 
 
 def is_healthy(states: Mapping[str, str]) -> bool:
-    """The worker says nothing about the pages, so it changes no status."""
+    """Return whether the process can work. The worker does not matter for pages, so it changes no status."""
     return states["database"] == states["broker"] == "ok"
 
 
 def _state_of(name: str, ask: Callable[[], object]) -> str:
-    """Asked in a thread that does nothing else: a connection may be waited for, or an answer, for longer than we do."""
+    """Ask in a thread that does nothing else: a connection or an answer may take longer than we wait."""
     answer = _asking[name].submit(_ask_and_let_go, ask)
     try:
         answer.result(ASK_SECONDS)
     except (DatabaseError, RedisError, TimeoutError):
-        answer.cancel()  # where it has not begun, as the one before it still waits
+        answer.cancel()  # it may not have begun, while an earlier one still waits
         # The reason may name hosts and users, and this page is open to everyone.
         return "does not answer"
     return "ok"
@@ -70,7 +71,7 @@ def _ask_and_let_go(ask: Callable[[], object]) -> None:
     try:
         ask()
     finally:
-        connections.close_all()  # or back into the pool
+        connections.close_all()  # or returns it to the pool
 
 
 def ask_database() -> None:

@@ -1,6 +1,6 @@
 """`python -m marketplace.web HOST PORT`: one web process. Several may be started at one address.
 
-Each has a socket of its own, and the kernel shares new connections out among them: nobody has to stand in front, and
+Each has a socket of its own, and the kernel distributes new connections among them: no proxy has to stand in front, and
 one that ends takes only its own connections with it (decision 0166).
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 
 import uvicorn
 
-PATIENCE_SECONDS = int(os.environ.get("WEB_PATIENCE_SECONDS", "3"))  # for answers under way, when it is to end
+PATIENCE_SECONDS = int(os.environ.get("WEB_PATIENCE_SECONDS", "3"))  # for running answers, when it has to end
 
-# Of Python's search for garbage: how many more things than before there must be for a look at the youngest of them, how
-# many such looks come to one at those that outlived one, and how many of those to one at all that is alive. Thousands
-# of open pages are some million things: with the usual (700, 10, 10) two thirds of telling them of a slot was searching
-# among them for nothing. Whatever is not in a cycle is freed at once as ever.
+# Thresholds of Python's garbage collector: how many more objects than before start a collection of the youngest, how
+# many such collections start one of those that outlived one, and how many of those one of all live objects. Thousands
+# of open pages are some million objects: with the usual (700, 10, 10) two thirds of the time for telling them of a slot
+# was collection that found nothing. Objects that are not in a cycle are freed at once as ever.
 GARBAGE_THRESHOLDS = (20_000, 50, 100)
-LARGEST_FRAME = 4_096  # bytes from a page over its socket, on which it has nothing to say
+LARGEST_FRAME = 4_096  # bytes from a page over its socket, by which it has nothing to send
 
 
 def main(host: str, port: str) -> None:
@@ -33,16 +33,16 @@ def main(host: str, port: str) -> None:
         log_level="warning",
         timeout_graceful_shutdown=PATIENCE_SECONDS,
         ws_max_size=LARGEST_FRAME,
-        ws_per_message_deflate=False,  # messages of sixty bytes; each open page would keep its own tables for it
+        ws_per_message_deflate=False,  # messages have sixty bytes, and each open page would need its own tables
     )
     uvicorn.Server(config).run(sockets=[shared_socket(host, int(port))])
 
 
 def loaded() -> Any:
-    """The application with all that its first answers would load, and out of sight of Python's search for garbage.
+    """Return the application with all that its first answers would load, excluded from Python's garbage collection.
 
-    That walks whatever is alive, again and again: 50 ms in the middle of somebody's answer, for half a million things
-    that stay until the process ends. It also comes less often, for the sake of what is loaded later.
+    A collection walks all live objects again and again: 50 ms in the middle of somebody's answer, for half a million
+    objects that stay until the process ends. Collections are also made rarer, because of what is loaded later.
     """
     from django.urls import get_resolver
 
@@ -50,7 +50,7 @@ def loaded() -> Any:
     from marketplace.rights import rights_tell
 
     _ = get_resolver().url_patterns
-    threading.Thread(target=rights_tell, daemon=True).start()  # a database that is slow to answer delays nobody
+    threading.Thread(target=rights_tell, daemon=True).start()  # a slow database delays nobody
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -58,10 +58,10 @@ def loaded() -> Any:
 
 
 def shared_socket(host: str, port: int) -> socket.socket:
-    """Bound, also where another process of this user has done the same.
+    """Return a bound socket; another process of this user may have bound the same address.
 
-    It must be named a socket of TCP: only of those the event loop sends small answers at once, and does not wait 40 ms
-    for the other side's receipt.
+    It must be declared as a TCP socket: only for those does the event loop send small answers at once, instead of
+    waiting 40 ms for the other side's acknowledgement.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ours = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -1,11 +1,12 @@
-"""The market's one list of reasons: why a job is where it is when it does not simply run, with its words for people.
+"""The market's one list of reasons: why a job is where it is when it does not simply run, with the words shown to
+people.
 
-Policies and lanes say a code when they decide, and the platform says one when it cuts something short. A code is
-stored with jobs, events and plans, so it never changes its meaning: what means something else gets a code of its own.
+Policies and lanes give a code when they decide, and the platform gives one when it cuts something short. A code is
+stored with jobs, events and plans, so it never changes its meaning: another meaning gets a code of its own.
 
-A new reason is one member of `ReasonCode`; a number that no other reason has is a line of `NUMBERS` besides. The pages,
-the interface, docs/openapi.yaml and docs/guide/reasons.md take all of it from here (`make schema` writes the two
-files), and tests/test_reasons.py finds a code that nobody says, or that somebody says and that is missing here.
+A new reason is one member of `ReasonCode`, and one line of `NUMBERS` for each number that no other reason has. The
+pages, the interface, docs/openapi.yaml and docs/guide/reasons.md take everything from here (`make schema` writes the
+two files), and tests/test_reasons.py finds a code that nothing uses, and one that is used and missing here.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from tenants.ledger.amounts import rounded
 
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
-# Why credits came back where no job was at fault.
+# Why credits were returned through no fault of a job.
 REFUNDED = {BETTER_ALONE: "alone it would have been worth more", NOT_DONE: "its job was never done"}
-MOST_NAMED = 8  # jobs in a sentence; the rest is counted
+MOST_NAMED = 8  # jobs named in a sentence; the rest is counted
 
 
 class NumberUnit(Enum):
     """What a number of a reason counts."""
 
-    CREDITS = "credits"  # a float, as the core has them
+    CREDITS = "credits"  # a float, as in the core
     MICRO_CREDITS = "micro-credits"
     SLOT = "the number of a slot"
     SLOTS = "slots"
@@ -52,8 +53,8 @@ class NumberUnit(Enum):
 
 @dataclass(frozen=True)
 class ReasonNumber:
-    """What a number of a reason counts. `example`: how it stands in the sentences of the guide; None leaves it out
-    there, so that the sentence says the usual case."""
+    """A number that a reason may have: what it counts, and `example`, its value in the sentences of the guide. With the
+    example None the guide leaves the number out, so that the sentence says the usual case."""
 
     unit: NumberUnit
     example: Any = None
@@ -131,45 +132,46 @@ class Ends(Enum):
 
 
 def reason_sentence(pool: Pool, code: str, numbers: Numbers) -> str:
-    """The code in words. One of another version of the product is shown as it is, with its numbers."""
+    """Return the sentence for a code. A code of another version of the product is shown as it is, with its numbers."""
     known = _BY_VALUE.get(code)
     try:
         if known is not None:
             return known.sentence(pool, numbers)
     except (KeyError, TypeError, ValueError):
-        pass  # an older row that lacks a number is still shown, below
+        pass  # an older row that lacks a number is shown below
     listed = ", ".join(f"{name} {value}" for name, value in numbers.items())
     return f"{code.replace('_', ' ').capitalize()}{f': {listed}' if listed else ''}."
 
 
 def reason_few(code: str) -> str:
-    """Why, in a few words."""
+    """Return the reason in a few words."""
     known = _BY_VALUE.get(code)
     return known.few if known else REFUNDED.get(code, code.replace("_", " "))
 
 
 def reason_help(code: str) -> str:
-    """What would help, as a sentence; empty where nothing is to be done."""
+    """Return a sentence about what would help; it is empty where nothing has to be done."""
     known = _BY_VALUE.get(code)
     return known.help if known else ""
 
 
 def jobs_named(waited: Iterable[Waited]) -> str:
-    """As people see them: J-88, J-90, A-12."""
+    """Return the jobs as people see them, such as "J-88, J-90, A-12"."""
     names = [each if isinstance(each, str) else f"J-{each}" for each in waited]
     rest = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def slot_clock(pool: Pool, slot: int) -> str:
-    """When the slot begins, by the reader's clock; with the day where it is not today."""
+    """Return when the slot begins, by the reader's clock; with the day where it is not today."""
     begins = timezone.localtime(pool.slot_start(int(slot)))
     time = f"{begins:%H:%M:%S}"
     return time if begins.date() == timezone.localdate() else f"{begins.day} {begins:%b}, {time}"
 
 
 def _credits(number: float) -> str:
-    """As a decision reckoned with it: funds less what the rounding of payments may cost, which is nobody's balance."""
+    """Return an amount as a decision used it. Funds there are less what the rounding of payments may cost, so they
+    equal nobody's balance."""
     return rounded(number, 2).replace("-", "\N{MINUS SIGN}")
 
 
@@ -178,7 +180,7 @@ def units_words(workers: int, ps: int) -> str:
 
 
 def _least(numbers: Numbers) -> str:
-    """Of a job that could be smaller than it was to be: what its least size costs."""
+    """Return what the least size of a job costs, if the job could be smaller than planned; otherwise an empty text."""
     return f", its least size {_credits(numbers['least_price'])}" if "least_price" in numbers else ""
 
 
@@ -190,7 +192,7 @@ def _waiting(pool: Pool, numbers: Numbers) -> str:
 
 
 def _not_at_once(code: str) -> str:
-    """The instant lane's own answer, or why it did not look."""
+    """Return the instant lane's own answer in words, or why it did not consider the job."""
     return next((refusal.when for refusal in NOT_AT_ONCE if refusal == code), None) or reason_few(code)
 
 
@@ -242,7 +244,7 @@ def _epochs(count: int) -> str:
 
 
 def _either(parts: Sequence[str]) -> str:
-    """In a sentence: a, b or c."""
+    """Join the parts as a sentence does: a, b or c."""
     some = [part for part in parts if part]
     return " or ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
@@ -340,9 +342,9 @@ def _shared(pool: Pool, numbers: Numbers) -> str:
 
 
 class ReasonCode(StrEnum):
-    """The code as it is stored; what becomes of the job; a few words, for a column or where one number stands for many
-    jobs; the sentence with the numbers; what would help (empty where nothing is to be done); and the names of the
-    numbers that may come with it (see `NUMBERS`)."""
+    """All reasons. Each has the code as it is stored; what becomes of the job; a few words, for a column or where one
+    number stands for many jobs; the sentence with the numbers; what would help (empty where nothing has to be done);
+    and the names of the numbers that may come with it (see `NUMBERS`)."""
 
     ends: Ends
     few: str
@@ -356,7 +358,7 @@ class ReasonCode(StrEnum):
         member.ends, member.few, member.sentence, member.help, member.numbers = ends, few, sentence, help, numbers
         return member
 
-    # Nobody has decided yet, or there is a place later.
+    # The job is not decided yet, or has a place later.
     DECIDING = "deciding", Ends.WAITS, "being decided", lambda pool, n: "It is being decided now.", ""
     WAITING_FOR_INTERVAL = (
         "waiting_for_interval", Ends.WAITS, "came too late for the interval", _waiting,
@@ -380,13 +382,13 @@ class ReasonCode(StrEnum):
         lambda pool, n: "The market is on hold; nothing new is decided.",
         "",
     )  # fmt: skip
-    # A part of it is done.
+    # A part of the job is done.
     IN_PIECES = "in_pieces", Ends.WAITS, "the rest of it waits", _in_pieces, "", "done", "worth"
     STANDS_STILL = (
         "stands_still", Ends.WAITS, "finishing is worth less than what is saved", _stands_still,
         "Raise what it is worth, cancel it, or leave what is done as it is.", "done", "worth", "finishing",
     )  # fmt: skip
-    # It was to begin after other jobs of its tenant.
+    # The job was to begin after other jobs of its tenant.
     WAITS_FOR_JOBS = (
         "waits_for_jobs", Ends.WAITS, "waits for other jobs", lambda pool, n: f"Waits for {n['jobs']}.",
         "", "jobs",
@@ -396,7 +398,7 @@ class ReasonCode(StrEnum):
         lambda pool, n: f"It was to begin once J-{n['job']} had ended well; that one {_ended(n['outcome'])}.",
         "See why that one ended, and submit both again.", "job", "outcome",
     )  # fmt: skip
-    # There is no room, or not for so long.
+    # There is no room, or not for as long as the job needs.
     NO_ROOM = (
         "no_room", Ends.EITHER, "no room for what was asked", _no_room,
         "Let it run on fewer workers, or ask again when others have finished.", "asked", "free",
@@ -523,7 +525,7 @@ class ReasonCode(StrEnum):
         ),
         "Tell the operator, and submit it again when the cause is gone.", "detail", "losses", "refunded",
     )  # fmt: skip
-    # It ended by itself, or somebody ended it.
+    # The job ended by itself, or somebody ended it.
     CONVERGED = (
         "converged", Ends.OVER, "its loss had stopped falling",
         lambda pool, n: f"Converged at epoch {n['epoch']} of at most {n['epochs']}; paid for what was used.",

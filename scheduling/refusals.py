@@ -1,4 +1,5 @@
-"""Codes of the market's refusals. What a job is told once it is taken is a reason (`scheduling.reasons`)."""
+"""Codes of the market's refusals of a request. Why an accepted job is where it is, is a reason
+(`scheduling.reasons`)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from tenants.refusals import FINAL, LATER, RefusalCode
 
 
 class MarketRefusal(RefusalCode):
-    """Of jobs, pools, servers, money, sharing, fairness, webhooks and the demonstration."""
+    """Refusals about jobs, pools, servers, money, sharing, fairness, webhooks and the demonstration."""
 
     # Jobs and quotes.
     INVALID_JOB = "invalid_job", FINAL, "the job cannot be as it is written", "The sentence names the field."
@@ -214,5 +215,5 @@ class MarketRefusal(RefusalCode):
     NOT_DEMO = "not_demo", FINAL, "the database does not hold the demonstration", ""
 
 
-# Refusals of the instant lane before it looks at a job. The batch lane may take the job all the same.
+# The instant lane gives these refusals before it considers a job. The batch lane may still accept the job.
 NOT_AT_ONCE = (MarketRefusal.LANE_CLOSED, MarketRefusal.MARKET_HELD, MarketRefusal.COOLING)

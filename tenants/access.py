@@ -1,4 +1,4 @@
-"""Who acts, where, and with which roles: the value that views and services hand around."""
+"""Access: who acts, in which tenant and with which roles. Views and services pass this value on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows, scope_of
 
 @dataclass(frozen=True)
 class Access:
-    user: User | None  # None: nobody is logged in, or no person acts (a command)
+    user: User | None  # None where nobody is logged in, or where no person acts (a command)
     tenant: Tenant | None
     roles: frozenset[str]
     name: str = field(default="")  # for the history, where there is no person
-    token: ApiToken | None = None  # what the person's program came with; it limits, and never adds
+    token: ApiToken | None = None  # the token that a program sent; it limits the roles, and never adds to them
 
     def allows(self, permission: Permission) -> bool:
         return allows(self.roles, permission) and self.has_scope(permission)
@@ -36,7 +36,7 @@ class Access:
 
     @property
     def party(self) -> str:
-        """On whose account a call counts that computes for long: the tenant's, else the person's."""
+        """Return the party for which a costly call counts: the tenant, or else the person."""
         tenant = self.tenant or (self.token.tenant if self.token else None)
         return f"tenant:{tenant.pk}" if tenant else f"person:{self.user.pk if self.user else 0}"
 
@@ -46,7 +46,7 @@ class Access:
 
 
 class AccessRequest(HttpRequest):
-    """A request that passed tenants.middleware."""
+    """A request that has passed tenants.middleware."""
 
     access: Access
     own_tenants: Sequence[Any]  # under /t/<slug>/: the tenants of the person, for the switcher
@@ -56,13 +56,14 @@ NOBODY = Access(user=None, tenant=None, roles=frozenset())
 
 
 def access_of_system(name: str) -> Access:
-    """A command run by whoever has the machine: an operator without a face. `name` says which command."""
+    """Return the access of a command. A person who can use the machine acts as an operator, under the name of the
+    command."""
     return Access(user=None, tenant=None, roles=frozenset({OPERATOR}), name=name)
 
 
 @dataclass(frozen=True)
 class Refused:
-    """What a service answers instead of doing it. The code is for programs, the sentence for people."""
+    """The answer of a service that did not do what was requested. The code is for programs, the sentence for people."""
 
     code: str
     sentence: str

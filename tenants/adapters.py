@@ -1,4 +1,4 @@
-"""How allauth meets our rules: sign-up is by invitation, with the invited address, or by claims that are mapped."""
+"""How allauth follows our rules: people sign up by an invitation to their address, or by claims that are mapped."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tenants.names import is_blank
 from tenants.selectors import invitation_by_hash, invitations_to
 from tenants.services import claims_apply, claims_join_any, invitation_state
 
-SESSION_KEY = "invitation"  # the hash of the token the visitor came with
+SESSION_KEY = "invitation"  # key of the session: the hash of the token in the visitor's link
 
 
 def invitation_of(request: HttpRequest) -> Invitation | None:
-    """The invitation this visitor came with, while it can still be accepted."""
+    """Return the invitation with which this visitor came, while it can still be accepted."""
     token_hash = request.session.get(SESSION_KEY)
     invitation = invitation_by_hash(token_hash) if token_hash else None
     return None if invitation_state(invitation, timezone.now()) else invitation
 
 
 def claims_of(sociallogin: Any) -> dict[str, Any]:
-    """What the provider said: in the answer about the person, and in the token, where only that has a claim."""
+    """Return the claims of the provider: from its answer about the person, and else from the token."""
     claims = sociallogin.account.extra_data or {}
     parts = [claims.get(name) for name in ("id_token", "userinfo")]
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
@@ -37,7 +37,7 @@ def claims_of(sociallogin: Any) -> dict[str, Any]:
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """A password is looked at only once its try is counted."""
+        """Check a password, but only after the try is counted."""
         counters = password_try(request, credentials.get("email", ""))
         user: User | None = super().authenticate(request, **credentials)
         if user is not None:
@@ -49,8 +49,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         person_known(request, user)
 
     def post_login(self, request: HttpRequest, user: User, **about: Any) -> HttpResponse:
-        """After single sign-on the claims decide to which tenants the person belongs. Where they cannot be applied,
-        nobody is logged in: a membership that should end would go on."""
+        """Apply the claims after single sign-on: they decide to which tenants the person belongs. If that fails, nobody
+        is logged in, since a membership that should end would continue."""
         social = (about["signal_kwargs"] or {}).get("sociallogin")
         if social is not None:
             try:
@@ -61,7 +61,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return super().post_login(request, user, **about)
 
     def set_password(self, user: User, password: str) -> None:
-        """By somebody who gave the old one, or opened the mailbox."""
+        """Set a new password. The person has given the old one, or opened the mailbox."""
         super().set_password(user, password)
         strangers_forget(user)
         person_known(self.request, user)
@@ -70,7 +70,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return invitation_of(request) is not None
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Whoever came with an invitation goes on to it, by whichever way they logged in."""
+        """Send a visitor who came with an invitation back to it, however they logged in."""
         if invitation_of(request) is not None:
             return reverse("invitation")
         url: str = super().get_login_redirect_url(request)
@@ -87,9 +87,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """The provider must have proved the very address that was invited, with the link or without it: whoever owns
-        the mailbox has the link. Or any address, where its claims give the person a tenant, or some tenant may be
-        asked to take them in."""
+        """Return whether this person may sign up. The provider must have proved an address. That is enough where the
+        address was invited, with or without the link, since the owner of the mailbox has the link; where the claims
+        give the person a tenant; and where some tenant can be asked to take the person in."""
         proved = {address.email.lower() for address in sociallogin.email_addresses if address.verified}
         if not proved:
             return False

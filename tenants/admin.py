@@ -1,4 +1,4 @@
-"""Django's admin, for looking only: every change goes through a service, so that it is checked and remembered."""
+"""Django's admin, for reading only: every change goes through a service, so that it is checked and recorded."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from tenants.models import (
 )
 from tenants.scoping import scope_disabled
 
-# Its own log-in form would know neither rate limits nor the second factor.
+# The admin's own log-in form would have neither rate limits nor the second factor.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 _admin_view = admin.site.admin_view
 
 
 def _of_everybody(view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
-    """Every page of the admin, once it is known that its reader is of the staff. It is rendered while the scope is
-    open, because lists query late. Filters take values from the address, and no text of the database has a NUL."""
+    """Return the view of an admin page with the scope of all tenants, since only staff may read it. The page is
+    rendered while the scope is open, because lists query late. Filters take values from the address, and no text of the
+    database has a NUL, so an address with one is refused."""
 
     @wraps(view)
     def page(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +51,7 @@ admin.site.admin_view = _of_everybody  # type: ignore[method-assign, assignment]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    show_full_result_count = False  # nobody waits for a million rows to be counted
+    show_full_result_count = False  # counting a million rows would make the reader wait
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""System checks: a tenant-owned model that could be read around its scope does not start."""
+"""A system check: the product does not start with a tenant-owned model that could be read around its scope."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _managers(model: type[models.Model]) -> list[CheckMessage]:
 
 
 def _reverse_sides(model: type[models.Model]) -> list[CheckMessage]:
-    """From a global model no join may lead to tenants' rows: the join would carry no filter."""
+    """Report foreign keys to global models that can be followed backwards: such a join to tenants' rows has
+    no filter."""
     return [
         Error(
             f"{field.name} can be followed backwards from {field.related_model._meta.label}.",

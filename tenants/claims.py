@@ -1,4 +1,4 @@
-"""What an OpenID provider claims about a person, and the memberships that a table of mappings gives for it.
+"""Which memberships an OpenID provider's claims about a person give, by a table of mappings.
 
 Nothing here reads or writes rows. The same claims, table and memberships always give the same steps.
 """
@@ -14,17 +14,17 @@ from tenants.roles import BILLING, OWNER, SUBMITTER, VIEWER
 
 Claims = Mapping[str, Any]
 
-# Of several roles in one tenant the first of these counts. A submitter and a member for billing may do different
-# things; whoever is mapped to both submits.
+# If several roles fit in one tenant, the first of these counts. A submitter and a member for billing may do different
+# things; a person who is mapped to both becomes a submitter.
 STRENGTH = (OWNER, SUBMITTER, BILLING, VIEWER)
-ANY = "*"  # stands for any characters, none included, once in a value
+ANY = "*"  # it stands for any characters, or none, once in a value
 EMAIL, EMAIL_PROVED = "email", "email_verified"
 CLAIM_LONGEST, VALUE_LONGEST = 120, 150  # characters
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """One row of the table: who has this value in this claim has this role in this tenant."""
+    """One row of the table: a person with this value in this claim has this role in this tenant."""
 
     number: int
     claim: str
@@ -40,7 +40,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class MembershipStanding:
-    """A membership as it stands. `claim`: the words of the row that made it; empty where somebody made it by hand."""
+    """A membership as it is now. `claim` is the text of the row that made it, empty where a person made it by hand."""
 
     tenant_id: int
     tenant: str
@@ -54,21 +54,22 @@ class Verb(StrEnum):
     LEAVE = "leave"
     CHANGE = "change"
     STAY = "stay"
-    BY_HAND = "by_hand"  # somebody made the membership: claims leave it as it is
-    LAST_OWNER = "last_owner"  # claims would take it away, and the tenant would have no owner
+    BY_HAND = "by_hand"  # a person made the membership, so claims leave it as it is
+    LAST_OWNER = "last_owner"  # claims would end it, and the tenant would have no owner
 
 
 @dataclass(frozen=True)
 class ClaimStep:
-    """What claims do to one membership. `words`: of the row that fits, or of the one that made what is left."""
+    """What claims do to one membership. `words` is the text of the row that fits, or of the row that made a membership
+    that ends."""
 
     verb: Verb
     tenant_id: int
     tenant: str
-    role: str  # after it; of a membership that ends, the one that it had
+    role: str  # the role afterwards; where the membership ends, the role that it had
     before: str = ""  # the role before a change
     words: str = ""
-    number: int | None = None  # of the row that fits
+    number: int | None = None  # the number of the row that fits
 
     @property
     def changes(self) -> bool:
@@ -80,10 +81,10 @@ def mapping_words(claim: str, value: str) -> str:
 
 
 def claim_values(claims: Claims, path: str) -> tuple[str, ...]:
-    """Everything that stands at a dotted path: a single text is one value, of a list each entry is one.
+    """Return all values at a dotted path: one for a text, and one for each entry of a list.
 
-    A claim whose own name has dots is found as well: where several names fit, the longest one counts. An address
-    counts only where the provider says that it has proved it, else anybody could write one down there.
+    A claim whose own name has dots is found as well: if several names fit, the longest one is taken. An e-mail address
+    counts only if the provider says that it has proved it, since otherwise anybody could enter one there.
     """
     if path == EMAIL and claims.get(EMAIL_PROVED) not in (True, "true"):
         return ()
@@ -115,7 +116,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def value_fits(wanted: str, value: str) -> bool:
-    """Exactly, or with what the one `*` stands for. Capital letters count."""
+    """Return whether the value is the wanted one, or fits around its one `*`. Upper and lower case differ."""
     before, star, after = wanted.partition(ANY)
     if not star:
         return wanted == value
@@ -123,7 +124,7 @@ def value_fits(wanted: str, value: str) -> bool:
 
 
 def roles_claimed(claims: Claims, table: Iterable[Mapped]) -> dict[int, Mapped]:
-    """Tenant -> the row that counts there: the strongest role of those that fit, of equal ones the oldest row."""
+    """Return the row that counts in each tenant: the one with the strongest role that fits, the oldest among equals."""
     fitting = [row for row in table if any(value_fits(row.value, one) for one in claim_values(claims, row.claim))]
     roles: dict[int, Mapped] = {}
     for row in sorted(fitting, key=lambda row: (STRENGTH.index(row.role), row.number)):
@@ -132,7 +133,7 @@ def roles_claimed(claims: Claims, table: Iterable[Mapped]) -> dict[int, Mapped]:
 
 
 def steps_by_claims(claimed: Mapping[int, Mapped], standing: Iterable[MembershipStanding]) -> list[ClaimStep]:
-    """One step for each tenant that the claims or a membership name, by the tenant's number."""
+    """Return one step for each tenant that the claims or a membership name, in the order of the tenants' numbers."""
     member = {row.tenant_id: row for row in standing}
     tenant_ids = sorted(claimed.keys() | member.keys())
     return [_step(claimed.get(tenant_id), member.get(tenant_id)) for tenant_id in tenant_ids]

@@ -1,4 +1,4 @@
-"""What every page of the shell needs: who reads, what they may do, and their tenants."""
+"""The values that every page needs: who reads it, what they may do, and their tenants."""
 
 from __future__ import annotations
 

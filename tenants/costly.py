@@ -1,7 +1,7 @@
-"""Calls that compute for long, such as quotes, verifications and jobs in bulk: a tenant has a few of them under way.
+"""Limit the costly calls of each tenant, such as quotes, verifications and jobs in bulk: a few may run at a time.
 
-Counted in Redis, so that all web processes count together. Each place has an end of its own, so that whoever is killed
-does not hold one for good.
+They are counted in Redis, so that all web processes count together. Each place has an end of its own, so that a killed
+process does not hold one for good.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 PATIENCE_SECONDS = 0.5
-WAIT_SECONDS = 1  # until a place may be free: most of these calls take less
+WAIT_SECONDS = 1  # after this a place may be free: most of these calls take less
 UNDER_WAY = "Your tenant has jobs in bulk, quotes, questions or verifications under way already. Ask again in a moment."
-# A sorted set of places with their ends. What is over goes, then there is one more, or there is not.
+# A sorted set of places by their ends. Places that have ended are removed; then one is added, if there is room.
 TAKE = """
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return 0 end
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def costly_place(party: str, *, at: float, name: Callable[[], object] = uuid.uuid4) -> Iterator[bool]:
-    """Whether there is a place for one more call of this party. It is given back at the end of the block.
+    """Take a place for one more call of this party, and yield whether there is one. The end of the block returns it.
 
-    `at`: seconds since 1970. Where Redis does not answer there is a place, as for calls in `tenants.api.limits`.
+    `at` is seconds since 1970. If Redis does not answer there is a place, as for calls in `tenants.api.limits`.
     """
     key, member, longest = f"bourse:costly:{party}", str(name()), 2 * settings.REQUEST_SECONDS
     try:

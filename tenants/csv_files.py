@@ -1,5 +1,5 @@
-"""The one writer of CSV, in which a spreadsheet must take each cell for what it is: a text for a text, a number for a
-number. And files that are sent as they are made or read."""
+"""Write all CSV: a spreadsheet must take each text as a text and each number as a number. And send files piece by piece
+while they are made or read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 500
 
 Piece = TypeVar("Piece", str, bytes)
 
-# What a formula begins with, as spreadsheets read it; some take the wide forms of the same signs too.
+# How a formula begins in a spreadsheet; some spreadsheets also accept the wide forms of these signs.
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _SEPARATORS = frozenset("\t\r\n")
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
@@ -29,14 +29,14 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Sequence[object]], *, ends: str = "\r\n") -> str:
-    """Lines of cells. None is an empty cell, a number stays a number, and no text is a formula."""
+    """Return lines of cells. None becomes an empty cell, a number stays a number, and no text can be a formula."""
     out = io.StringIO()
     csv.writer(out, lineterminator=ends).writerows([_cell(value) for value in row] for row in rows)
     return out.getvalue()
 
 
 def csv_pieces(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """The heads, and then the rows, many at a time."""
+    """Yield the heads, and then the rows, many at a time."""
     yield csv_text([heads])
     following = iter(rows)
     while chunk := list(islice(following, ROWS_AT_ONCE)):
@@ -50,7 +50,8 @@ def csv_download(request: HttpRequest, name: str, pieces: Iterator[Piece]) -> St
 
 
 def file_download(request: HttpRequest, name: str, kind: str, pieces: Iterator[Piece]) -> StreamingHttpResponse:
-    """A file that is sent as it is made: its length is nobody's memory. `kind`: its media type."""
+    """Return a response that sends a file while it is made, so that it is never in memory as a whole. `kind` is its
+    media type."""
     content = _later(pieces) if isinstance(request, ASGIRequest) else pieces
     answer = StreamingHttpResponse(content, content_type=kind)
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -58,7 +59,7 @@ def file_download(request: HttpRequest, name: str, kind: str, pieces: Iterator[P
 
 
 class Bytes(Protocol):
-    """Bytes that can be read once, from one place to another. `version`: the same as long as they are."""
+    """Bytes that can be read once, between any two positions. `version` stays the same while the bytes do."""
 
     @property
     def size(self) -> int: ...
@@ -72,15 +73,15 @@ class Bytes(Protocol):
 
 
 def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingHttpResponse:
-    """Bytes of which nothing is known but how many they are: to be kept, and never shown. Whoever has a part of them
-    already asks for the rest by `Range`, and by `If-Range` for the rest of the same."""
+    """Return a response with bytes of unknown kind, which are to be saved and never shown. A client that has a part
+    asks for the rest by `Range`, and by `If-Range` for the rest of the same version."""
     tag, size, range_header = f'"{content.version}"', content.size, request.headers.get("Range", "")
     same = request.headers.get("If-Range", tag) == tag
     wanted = _part_of(range_header, size) if same and request.method == "GET" else None
     start, end = wanted or (0, size)
-    stop = end if request.method == "GET" else start  # who asks for the head alone has nothing read
+    stop = end if request.method == "GET" else start  # a HEAD request reads nothing
     answer = file_download(request, name, "application/octet-stream", content.pieces(start, stop))
-    answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # also where nobody reads it
+    answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # closed also if nobody reads it
     answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     answer["Content-Length"] = str(end - start)
     answer["Accept-Ranges"] = "bytes"
@@ -93,7 +94,7 @@ def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingH
 
 
 def _part_of(header: str, size: int) -> tuple[int, int] | None:
-    """From where to where. None: all of it, as also where what is asked for cannot be understood or is not there."""
+    """Return the requested start and end, or None for all of it, also if the request is unreadable or out of range."""
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
         return None
@@ -104,8 +105,8 @@ def _part_of(header: str, size: int) -> tuple[int, int] | None:
 
 
 def _cell(value: object) -> object:
-    """A text that a spreadsheet would take for a formula gets an apostrophe, which says that it is a text. Spreadsheets
-    overlook blanks before a formula, so they are overlooked here."""
+    """Return the cell for a value. A text that a spreadsheet would take for a formula gets an apostrophe, which marks
+    it as a text. Spreadsheets ignore blanks before a formula, so they are ignored here too."""
     if not isinstance(value, str):
         return "" if value is None else value
     blanks = "".join(takewhile(lambda sign: not can_be_seen(sign), value))
@@ -114,8 +115,8 @@ def _cell(value: object) -> object:
 
 
 async def _later(pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
-    """Each piece is made in a thread, while the one before is sent. Between two of them the connection to the database
-    is somebody else's."""
+    """Yield the pieces, each made in a thread, while the one before is sent. Between two pieces other requests may use
+    the database connection."""
     take = database_sync_to_async(lambda: next(pieces, None))
     while (piece := await take()) is not None:
         yield piece

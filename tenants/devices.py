@@ -1,8 +1,8 @@
-"""Devices that somebody has logged in from. A signed cookie says so for a year, and lets nobody in: it only tells the
-person from a stranger who tries passwords, so that the tries of strangers lock out strangers.
+"""Devices from which a person has logged in before. A signed cookie records them for a year. It logs nobody in: it only
+distinguishes the person from strangers who try passwords, so that the tries of strangers lock out only strangers.
 
-It names the people by number, each with a part of the digest that Django keeps sessions valid by: a new password makes
-every device unknown but the one at which it was set.
+It lists people by number, each with a part of the digest by which Django keeps sessions valid. So a new password makes
+every device unknown except the one at which it was set.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tenants.models import User
 COOKIE = "bourse_device"
 SALT = "tenants.devices"
 LIFE_SECONDS = 365 * 86_400
-MOST_PEOPLE = 5  # of one device, the last ones
+MOST_PEOPLE = 5  # the last ones who logged in from one device
 
 
 def device_known(request: HttpRequest, user: User) -> str | None:
-    """The device's own name, where this person has logged in from it since the password was set."""
+    """Return the device's own name if this person has logged in from it since the password was set."""
     device = _read(request)
     return device["device"] if device["people"].get(str(user.pk)) == _proof(user) else None
 
 
 def device_remember(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
-    """The answer tells the browser that this person logged in from it."""
+    """Add the cookie which records that this person has logged in from this browser to the answer."""
     device = _read(request)
     others = [(pk, proof) for pk, proof in device["people"].items() if pk != str(user.pk)]
     people = dict([*others, (str(user.pk), _proof(user))][-MOST_PEOPLE:])
@@ -46,7 +46,7 @@ def device_remember(request: HttpRequest, response: HttpResponseBase, user: User
 
 
 def _read(request: HttpRequest) -> dict[str, Any]:
-    """What the cookie says; of none, or one that is not ours, a new device without people."""
+    """Return the cookie's content, or a new device without people if there is no cookie of ours."""
     try:
         device: dict[str, Any] = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=LIFE_SECONDS)
         return device

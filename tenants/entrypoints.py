@@ -1,4 +1,4 @@
-"""Where tasks, sockets and commands open a tenant scope. Requests: tenants.middleware."""
+"""Where tasks, sockets and commands open a tenant scope. For requests tenants.middleware does it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.selectors import access_of, tenant_by_slug
 
 
 def tenant_task(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Under `@app.task`: the task is called with `tenant_id=` and runs in that tenant's scope."""
+    """Make a task run in the scope of its argument `tenant_id=`. Put this decorator under `@app.task`."""
 
     @wraps(function)
     def run(*, tenant_id: int, **arguments: Any) -> Any:
@@ -32,10 +32,10 @@ def tenant_task(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TenantConsumer:
-    """Mix into an asynchronous Channels consumer whose route has `tenant_slug`.
+    """A mixin for an asynchronous Channels consumer whose route has `tenant_slug`.
 
-    Every message is handled in the tenant's scope. Who may listen is asked again every `recheck_seconds`, because
-    a socket can outlive a membership.
+    Every message is handled in the tenant's scope. The right to listen is checked again every `recheck_seconds`,
+    because a socket can outlive a membership.
     """
 
     permission = Permission.TENANT_VIEW
@@ -47,7 +47,7 @@ class TenantConsumer:
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         if message["type"] == "websocket.disconnect":
-            # Leaving is always allowed; without a tenant there is nothing to tidy up.
+            # A disconnect is always allowed; without a tenant there is nothing to clean up.
             if self.access.tenant is None:
                 raise StopConsumer
         elif not await self._may_listen():
@@ -66,7 +66,7 @@ class TenantConsumer:
         return self._is_let_in()
 
     async def _may_still_listen(self) -> bool:
-        """Asked anew, together with other sockets."""
+        """Check again whether the reader may listen, in one query with other sockets."""
         self.access = await access_still(
             (_pk(self.scope.get("user")), self.scope["url_route"]["kwargs"]["tenant_slug"])
         )
@@ -83,9 +83,11 @@ class TenantConsumer:
 
 
 class StaffConsumer:
-    """Mix into an asynchronous Channels consumer whose route names no tenant: for those with a role over all.
+    """A mixin for an asynchronous Channels consumer whose route names no tenant: for people with a role over all
+    tenants.
 
-    No scope is open; whatever is read of tenants' rows says why it may. Who may listen is asked again now and then.
+    No scope is open; code that reads tenants' rows opens one and says why it may. The right to listen is checked again
+    every `recheck_seconds`.
     """
 
     permission = Permission.TENANTS_VIEW
@@ -113,7 +115,7 @@ class StaffConsumer:
         return self.access.allows(self.permission)
 
     async def _may_still_listen(self) -> bool:
-        """Asked anew, together with other sockets."""
+        """Check again whether the reader may listen, in one query with other sockets."""
         self.access = await access_still((_pk(self.scope.get("user")), None))
         self._checked_at = time.monotonic()
         return self.access.allows(self.permission)
@@ -123,12 +125,12 @@ class StaffConsumer:
 
 
 def _pk(user: Any) -> int:
-    """Of whoever opened the socket; of nobody, the number that no row has."""
+    """Return the number of the person who opened the socket, or 0, which no row has."""
     return getattr(user, "pk", None) or 0
 
 
 class TenantCommand(BaseCommand):
-    """A command that works for one tenant: `--tenant SLUG`. Override `handle_tenant`."""
+    """A command that works for one tenant: `--tenant SLUG`. Subclasses override `handle_tenant`."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant to work for")

@@ -1,7 +1,7 @@
-"""What of an exception lies outside: the database, Redis or a disk does not answer, or there was no time.
+"""Recognise exceptions with a cause outside: the database, Redis or a disk does not answer, or the time is over.
 
-Nobody can say what of a request was done when its database is lost: the answer to a commit may be what was lost. So no
-sentence here says it. Whoever sends a change again with the same Idempotency-Key gets it done once.
+When the database is lost, nobody knows how much of a request was done: the lost message may be the answer to a commit.
+So no sentence here says it. A client that sends a change again with the same Idempotency-Key gets it done once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AGAIN = "Send it again later; what changes something, with the same Idempotency-
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Why a request could not be answered now; `seconds` later it may be."""
+    """Why a request could not be answered now, and the number of `seconds` after which it may be."""
 
     code: str
     seconds: int
@@ -37,31 +37,32 @@ STORAGE_FULL = Unavailable("storage_full", 60, "The disk of the database is full
 DATABASE = Unavailable("database_unavailable", 5, "The database does not answer, or has just begun again.")
 BROKER = Unavailable("broker_unavailable", 5, "Redis does not answer, or has no room.")
 
-# By SQLSTATE, the first beginning that fits. https://www.postgresql.org/docs/current/errcodes-appendix.html
+# Codes by SQLSTATE; the first beginning that fits counts.
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
 BY_STATE = {
     "40001": BUSY,  # serialization_failure
-    "40P01": BUSY,  # deadlock_detected: writers that met crosswise; the database ended one of them, whole
+    "40P01": BUSY,  # deadlock_detected: writers waited for each other, and the database rolled one back
     "55P03": BUSY,  # lock_not_available, also after lock_timeout
     "57014": DEADLINE,  # query_canceled, also after statement_timeout
     "25P03": DEADLINE,  # idle_in_transaction_session_timeout
     "53100": STORAGE_FULL,  # disk_full
-    "53": DATABASE,  # no memory, no connection left
-    "57P": DATABASE,  # shut down, starting, recovering
+    "53": DATABASE,  # insufficient_resources: no memory, no connection left
+    "57P": DATABASE,  # it shuts down, starts or recovers
     "08": DATABASE,  # the connection
     "25006": DATABASE,  # read_only_sql_transaction: a standby
 }
-OF_DATABASE = (psycopg.OperationalError, psycopg.InterfaceError)  # without a state: no connection
+OF_DATABASE = (psycopg.OperationalError, psycopg.InterfaceError)  # without an SQLSTATE there is no connection
 OF_BROKER = (redis.ConnectionError, redis.TimeoutError, redis.OutOfMemoryError, redis.ReadOnlyError)
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def unavailable_of(error: BaseException | None) -> Unavailable | None:
-    """None: it is our own fault, and nobody knows whether it will be better later."""
+    """Return why the request cannot be answered now, or None where the fault is our own and may not go away."""
     return next((unavailable for cause in _causes(error) if (unavailable := _one(cause)) is not None), None)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """What was raised, and what it was raised from: Django's errors are raised from the driver's."""
+    """Yield the exception and its causes: Django raises its errors from the driver's."""
     ids = set[int]()
     while error is not None and id(error) not in ids:
         ids.add(id(error))

@@ -1,4 +1,5 @@
-"""Fields of forms that read numbers by the letter. Django's own also take "1_000", Arabic digits, "1e3" and " 1"."""
+"""Form fields that accept numbers in plain digits only. Django's own also accept "1_000", Arabic digits, "1e3" and "
+1"."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")
 
 
 class AmountField(forms.CharField):
-    """Credits as "12.5"; the cleaned value is micro-credits, or None where nothing stands."""
+    """Credits as "12.5"; the cleaned value is micro-credits, or None for an empty field."""
 
     default_error_messages = {
         "invalid": f"Write credits as 12.5, with at most {DIGITS_IN_WORDS} digits after the point."
@@ -51,7 +52,7 @@ class WholeField(forms.IntegerField):
 
 
 class NumberField(forms.FloatField):
-    """A number in plain digits, with a point or without."""
+    """A number in plain digits, with or without a point."""
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, str) and value and not _NUMBER.fullmatch(value):
@@ -59,5 +60,5 @@ class NumberField(forms.FloatField):
         return super().to_python(value)
 
     def prepare_value(self, value: Any) -> Any:
-        """Without a power of ten, which would not be read back."""
+        """Return the number without an exponent, which `to_python` would refuse."""
         return plain(value) if isinstance(value, float) and math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""What people type. Forms check shape; services decide."""
+"""The forms about people and tenants. Forms check the shape of what is typed; services decide."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, ScopePre
 
 ADDRESS = "E-mail address"
 TRIAL_LONGEST = 20_000  # characters of pasted claims
-OWN_CHOICE = "own"  # of scopes: no preset
+OWN_CHOICE = "own"  # a choice of scopes without a preset
 ROLE_CHOICES = [(role, role.capitalize()) for role in TENANT_ROLES]
 
 
 class InvitedSignupForm(SignupForm):  # type: ignore[misc]
-    """The address is the invited one and cannot be another."""
+    """The form to sign up with an invitation: the address is the invited one and cannot be another."""
 
     name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"autocomplete": "name"}))
     field_order = ["name", "email", "password1", "password2"]
@@ -72,7 +72,7 @@ class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
 
 
 class CodeForm(AuthenticateForm):  # type: ignore[misc]
-    """The second factor at a log-in."""
+    """The form for the second factor at a log-in."""
 
     def clean_code(self) -> str:
         counters = code_try(context.request, self.user)
@@ -82,7 +82,7 @@ class CodeForm(AuthenticateForm):  # type: ignore[misc]
 
 
 class CodeAgainForm(CodeForm, ReauthenticateForm):  # type: ignore[misc]
-    """The second factor of somebody who is logged in, once more."""
+    """The form that asks a logged-in person for the second factor once more."""
 
 
 class ReasonForm(forms.Form):
@@ -92,7 +92,7 @@ class ReasonForm(forms.Form):
 
 
 def reason_in(data: Mapping[str, Any]) -> str:
-    """The reason that somebody wrote; none where it is too long."""
+    """Return the reason in the form, or an empty text where it is too long."""
     form = ReasonForm(data)
     return form.cleaned_data["reason"] if form.is_valid() else ""
 
@@ -108,7 +108,7 @@ class InvitationForm(forms.Form):
 
 
 class JoinForm(forms.Form):
-    """`tenants`: those that the reader may ask."""
+    """A request to join a tenant. `tenants` are those that the reader may ask."""
 
     tenant = forms.ChoiceField()
     why = forms.CharField(
@@ -121,12 +121,12 @@ class JoinForm(forms.Form):
     def __init__(self, *args: Any, tenants: Iterable[Tenant], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         tenant = self.fields["tenant"]
-        assert isinstance(tenant, forms.ChoiceField)  # noqa: S101  it stands above
+        assert isinstance(tenant, forms.ChoiceField)  # noqa: S101  the class defines it
         tenant.choices = [(each.slug, each.name) for each in tenants]
 
 
 class TokenForm(forms.Form):
-    """`choices`: the scopes that are of use to whoever fills it in, each with its meaning."""
+    """A new token. `choices` are the scopes that are of use to the reader, each with its meaning."""
 
     name = forms.CharField(
         max_length=80, label="What is it for?", widget=forms.TextInput(attrs={"autocomplete": "off"})
@@ -141,12 +141,13 @@ class TokenForm(forms.Form):
     def __init__(self, *args: Any, choices: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         scopes = self.fields["scopes"]
-        assert isinstance(scopes, forms.MultipleChoiceField)  # noqa: S101  it stands above
+        assert isinstance(scopes, forms.MultipleChoiceField)  # noqa: S101  the class defines it
         scopes.choices = choices
 
 
 class StaffTokenForm(TokenForm):
-    """With a preset its scopes count, else those that are ticked. `presets`: by name."""
+    """A new token of the staff. With a preset its scopes are taken, without one those that are ticked. `presets` is by
+    name."""
 
     preset = forms.ChoiceField(widget=forms.RadioSelect, label="What is it to do?")
     field_order = ["name", "days", "preset", "scopes"]
@@ -154,7 +155,7 @@ class StaffTokenForm(TokenForm):
     def __init__(self, *args: Any, presets: Mapping[str, ScopePreset], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         preset = self.fields["preset"]
-        assert isinstance(preset, forms.ChoiceField)  # noqa: S101  it stands above
+        assert isinstance(preset, forms.ChoiceField)  # noqa: S101  the class defines it
         preset.choices = [(name, each.title) for name, each in presets.items()] + [(OWN_CHOICE, "As ticked below")]
         preset.initial = next(iter(presets), OWN_CHOICE)
         self.fields["scopes"].required = False
@@ -170,7 +171,7 @@ class StaffTokenForm(TokenForm):
 
 
 class HistoryForm(forms.Form):
-    """What to look for in the history: parts of words."""
+    """A search in the history, by parts of words."""
 
     action = forms.CharField(required=False, max_length=60, label="What")
     subject = forms.CharField(required=False, max_length=120, label="About")
@@ -178,13 +179,13 @@ class HistoryForm(forms.Form):
 
     @property
     def filters(self) -> dict[str, str]:
-        """Of what is no question at all, nothing."""
+        """Return the fields that were filled in and are valid."""
         self.is_valid()
         return {name: text for name, text in self.cleaned_data.items() if text}
 
     def filtered(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         fields = self.filters
-        if "action" in fields:  # the code of what was done, as a reader would say it
+        if "action" in fields:  # the code of the action, from words as a reader would type them
             entries = entries.filter(action__icontains="_".join(fields["action"].split()))
         if "subject" in fields:
             entries = entries.filter(subject__icontains=fields["subject"])
@@ -226,7 +227,7 @@ class ClaimRoleForm(forms.Form):
 
 
 class ClaimTrialForm(forms.Form):
-    """Claims that somebody pasted, and whose they are."""
+    """Claims that the reader pasted, and the person to whom they belong."""
 
     claims = forms.CharField(
         max_length=TRIAL_LONGEST,

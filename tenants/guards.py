@@ -1,8 +1,8 @@
-"""The rules that the database keeps by itself, and whether it still does.
+"""Check that the rules that the database enforces by itself are still in force.
 
-Each part of the product lists its own: the triggers on its tables and the functions that they run. A verification
-compares the list with what is in the database, because whoever owns a table can switch its rules off, change what they
-should refuse, and leave everything else as it was. Migrations write new triggers from the same list.
+Each part of the product lists its own rules: the triggers on its tables and the functions that they run. A verification
+compares the list with the database, because the owner of a table can switch its rules off, change what they refuse, and
+leave everything else as it was. Migrations write new triggers from the same list.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 from django.db import connection
 
-OFF = "DR"  # of pg_trigger.tgenabled: never, and only while rows are replicated
+OFF = "DR"  # values of pg_trigger.tgenabled: disabled, and only while rows are replicated
 
 
 @dataclass(frozen=True)
 class Guards:
-    """`triggers`: as PostgreSQL prints them. `functions`: the SHA-256 of each one's source, settings and owner's rights
-    by its name, which begins with `prefix`. `constraints`: the definition of each by its name."""
+    """The rules of one part. `triggers` are texts as PostgreSQL prints them. `functions` maps each name, which begins
+    with `prefix`, to the SHA-256 of the function's source, settings, language and whether it runs with its owner's
+    rights. `constraints` maps each name to the definition."""
 
     prefix: str
     triggers: tuple[str, ...]
@@ -29,7 +30,7 @@ class Guards:
 
     @cached_property
     def by_place(self) -> dict[tuple[str, str], str]:
-        """Each trigger by its table and its name."""
+        """Return each trigger by its table and its name."""
         return {(_word_after("ON", text), _word_after("TRIGGER", text)): text for text in self.triggers}
 
     @cached_property
@@ -37,12 +38,13 @@ class Guards:
         return sorted({table for table, _ in self.by_place})
 
     def sql(self, *names: str) -> str:
-        """What makes these triggers, for a migration."""
+        """Return the SQL that creates these triggers, for a migration."""
         return ";\n".join(text for (_, name), text in self.by_place.items() if name in names)
 
 
 def append_only(table: str, name: str, refuse: str) -> tuple[str, str]:
-    """No row of the table is changed or deleted, and it is not emptied. `refuse`: the function that says so."""
+    """Return triggers that refuse to change or delete any row of the table, or to empty it. `refuse` is the function
+    that raises the error."""
     rows = f"CREATE TRIGGER {name}_append_only BEFORE DELETE OR UPDATE ON {table}"
     return f"{rows} FOR EACH ROW EXECUTE FUNCTION {refuse}()", never_emptied(table, name, refuse)
 
@@ -64,13 +66,15 @@ HISTORY = Guards(
     functions={
         "tenants_audit_head_grows": "1b0f84637859ca2231a71952b92331c7d4f24bf611e76c8e47372bbd4e8317cc",
         "tenants_audit_refuse": "d03af8fc238d7dce6c6cc1bc42325ff0fab8866318327de8b7d912905bb20450",
+        "tenants_kept_answer": "fcd439ff0c57e1cfe43e09ea9266064d3b099fd5742d4f284dfb868cb82a0ee9",
     },
 )
 
 
 @dataclass(frozen=True)
 class Flaw:
-    """`name`: of the trigger, function or constraint. `what` is a sentence about it."""
+    """A rule that is not as it should be. `name` is the trigger, function or constraint, and `what` a sentence about
+    it."""
 
     name: str
     what: str
@@ -80,7 +84,8 @@ class Flaw:
 
 
 def flaws(guards: Guards) -> Iterator[Flaw]:
-    """What of the list is missing in the database, is switched off or is not what we shipped, and what was added."""
+    """Yield the rules that are missing in the database, switched off or not as we shipped them, and rules that were
+    added."""
     yield from _triggers(guards)
     yield from _functions(guards)
     yield from _constraints(guards)
@@ -160,7 +165,7 @@ SELECT CASE WHEN setrole = 0 THEN 'every role' ELSE 'the role ' || setrole::regr
  WHERE setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
    AND EXISTS (SELECT FROM unnest(setconfig) AS one WHERE one LIKE 'session\\_replication\\_role=%')
 """
-# In whatever schema: one that is searched earlier would be called in the place of ours.
+# Functions are looked for in all schemas: one in a schema that is searched earlier would be called instead of ours.
 _FUNCTIONS = """
 SELECT p.proname::text, encode(sha256(convert_to(concat_ws(
            E'\\n', p.prosrc, array_to_string(p.proconfig, ', '), l.lanname, p.prosecdef), 'UTF8')), 'hex')

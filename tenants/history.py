@@ -1,7 +1,7 @@
 """The history of every change by an owner or operator: append-only, each entry chained to the one before.
 
-`append` belongs into the transaction of the change itself, as its last write: it locks the end of the chain
-until commit, and every other lock must be taken before it. `verify` recomputes the whole chain.
+Call `append` in the transaction of the change itself, as its last write: it locks the end of the chain until commit,
+and every other lock must be taken before it. `verify` recomputes the whole chain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenants.ledger.seals import ChainHead, NotedHead, newest_seal, noted_heads
 from tenants.models import AuditEntry, AuditHead, Tenant
 
 START = "0" * 64
-CHAIN = "history"  # among those whose ends the seals of the ledger note
+CHAIN = "history"  # its name among the chains whose ends the ledger's seals note
 
 Values = Mapping[str, Any]
 
@@ -35,7 +35,8 @@ class VerifiedHistory:
 
 @dataclass(frozen=True)
 class Broken:
-    """Each names an entry, or a rule of the database, and says what is wrong with it."""
+    """The findings of a broken history. Each names an entry, or a rule of the database, and says what is
+    wrong with it."""
 
     findings: tuple[Flaw, ...]
 
@@ -54,8 +55,8 @@ def append(
     before: Values | None = None,
     after: Values | None = None,
 ) -> AuditEntry:
-    """One entry. `action` is `<entity>_<verb>` like the service, one that has words; `subject` names the thing for a
-    person."""
+    """Append one entry. `action` is `<entity>_<verb>` like the service, and has words in `history_words`; `subject`
+    names the thing for a person."""
     if action not in ACTIONS:
         raise ValueError(f"{action!r} has no words in history_words.py")
     if not transaction.get_connection().in_atomic_block:
@@ -83,26 +84,28 @@ def append(
 
 
 def head() -> ChainHead | None:
-    """Where the history ends; None while it is empty. Note it outside the database: it pins everything before it."""
+    """Return the end of the history, or None while it is empty. Note it outside the database: it fixes everything
+    before."""
     row = AuditHead.objects.first()
     return ChainHead(row.sequence, row.hash) if row and row.sequence else None
 
 
 def verify(*, known_heads: Sequence[str] = ()) -> VerifiedHistory | Broken:
-    """Recompute every hash, and look for the rules that let the history only grow. `known_heads`: hashes that were
+    """Recompute every hash, and check the rules that let the history only grow. `known_heads` are hashes that were
     noted earlier outside the database."""
-    noted = noted_heads(CHAIN)  # before the entries: what a seal says is written by then
+    noted = noted_heads(CHAIN)  # read before the entries: what a seal notes is written by then
     last, findings = _chain(noted, frozenset(known_heads))
     findings += flaws(HISTORY)
     return Broken(tuple(findings)) if findings else VerifiedHistory(last.height, last.digest)
 
 
 def _chain(noted: Sequence[NotedHead], digests: frozenset[str]) -> tuple[ChainHead, list[Flaw]]:
-    """As far as it holds together, and what is wrong: of entries the first one, of noted ends the newest."""
+    """Return the last entry up to which the chain is intact, and what is wrong: the first broken entry, and among the
+    missing noted ends the newest."""
     ends, unseen = {one.head for one in noted}, set(digests)
     last = end = ChainHead(0, START)
     row = AuditHead.objects.values_list("sequence", "hash")
-    # The entries and their end are read at the same moment, for others may write meanwhile.
+    # The entries and their end are read at the same moment, since others may write meanwhile.
     entries = AuditEntry.objects.annotate(end=row.values("sequence")[:1], end_hash=row.values("hash")[:1])
     for entry in entries.order_by("sequence").iterator(chunk_size=2000):
         if flaw := _flaw(entry, last):
@@ -142,20 +145,20 @@ def entry_hash(entry: AuditEntry) -> str:
         "after": entry.after,
         "previous": entry.previous_hash,
     }
-    if entry.seal_number is not None or entry.seal_digest:  # entries from before say nothing of seals
+    if entry.seal_number is not None or entry.seal_digest:  # entries of older versions have no seal
         fields["seal"] = [entry.seal_number, entry.seal_digest]
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _head_locked() -> AuditHead:
-    # The insert waits for another writer's uncommitted first row: no two first entries are both number 1.
+    # The insert waits for another writer's uncommitted first row, so that no two first entries get number 1.
     AuditHead.objects.bulk_create([AuditHead(sequence=0, hash=START)], ignore_conflicts=True)
     return AuditHead.objects.select_for_update().get()
 
 
 def exact(value: Any) -> Any:
-    """What JSON gives back unchanged. A float becomes its text: the database may write 1e20 otherwise."""
+    """Return a value that JSON returns unchanged. A float becomes its text: the database may write 1e20 differently."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

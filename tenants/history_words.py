@@ -1,4 +1,4 @@
-"""What was done to the subject of a history entry, in the words that stand before it. Nothing else is ever written."""
+"""For each action of the history, the words that a page puts before its subject. No other action is ever written."""
 
 from types import MappingProxyType
 

@@ -1,9 +1,9 @@
-"""Which counters a try to log in meets.
+"""Which counters a try to log in uses.
 
-Strangers are slowed by address and by account, so that many addresses are of little use to somebody who guesses. People
-whom the market knows have counters that no stranger moves: those who are logged in and give their password again, and
-those who come from a device at which this account has logged in before. Somebody who comes from an address at which the
-account has logged in of late is not slowed by what strangers try elsewhere, only by what is tried at that address.
+Strangers are slowed by address and by account, so that many addresses are of little use to a guesser. People whom the
+market knows have counters that strangers cannot move: people who are logged in and give their password again, and
+people on a device from which this account has logged in before. For a person at an address from which the account has
+logged in recently, only tries at that address count, not those of strangers elsewhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PASSWORD, CODE, MAIL = "password", "code", "mail"
 OF_ACCOUNT = Pace(free=5, first=30, most=15 * MINUTE, memory=6 * HOUR)
 OF_ADDRESS = Pace(free=20, first=30, most=15 * MINUTE, memory=HOUR)
 OF_ONESELF = Pace(free=5, first=10, most=5 * MINUTE, memory=HOUR)
-# Right passwords cost the machine as much as wrong ones.
+# Correct passwords cost the machine as much time as wrong ones.
 LOG_INS = Pace(free=30, first=MINUTE, most=MINUTE, memory=MINUTE, window=True)
 # Each mail to one mailbox is a nuisance to its owner.
 MAILS_TO_ACCOUNT = Pace(free=3, first=MINUTE, most=HOUR, memory=6 * HOUR)
@@ -58,35 +58,35 @@ Who = TypeVar("Who", str, User)
 
 
 def password_try(request: HttpRequest, login: str) -> Sequence[TryCounter]:
-    """Counts the try, or refuses it as a form does. The answer is for `tries_succeed`."""
+    """Count the try, or refuse it as a form does. The result goes to `right`."""
     return _counted(_password_counters, request, login, f"{WAIT}, or set a new password by mail.")
 
 
 def code_try(request: HttpRequest, user: User) -> Sequence[TryCounter]:
-    """Of the second factor. Whoever comes so far knows the password."""
+    """Count a try of the second factor. A person who gets this far knows the password."""
     return _counted(_code_counters, request, user, f"{WAIT}.")
 
 
 def mail_try(request: HttpRequest, login: str) -> None:
-    """Of a mail with which a new password is set. Each counts, for there is nothing to be right or wrong about."""
+    """Count a mail for setting a new password. Every one counts, since there is nothing to get right or wrong."""
     _counted(_mail_counters, request, login, f"{WAIT}.")
 
 
 def right(counters: Sequence[TryCounter]) -> None:
-    """What was tried was right."""
+    """Tell the counters that the try was right."""
     with _as_far_as_redis_answers("a try that was right stays counted"):
         tries_succeed(counters)
 
 
 def person_known(request: HttpRequest, user: User) -> None:
-    """This person has just proved who it is. The answer to this request makes the device known, too."""
+    """Note that this person has just proved who they are. The answer to this request also makes the device known."""
     request.known_device_of = user  # type: ignore[attr-defined]
     with _as_far_as_redis_answers("an address is not remembered"):
         remember(_place(_account(user, ""), _address(request)), seconds=ADDRESS_KNOWN_SECONDS)
 
 
 def strangers_forget(user: User) -> None:
-    """With a new password what was guessed about the one before counts no more."""
+    """Forget the strangers' wrong tries of the old password, once a new one is set."""
     with _as_far_as_redis_answers("wrong passwords stay counted"):
         tries_forget([f"{PASSWORD}:account:{_account(user, '')}"])
 
@@ -110,7 +110,7 @@ def _counted(
 
 @contextmanager
 def _as_far_as_redis_answers(otherwise: str) -> Iterator[None]:
-    """Nobody who proved who it is is sent away because of what Redis could not note."""
+    """Go on if Redis does not answer, so that a person who has proved who they are is not turned away."""
     try:
         yield
     except CannotCount:
@@ -159,7 +159,7 @@ def _of_strangers(what: str, account: str, address: str) -> list[TryCounter]:
 
 
 def _oneself(request: HttpRequest, user: User) -> str:
-    """The name of the counter of somebody who is known; empty for a stranger."""
+    """Return the name of the counter of a known person, or an empty text for a stranger."""
     if request.user.is_authenticated and request.user.pk == user.pk:
         return f"person:{user.pk}"
     device = device_known(request, user)
@@ -167,7 +167,8 @@ def _oneself(request: HttpRequest, user: User) -> str:
 
 
 def _account(user: User | None, login: str) -> str:
-    """An address without an account is counted like one with it, so that nobody learns which are."""
+    """Return the account's name in counters. An address without an account is counted like one with an account, so that
+    nobody learns which addresses have one."""
     return str(user.pk) if user else hashlib.sha256(login.strip().lower().encode()).hexdigest()
 
 
@@ -176,7 +177,7 @@ def _place(account: str, address: str) -> str:
 
 
 def _address(request: HttpRequest) -> str:
-    """Of IPv6 the network: a household has 2^64 addresses."""
+    """Return the client's address; for IPv6 its /64 network, since a household has 2^64 addresses."""
     address = ipaddress.ip_address(get_adapter().get_client_ip(request))
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
         return str(ipaddress.IPv6Network((address, 64), strict=False))

@@ -1,4 +1,4 @@
-"""Mails that the product writes itself; those about accounts are allauth's."""
+"""The mails that the product writes itself; allauth writes those about accounts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ log = logging.getLogger(__name__)
 
 
 def invitation_mail(invitation: Invitation, link: str) -> bool:
-    """Whether it was sent. Where no mail server answers, whoever invites passes the link on."""
+    """Send the invitation, and return whether that worked. If no mail server answers, the inviter passes
+    the link on."""
     until = invitation.expires_at
     text = (
         f"{invitation.invited_by} invites you to {invitation.tenant} on Bourse, as {invitation.role}.\n\n"

@@ -1,4 +1,4 @@
-"""The one place where a request opens a tenant scope: every address under /t/<slug>/.
+"""The one place where a request opens a tenant scope: for every address under /t/<slug>/.
 
 The tenant is in the address and not in the session, so two windows can show two tenants, a link means the same for
 everybody, and no page depends on what was opened last.
@@ -36,7 +36,7 @@ Handler = Callable[[HttpRequest], Any]
 
 @sync_and_async_middleware
 def reader_zone(get_response: Handler) -> Handler:
-    """Times on pages are those of the reader's zone. Nothing is decided or stored in it."""
+    """Set the reader's time zone for the times on pages. Nothing is decided or stored in it."""
     if iscoroutinefunction(get_response):
 
         async def handle_later(request: HttpRequest) -> HttpResponseBase:
@@ -53,7 +53,7 @@ def reader_zone(get_response: Handler) -> Handler:
 
 
 def request_deadline(get_response: Handler) -> Handler:
-    """The view has until then; a stream, which is read afterwards, has no end of its own."""
+    """Give the view a deadline. A stream, which is read after the view, has no end of its own."""
 
     def handle(request: HttpRequest) -> HttpResponseBase:
         with deadline(getattr(request, "ends", time.monotonic() + settings.REQUEST_SECONDS)):
@@ -64,7 +64,7 @@ def request_deadline(get_response: Handler) -> Handler:
 
 @sync_and_async_middleware
 def private_answers(get_response: Handler) -> Handler:
-    """What somebody with a session reads is kept by nobody on the way, and asked for again by their browser."""
+    """Forbid caches to keep answers to requests with a session, and make the browser ask for them again."""
     if iscoroutinefunction(get_response):
 
         async def handle_later(request: HttpRequest) -> HttpResponseBase:
@@ -86,7 +86,7 @@ def _kept_private(request: HttpRequest, response: HttpResponseBase) -> HttpRespo
 
 @sync_and_async_middleware
 def known_device(get_response: Handler) -> Handler:
-    """Who has just proved who it is gets the device's cookie with the answer."""
+    """Set the cookie of the device in the answer to a person who has just proved who they are."""
     if iscoroutinefunction(get_response):
 
         async def handle_later(request: HttpRequest) -> HttpResponseBase:
@@ -133,7 +133,7 @@ def _asynchronous(get_response: Callable[[HttpRequest], Awaitable[HttpResponseBa
 
 
 def _admit(request: AccessRequest) -> Tenant | HttpResponseBase | None:
-    """The tenant to open; or an answer instead; or neither, where the address names no tenant."""
+    """Return the tenant to open, an answer in its place, or None where the address names no tenant."""
     match = TENANT_PATH.match(request.path_info)
     if not match:
         request.access = cast(Access, SimpleLazyObject(lambda: access_of(_person(request), None)))
@@ -141,11 +141,11 @@ def _admit(request: AccessRequest) -> Tenant | HttpResponseBase | None:
     user = _person(request)
     if user is None:
         return redirect_to_login(request.get_full_path())
-    own = memberships_of(user)  # the frame of every page shows them all, so they are asked for once
+    own = memberships_of(user)  # every page lists them all, so they are read once
     tenant = next((row.tenant for row in own if row.tenant.slug == match[1]), None) or tenant_by_slug(match[1])
     request.access, request.own_tenants = access_of(user, tenant, own), own_tenants(own)
     if tenant is None or not request.access.allows(Permission.TENANT_VIEW):
-        raise Http404  # whether such a tenant exists is no stranger's business
+        raise Http404  # a stranger must not learn whether such a tenant exists
     return tenant
 
 
@@ -154,7 +154,8 @@ def _person(request: HttpRequest) -> User | None:
 
 
 def _kept_open(response: HttpResponseBase, tenant: Tenant) -> HttpResponseBase:
-    """A stream is read after the scope around the view has closed; it gets the scope for each piece."""
+    """Return the response. If it is a stream, which is read after the scope around the view has closed, each of its
+    pieces gets the scope."""
     if isinstance(response, StreamingHttpResponse):
         pieces: Any = response.streaming_content
         response.streaming_content = (

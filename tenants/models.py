@@ -231,6 +231,7 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)  # to the minute
     revoked_at = models.DateTimeField(null=True, blank=True)
     revoked_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    role: str | None  # no column: its person's in its tenant, as `selectors.token_by_hash` has just read it
 
     class Meta:
         indexes = [models.Index(fields=["tenant", "id"], name="token_of_tenant")]

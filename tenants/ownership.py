@@ -1,6 +1,6 @@
 """The role of PostgreSQL that owns the tables, for the few things that need it: migrations, rights, wiping a demo.
 
-The product itself serves under another role, which may do no more than `marketplace.rights` lists.
+The product itself serves under another role, which may only do what `marketplace.rights` lists.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ LOG_IN = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
 
 def has_owner() -> bool:
-    """False: the serving role owns the tables itself, as it did before there were two roles."""
+    """Return whether there is an owning role. Otherwise the serving role owns the tables, as it did in
+    older versions."""
     return settings.DATABASE_OWNER is not None
 
 
 @contextmanager
 def as_owner() -> Iterator[None]:
-    """Inside, the default connection of this thread is one that the owning role has opened."""
+    """Use a connection of the owning role as this thread's default connection inside the block."""
     serving, owner = connections[DEFAULT_DB_ALIAS], settings.DATABASE_OWNER
     if owner is None:
         yield

@@ -1,4 +1,4 @@
-"""On whose account a request counts where tenants take turns: by what it shows, before anybody looks at its rights."""
+"""Find the party of a request, for the turns of tenants: from its credentials, before anything checks its rights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenants.services import token_hash
 
 
 def party_of_token(words: str) -> str | None:
-    """`words`: as a program sends them, "Bearer ..."; None: no token is meant, or nobody has it."""
+    """Return the party of a bearer token, or None where the text holds no known token. `words` is "Bearer ..."."""
     _, _, secret = words.partition(" ")
     token = token_by_hash(token_hash(secret.strip()))
     if token is None:
@@ -21,14 +21,15 @@ def party_of_token(words: str) -> str | None:
 
 
 def party_of_session(key: str) -> str | None:
-    """None: nobody is logged in there."""
+    """Return the party of a session, or None where nobody is logged in."""
     person: str | None = SessionStore(key).get(SESSION_KEY)
     user = None if person is None else User.objects.filter(pk=person).first()
     return None if user is None else _first_of(user.pk)
 
 
 def _first_of(user_id: int) -> str:
-    """A person who belongs to several tenants counts for the first one; to none, for itself."""
+    """Return the first tenant of a person who belongs to several; a person who belongs to none is a party
+    of its own."""
     with scope_disabled("a person's own memberships lie in several tenants"):
         rows = Membership.objects.filter(user=user_id).order_by("tenant_id")
         first = rows.values_list("tenant_id", flat=True).first()

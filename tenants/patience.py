@@ -1,11 +1,11 @@
 """How long anything may take: a request, a statement of the database, and waiting for a lock there.
 
-A request has a deadline. Python cannot end a thread from outside, so whoever works for a request looks at its clock
-again and again: before each statement (`deadline`), and in long computations by `in_time`. What has not been committed
-by then is rolled back. How long one statement may take is the database's own limit, by the kind of process that asks.
+A request has a deadline. Python cannot end a thread from outside, so the code that works for a request checks its clock
+again and again: before each statement (`deadline`), and in long computations by `in_time`. What is not committed by
+then is rolled back. How long one statement may take is the database's own limit, by the kind of process that sends it.
 
-Where many work in one process, whoever can wait lets the others go before it in the middle of its work too: at the same
-places, as far as it holds nothing there that others wait for (`give_way`).
+Where many threads work in one process, one that can wait also lets the others go first in the middle of its work: at
+the same places, as long as it holds nothing there for which others wait (`give_way`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
-ENDINGS = ("ROLLBACK", "RELEASE")  # statements that finish what was begun
+ENDINGS = ("ROLLBACK", "RELEASE")  # statements that end a transaction or a savepoint
 
 
 class DeadlinePassed(Exception):
-    """The time for a request is over. Its transaction is rolled back."""
+    """The time of a request is over. Its transaction is rolled back."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds of one kind of process; 0: without end. `idle`: how long its transaction may stay open while it asks
-    nothing, as it does when it computes; then the database gives up the connection and what it had locked."""
+    """Limits of one kind of process in seconds; 0 means none. `idle` is how long its transaction may stay open without
+    a statement, while it computes; then the database closes the connection and releases its locks."""
 
     statement: int
     lock: int
@@ -39,7 +39,7 @@ class Patience:
 
     @property
     def options(self) -> str:
-        """As PostgreSQL's clients send them when they connect; empty where there is no limit at all."""
+        """Return the limits as PostgreSQL's clients send them when they connect; empty if there are none."""
         limits = {
             "statement_timeout": self.statement,
             "lock_timeout": self.lock,
@@ -49,9 +49,9 @@ class Patience:
 
 
 def process_is(kind: str) -> None:
-    """Connections that this process opens from now on have the limits of this kind: a key of `settings.PATIENCE`.
+    """Set the limits of the connections that this process opens from now on. `kind` is a key of `settings.PATIENCE`.
 
-    Options of the operator's own, in DATABASE_URL, stand behind ours, where PostgreSQL lets them go before.
+    The operator's own options in DATABASE_URL come after ours, and PostgreSQL lets them override ours.
     """
     patience: Patience = settings.PATIENCE[kind]
     if options := f"{patience.options} {settings.DATABASE_OPTIONS}".strip():
@@ -69,7 +69,7 @@ _current: ContextVar[_Deadline | None] = ContextVar("request_deadline", default=
 
 @contextmanager
 def deadline(ends: float, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """From `ends` on, as the clock has it, no statement is sent: `DeadlinePassed` is raised in its place."""
+    """Refuse every statement from `ends` on, by this clock, with `DeadlinePassed`."""
     token = _current.set(_Deadline(ends, clock))
     try:
         with connection.execute_wrapper(_before_a_statement):
@@ -79,7 +79,8 @@ def deadline(ends: float, clock: Callable[[], float] = time.monotonic) -> Iterat
 
 
 def in_time() -> None:
-    """Belongs into every loop that may take seconds without a statement. Where there is no deadline it does nothing."""
+    """Raise `DeadlinePassed` once the deadline is over. Call it in every loop that may take seconds without a
+    statement. Where there is no deadline it does nothing."""
     current = _current.get()
     if current is not None and current.clock() >= current.ends:
         raise DeadlinePassed
@@ -90,7 +91,7 @@ _thread = threading.local()
 
 @contextmanager
 def giving_way(pause: Callable[[], None]) -> Iterator[None]:
-    """What this thread works at meanwhile calls `pause` in its middle, again and again."""
+    """Make `give_way` call `pause` in this thread, again and again in the middle of its work."""
     _thread.pause = pause
     try:
         yield
@@ -99,8 +100,8 @@ def giving_way(pause: Callable[[], None]) -> Iterator[None]:
 
 
 def give_way() -> None:
-    """`in_time`, and where it is the others' turn this waits. It belongs into long computations, at places that hold
-    neither a lock nor a transaction, so that nobody waits for who waits here."""
+    """Wait while it is the turn of others, and check `in_time`. Call it in long computations, at places that hold
+    neither a lock nor a transaction, so that nobody waits for a thread that waits here."""
     pause = getattr(_thread, "pause", None)
     if pause is not None:
         pause()

@@ -1,4 +1,4 @@
-"""Who may still listen, asked for the open sockets of a process together: thousands of them cost a few statements."""
+"""Check which open sockets may still listen, for all sockets of a process together: thousands take a few statements."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from channels.db import database_sync_to_async
 from tenants.access import Access
 from tenants.selectors import Place, accesses_of
 
-PAUSE_SECONDS = 0.5  # in which others may join a question
+PAUSE_SECONDS = 0.5  # how long further checks are collected
 
 
 class _Questions:
-    """Of one event loop: those that wait for the next answer."""
+    """The checks of one event loop that wait for the next answer."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Place, asyncio.Future[Access]]] = []
@@ -30,10 +30,10 @@ class _Questions:
     async def _answer(self) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
         waiting, self._waiting, self._round = self._waiting, [], None
-        still = [(place, answer) for place, answer in waiting if not answer.done()]  # a page may have left
+        still = [(place, answer) for place, answer in waiting if not answer.done()]  # a page may have been closed
         try:
             accesses = await database_sync_to_async(accesses_of)({place for place, _ in still})
-        except Exception as error:  # whoever asked is told, each in its own task
+        except Exception as error:  # every waiting check gets the error, in its own task
             for _, answer in still:
                 if not answer.done():
                     answer.set_exception(error)
@@ -47,5 +47,5 @@ _questions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Questions] = WeakKeyDi
 
 
 async def access_still(place: Place) -> Access:
-    """What a person may at a place, as of a moment from now."""
+    """Return what a person may do at a place, as of the next round of checks."""
     return await _questions.setdefault(asyncio.get_running_loop(), _Questions()).ask(place)

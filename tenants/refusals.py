@@ -1,7 +1,7 @@
-"""Codes of refusals: when each is said, whether time alone may change the answer, and what would help.
+"""Codes of refusals: when each is given, whether time alone may change the answer, and what would help.
 
-A service refuses with a code and a sentence of its own (`tenants.access.Refused`), which names what it is about; here a
-code has its meaning, once. It never changes that, for programs read it. docs/guide/reasons.md lists all of them.
+A service refuses with a code and a sentence of its own (`tenants.access.Refused`), which names the thing; the code's
+meaning is given once, here. It never changes, since programs read it. docs/guide/reasons.md lists all of them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from enum import StrEnum
 
 
 class RefusalCode(StrEnum):
-    """`final`: to wait changes nothing; else the same request may be granted later. `when`: a clause. `help`: a
-    sentence; empty where nothing helps. `numbers`: the names of the figures that come with it."""
+    """The code of a refusal. `final` means that waiting changes nothing; otherwise the same request may be granted
+    later. `when` is a clause. `help` is a sentence, empty where nothing helps. `numbers` are the names of the figures
+    that come with it."""
 
     final: bool
     when: str
@@ -29,7 +30,7 @@ AGAIN = "Send it again after `Retry-After` seconds; what changes something, with
 
 
 class InterfaceRefusal(RefusalCode):
-    """Of the interface for programs, before a service is asked, or where none could answer."""
+    """Refusals of the interface for programs, before a service is called, or where none could answer."""
 
     BODY_TOO_LARGE = (
         "body_too_large", FINAL,
@@ -109,7 +110,7 @@ class InterfaceRefusal(RefusalCode):
 
 
 class TenantRefusal(RefusalCode):
-    """Of people, tenants, roles, invitations and tokens."""
+    """Refusals about people, tenants, roles, invitations and tokens."""
 
     NOT_ALLOWED = (
         "not_allowed", FINAL, "the role does not allow this",

@@ -1,6 +1,7 @@
-"""Reads that come with nearly every call of a program: the ORM puts each into SQL once, and not for every call.
+"""Reads that come with nearly every call of a program: the ORM turns each into SQL once, and not for every call.
 
-That takes it four times as long as the database needs to answer. What is read, and in whose scope, stays as it is.
+Turning one into SQL takes the ORM four times as long as the database needs to answer. What is read, and in which scope,
+does not change.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from django.db.models.query import ModelIterable
 from tenants.scoping import scope, scope_current
 
 Row = TypeVar("Row", bound=Model)
-_SOMEBODY = -7_201_955_183_426_707  # stands for the tenant of the scope while a read is put into SQL
+_SOMEBODY = -7_201_955_183_426_707  # it stands for the scope's tenant while a read is turned into SQL
 
 
 class RepeatedRead(Generic[Row]):
-    """`rows` makes the queryset from values by name, of whole rows of a model. `examples`: a value for each name, of
-    the kind that will come, and such as stands nowhere else in the query. `scoped`: of the open tenant.
-    """
+    """A read of whole rows of a model. `rows` makes the queryset from named values. `examples` has a value for each
+    name, of the kind that will come, and that occurs nowhere else in the query. `scoped` means that it reads the open
+    tenant."""
 
     def __init__(self, rows: Callable[..., QuerySet[Row]], *, scoped: bool, **examples: Any) -> None:
         self._rows, self._scoped, self._examples = rows, scoped, examples
@@ -33,7 +34,7 @@ class RepeatedRead(Generic[Row]):
     def __call__(self, **values: Any) -> list[Row]:
         tenant_id = scope_current().tenant_id if self._scoped else None
         if self._scoped and tenant_id is None:
-            return list(self._rows(**values))  # of every tenant: another query, and a rare one
+            return list(self._rows(**values))  # rows of every tenant: another query, and a rare one
         if self._statement is None:
             self._statement = Context().run(self._say)
         compiler, sql, parts = self._statement
@@ -51,7 +52,7 @@ class RepeatedRead(Generic[Row]):
         compiler = query.get_compiler(DEFAULT_DB_ALIAS)
         sql, parameters = compiler.as_sql()
         names = {(type(value), value): name for name, value in self._examples.items()} | {(int, _SOMEBODY): ""}
-        # The database's own kinds of whole numbers are ours: a name for each stands around the value.
+        # The database adapter wraps whole numbers in kinds of its own, so the type is taken as int here.
         places = [names.get((int if isinstance(value, int) else type(value), value)) for value in parameters]
         if not set(self._examples) <= set(places) or self._scoped != ("" in places):
             raise RuntimeError(f"not every value of a repeated read was found again: {sql} {parameters}")

@@ -1,7 +1,7 @@
-"""Who may do what: the one place that says so. Services, views, sockets and the API ask `allows`.
+"""The one place that says who may do what. Services, views, sockets and the API call `allows`.
 
-`billing` sees money and prices but no jobs; the auditor reads everything and changes nothing; the operator
-runs the cluster and mends memberships, but neither submits nor spends in a tenant's name.
+`billing` sees money and prices but no jobs; the auditor reads everything and changes nothing; the operator runs the
+cluster and corrects memberships, but neither submits nor spends in a tenant's name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MEANING = MappingProxyType(
 class Permission(StrEnum):
     # in one tenant
     TENANT_VIEW = "tenant_view"
-    PRICES_VIEW = "prices_view"  # the market page, with whose servers jobs run on
+    PRICES_VIEW = "prices_view"  # the market page, with the owners of the servers on which jobs run
     QUOTA_VIEW = "quota_view"  # servers and whose cells they hold, intervals, use and fairness
     JOBS_VIEW = "jobs_view"
     JOBS_SUBMIT = "jobs_submit"
@@ -44,12 +44,12 @@ class Permission(StrEnum):
     MEMBERS_VIEW = "members_view"
     MEMBERS_CHANGE = "members_change"
     JOIN_REQUESTS_VIEW = "join_requests_view"
-    TOKENS_OWN = "tokens_own"  # make, see and revoke tokens of one's own
-    TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's
+    TOKENS_OWN = "tokens_own"  # make, see and revoke one's own tokens
+    TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's tokens
     WEBHOOKS_CHANGE = "webhooks_change"
     SHARING_CHANGE = "sharing_change"  # rent and lend policy
-    PROGRAMS_VIEW = "programs_view"  # which there are; whose words are shown is the catalogue's to say
-    PROGRAMS_REGISTER = "programs_register"  # of the tenant's own
+    PROGRAMS_VIEW = "programs_view"  # which programs there are; the catalogue decides whose text is shown
+    PROGRAMS_REGISTER = "programs_register"  # programs of the tenant itself
     TENANT_HISTORY_VIEW = "tenant_history_view"
     # over all tenants
     TENANTS_VIEW = "tenants_view"
@@ -107,13 +107,13 @@ ROLES_ALLOWED = MappingProxyType(
 
 
 def allows(roles: Iterable[str], permission: Permission) -> bool:
-    """Does any of these roles grant the permission? The caller has already picked the roles that count here:
+    """Return whether any of these roles grants the permission. The caller has already picked the roles that count here:
     the membership in the tenant at hand, and the roles over all."""
     return not ROLES_ALLOWED[permission].isdisjoint(roles)
 
 
-# What a token may be limited to, in words for whoever makes one. Each permission has exactly one scope; a token has
-# a permission when its scopes have it and its person's role has it.
+# What a token may be limited to. Each permission has exactly one scope; a token has a permission if its scopes contain
+# it and a role of its person grants it.
 SCOPES = MappingProxyType(
     {
         "tenant:read": frozenset({P.TENANT_VIEW, P.MEMBERS_VIEW, P.JOIN_REQUESTS_VIEW, P.TENANT_HISTORY_VIEW}),
@@ -169,7 +169,7 @@ class ScopePreset:
         return sorted(self.scopes)
 
 
-# What the staff's programs usually are for. Whatever the person's roles do not allow, the token does not do either.
+# Typical purposes of the staff's programs. A token never does what its person's roles do not allow.
 PRESETS = MappingProxyType(
     {
         "read": ScopePreset(
@@ -194,5 +194,5 @@ _SCOPE_OF = MappingProxyType({permission: scope for scope, permissions in SCOPES
 
 
 def scope_of(permission: Permission) -> str:
-    """The scope that a token needs for it."""
+    """Return the scope that a token needs for this permission."""
     return _SCOPE_OF[permission]

@@ -1,8 +1,8 @@
-"""Tenant scope: which tenant's rows this flow of control may touch. Closed unless somebody opened it.
+"""Tenant scope: which tenant's rows this flow of control may access. It is closed unless some code opened it.
 
-A scope belongs to the flow of control (a context variable): a new thread starts closed, an asyncio task
-inherits the scope of the code that started it. A queryset keeps the tenant it was made under; evaluating it
-later never widens it.
+A scope belongs to the flow of control (a context variable): a new thread starts closed, an asyncio task inherits the
+scope of the code that started it. A queryset keeps the tenant under which it was made; evaluating it later never widens
+it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from django.db import models
 
 
 class ScopeError(RuntimeError):
-    """A broken promise of the code, never of the reader: no page may turn it into a message."""
+    """A mistake in the code, never of the reader: no page may turn it into a message."""
 
 
 class ScopeClosed(ScopeError):
-    """A tenant-owned model was asked for outside an open tenant scope."""
+    """A tenant-owned model was used outside an open tenant scope."""
 
 
 class ForeignTenant(ScopeError):
@@ -30,7 +30,7 @@ class ForeignTenant(ScopeError):
 
 @dataclass(frozen=True)
 class Scope:
-    tenant_id: int | None  # None: every tenant (`scope_disabled`)
+    tenant_id: int | None  # None for every tenant (`scope_disabled`)
 
 
 _current: ContextVar[Scope | None] = ContextVar("tenant_scope", default=None)
@@ -45,7 +45,7 @@ def scope_current() -> Scope:
 
 @contextmanager
 def scope(tenant: models.Model | int) -> Iterator[None]:
-    """Everything inside sees this tenant's rows only. Opening another tenant inside is refused."""
+    """Limit everything inside to this tenant's rows. Opening another tenant inside is refused."""
     tenant_id = tenant if isinstance(tenant, int) else tenant.pk
     if tenant_id is None:
         raise ScopeClosed("a scope needs a saved tenant")
@@ -61,7 +61,7 @@ def scope(tenant: models.Model | int) -> Iterator[None]:
 
 @contextmanager
 def scope_disabled(why: str) -> Iterator[None]:
-    """Every tenant's rows. `why` is for the reviewer; a test lists every place that may."""
+    """Open every tenant's rows. `why` is for the reviewer; a test lists every place that may do this."""
     if not why.strip():
         raise ValueError("scope_disabled needs a reason")
     token = _current.set(Scope(None))
@@ -72,14 +72,15 @@ def scope_disabled(why: str) -> Iterator[None]:
 
 
 def tenant_require(tenant_id: int | None) -> None:
-    """Refuse a row of another tenant than the open one."""
+    """Refuse a row of a tenant other than the open one."""
     scope = scope_current()
     if scope.tenant_id is not None and tenant_id != scope.tenant_id:
         raise ForeignTenant(f"a row of tenant {tenant_id} under the scope of tenant {scope.tenant_id}")
 
 
 def pieces_in_scope(pieces: Iterator[Any], tenant: models.Model | int) -> Iterator[Any]:
-    """A stream is read after the scope around its maker has closed: each piece is made in the scope again."""
+    """Yield the pieces of a stream, each made in the scope: a stream is read after the scope around its maker has
+    closed."""
     while True:
         with scope(tenant):
             piece = next(pieces, None)
@@ -89,7 +90,8 @@ def pieces_in_scope(pieces: Iterator[Any], tenant: models.Model | int) -> Iterat
 
 
 class ScopedQuerySet(models.QuerySet[Any]):
-    """Guards the two doors that every write passes: `_insert` (save, create, bulk_create) and `_update`."""
+    """A queryset that guards the two methods that every write passes: `_insert` (save, create, bulk_create) and
+    `_update`."""
 
     def _insert(self, objs: Iterable[Any], fields: Any, **kwargs: Any) -> Any:
         objs = list(objs)
@@ -129,9 +131,13 @@ class ScopedManager(models.Manager.from_queryset(ScopedQuerySet)):  # type: igno
         rows = super().get_queryset()
         return rows if scope.tenant_id is None else rows.filter(tenant_id=scope.tenant_id)
 
+    def bulk_create(self, *rows: Any, **options: Any) -> list[Any]:
+        """Whose the rows are `_insert` looks at: a filter would be put together for nothing."""
+        return list(super().get_queryset().bulk_create(*rows, **options))
+
 
 class TenantOwned(models.Model):
-    """A row of one tenant. Relations to global models have no reverse side: it would lead around the scope."""
+    """A row of one tenant. Its relations to global models cannot be followed backwards: that would bypass the scope."""
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
 
@@ -142,5 +148,5 @@ class TenantOwned(models.Model):
         base_manager_name = "objects"  # forward relations, save() and refresh_from_db() obey the scope too
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        tenant_require(self.tenant_id)  # deleting one instance asks no manager
+        tenant_require(self.tenant_id)  # deleting one instance uses no manager
         return super().delete(*args, **kwargs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from allauth.account.models import EmailAddress
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from tenants.access import NOBODY, Access
 from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
@@ -72,24 +72,16 @@ def accesses_of(places: Collection[Place]) -> dict[Place, Access]:
 
 
 def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
-    """What a token may at an address: one for a tenant counts its person's membership there, and only there; one for
-    no tenant counts its person's roles over all, wherever it is shown. At an address of no tenant, the first brings
-    what it may in its own."""
+    """What a token that `token_by_hash` has read may at an address: one for a tenant counts its person's membership
+    there, and only there; one for no tenant counts its person's roles over all, wherever it is shown. At an address of
+    no tenant, the first brings what it may in its own."""
     place = token.tenant or tenant
     if not token.user.is_active or (tenant is not None and place != tenant):
         return NOBODY
     if token.tenant is None:
         return Access(user=token.user, tenant=tenant, roles=staff_roles(token.user), token=token)
-    roles = frozenset(row.role for row in _memberships(tenant_id=token.tenant_id, user_id=token.user_id))
+    roles = frozenset() if token.role is None else frozenset({token.role})
     return Access(user=token.user, tenant=tenant, roles=roles, token=token)
-
-
-def _memberships_of(tenant_id: int, user_id: int) -> QuerySet[Membership]:
-    with scope_disabled("a scope opens only after the membership was looked up"):
-        return Membership.objects.filter(tenant=tenant_id, user=user_id).order_by()
-
-
-_memberships = RepeatedRead(_memberships_of, scoped=False, tenant_id=-1, user_id=-2)
 
 
 def access_again(access: Access, at: datetime) -> Access:
@@ -113,15 +105,18 @@ def access_anywhere(user: User) -> Access:
 
 
 def token_by_hash(token_hash: str) -> ApiToken | None:
-    """Whatever its state: the caller looks at that."""
+    """Whatever its state, and with the role that its person has in its tenant now: the caller looks at that."""
     return next(iter(_tokens(token_hash=token_hash)), None)
 
 
-_tokens = RepeatedRead(
-    lambda token_hash: ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).order_by(),
-    scoped=False,
-    token_hash="of a token",  # noqa: S106  an example
-)
+def _tokens_of(token_hash: str) -> QuerySet[ApiToken]:
+    with scope_disabled("a scope opens only after the membership was looked up"):
+        memberships = Membership.objects.filter(tenant=OuterRef("tenant"), user=OuterRef("user")).order_by()
+    tokens = ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).order_by()
+    return tokens.annotate(role=Subquery(memberships.values("role")))  # type: ignore[no-redef]
+
+
+_tokens = RepeatedRead(_tokens_of, scoped=False, token_hash="of a token")  # noqa: S106  an example
 
 
 def tokens_working(user: User, at: datetime) -> list[ApiToken]:

@@ -1,8 +1,8 @@
-"""Secrets that the database keeps for us, encrypted with a key that follows from SECRET_KEY: a copy of the database
-alone has none of them.
+"""Secrets in the database, encrypted with a key that follows from SECRET_KEY: a copy of the database alone reveals
+none.
 
-SECRET_KEY_FALLBACKS are the keys before it, newest first. What was stored under one of them can still be read, until
-`manage.py keys --carry` has stored it anew and they can go.
+SECRET_KEY_FALLBACKS are the earlier keys, newest first. A secret that was stored under one of them can still be read,
+until `manage.py keys --carry` has stored it anew; then the earlier keys can be removed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PURPOSE = b"secrets that are stored in the database"
 
 
 class UnreadableSecret(Exception):
-    """It was stored under a SECRET_KEY that is not known here any more."""
+    """The secret was stored under a SECRET_KEY that is no longer known here."""
 
 
 @dataclass(frozen=True)
 class Carried:
-    """How many rows stood under today's key already, how many were brought there, and how many nobody can read."""
+    """How many rows were under today's key already, how many were stored anew under it, and how many cannot be read."""
 
     already: int
     carried: int
@@ -40,7 +40,7 @@ class HasSecret(Protocol):
 
 
 def store(secret: str) -> str:
-    """Each time another text, under the newest key."""
+    """Return the secret encrypted under the newest key. The text is different each time."""
     return _box(settings.SECRET_KEY).encrypt(secret.encode()).decode()
 
 
@@ -52,7 +52,8 @@ def reveal(stored: str) -> str:
 
 
 def secret_state(stored: str) -> Literal["current", "older", "unreadable"]:
-    """Under which key it is. Empty: a version before 1.0 made it of a key, and it is not stored yet."""
+    """Return under which key a secret is stored. An empty one is of a version before 1.0, which derived it from a key,
+    and is not stored yet."""
     if not stored:
         return "older"
     try:
@@ -66,7 +67,7 @@ def secret_state(stored: str) -> Literal["current", "older", "unreadable"]:
 
 
 def stored_anew(rows: Iterable[HasSecret]) -> Carried:
-    """Of rows that the caller has locked."""
+    """Store the secrets of these rows under today's key. The caller has locked the rows."""
     already = carried = unreadable = 0
     for row in rows:
         state = secret_state(row.secret)
@@ -80,7 +81,7 @@ def stored_anew(rows: Iterable[HasSecret]) -> Carried:
 
 
 def oldest_key() -> str:
-    """From this one versions before 1.0 derived what is stored since."""
+    """Return the oldest key: versions before 1.0 derived from it the secrets that are stored now."""
     return _keys()[-1]
 
 

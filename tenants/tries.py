@@ -1,12 +1,12 @@
 """How often a secret may be tried: counted in Redis, with waits that grow.
 
-A counter gives a few tries for free. The last of these closes it for a while, and so does each further one, twice as
-long each time up to a most; it forgets everything some time after the last try. A try meets several counters, such as
-that of its address and that of the account: where one of them is closed nothing is tried and nothing is counted, so
-that knocking on a closed door closes it no further.
+A counter gives a few tries for free. The last of these closes it for a while, and so does each further one, each time
+twice as long, up to a maximum. The counter is forgotten some time after the last try. A try uses several counters, such
+as that of its address and that of the account: if one of them is closed, nothing is tried and nothing is counted, so
+that tries at a closed counter do not close it further.
 
-A try is counted before the secret is looked at, by all of its counters in one step: a thousand at once are no more than
-a thousand one after the other. Whoever had the right secret gets the try back.
+A try is counted before the secret is checked, by all of its counters in one step: a thousand tries at once get no
+further than a thousand one after the other. A person who had the right secret gets the try back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 0.5
 PREFIX = "bourse:tries:"
 TAKE_BACK, FORGET, KEEP = "taken_back", "forgotten", "kept"  # what the right secret does to a counter
 
-# KEYS: of the counters. ARGV: now in milliseconds, and for each counter its pace. Returns milliseconds to wait, or 0.
+# KEYS are the counters. ARGV is now in milliseconds, and the pace of each counter. Returns milliseconds to wait, or 0.
 _COUNT = """
 local now, wait = tonumber(ARGV[1]), 0
 for _, key in ipairs(KEYS) do
@@ -41,7 +41,7 @@ for number, key in ipairs(KEYS) do
 end
 return 0
 """
-# KEYS: of the counters. The try is taken back, and the wait that it began.
+# KEYS are the counters. The script takes back the try, and the wait that it began.
 _TAKE_BACK = """
 for _, key in ipairs(KEYS) do
   if redis.call('EXISTS', key) == 1 then
@@ -53,12 +53,13 @@ end
 
 
 class CannotCount(Exception):
-    """Redis does not answer. What cannot be counted is not tried: guessing would be free meanwhile."""
+    """Redis does not answer. A try that cannot be counted is refused: otherwise guessing would be free meanwhile."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds. `memory` runs from the last try; of a `window`, from the first."""
+    """How fast tries are allowed. Times are seconds. `memory` runs from the last try, or for a `window`
+    from the first."""
 
     free: int
     first: int
@@ -75,7 +76,7 @@ class TryCounter:
 
 
 def tries_count(counters: Sequence[TryCounter], *, at: float) -> int:
-    """Counts one try and returns 0; or counts nothing and returns the seconds to wait. `at`: seconds since 1970."""
+    """Count one try and return 0, or count nothing and return the seconds to wait. `at` is seconds since 1970."""
     arguments: list[int] = [int(at * 1_000)]
     for counter in counters:
         pace = counter.pace
@@ -88,7 +89,7 @@ def tries_count(counters: Sequence[TryCounter], *, at: float) -> int:
 
 
 def tries_succeed(counters: Sequence[TryCounter]) -> None:
-    """The secret of a try that these counted was right."""
+    """Tell these counters that the secret of the try was right."""
     taken_back = [counter.name for counter in counters if counter.success == TAKE_BACK]
     try:
         if taken_back:

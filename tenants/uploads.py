@@ -1,9 +1,8 @@
-"""Bodies that are longer than any other: who may send one is known before a byte of it is read.
+"""Long request bodies: who may send one is known before a byte of it is read.
 
-A page or a call from which somebody may send a file has a ticket for it: tenant, person and how much it is good for,
-signed, good for an hour. It stands in the address that the file is sent to, so the event loop can look at it without
-the database. It lets a body be longer, and nothing else: who acts, and what they may, is still asked of the session or
-the token.
+A page or a call from which a person may send a file has a ticket for it: tenant, person and the largest size, signed,
+valid for an hour. It is in the address to which the file is sent, so the event loop can check it without the database.
+It allows a longer body, and nothing else: who acts, and what they may do, still comes from the session or the token.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from django.core import signing
 
 from tenants.access import Access
 
-PARAMETER = "upload"  # of the address
+PARAMETER = "upload"  # parameter of the address
 GOOD_FOR = timedelta(hours=1)
-MOST_BYTES = 21 << 20  # an archive of 20 MiB, and what stands beside it
+MOST_BYTES = 21 << 20  # an archive of 20 MiB, and the fields beside it
 MOST_AT_ONCE, MOST_OF_TENANT, MOST_OF_PERSON = 4, 2, 1  # bodies in a process, from the first byte to the answer
-MOST_WAITING = 2  # of a person: who presses a button twice sends a second one while the first is still answered
+MOST_WAITING = 2  # of a person: pressing a button twice sends a second body while the first is still answered
 _SALT = "bourse.upload"
 
 
 @dataclass(frozen=True)
 class Sender:
-    """Whose a ticket is, and what it is good for. `tenant`: 0 for the operator."""
+    """To whom a ticket belongs, and for how many bytes it is good. `tenant` is 0 for the operator."""
 
     tenant: int
     person: int
@@ -38,14 +37,15 @@ class Sender:
 
 
 def ticket_for(by: Access, most_bytes: int = MOST_BYTES) -> str:
-    """Good where these ids are; empty for whoever is no person."""
+    """Return a ticket for the person who acts, or an empty text where no person does. It works where their ids are
+    known."""
     if by.user is None:
         return ""
     return signing.dumps([by.tenant.pk if by.tenant else 0, by.user.pk, most_bytes], salt=_SALT)
 
 
 def sender_of(scope: Mapping[str, Any]) -> Sender | None:
-    """Who may send this body though it is long. None: nobody said so, or it does not say how long it is."""
+    """Return who may send this long body, or None if it has no valid ticket or does not give its length."""
     if scope.get("method") != "POST" or not _says_its_length(scope):
         return None
     try:
@@ -55,7 +55,7 @@ def sender_of(scope: Mapping[str, Any]) -> Sender | None:
 
 
 def ticket_is_over(scope: Mapping[str, Any]) -> bool:
-    """Whether its ticket was good once: the page that it came from was open for too long."""
+    """Return whether its ticket has expired: the page that it came from was open for too long."""
     try:
         signing.loads(_ticket_in(scope), salt=_SALT, max_age=GOOD_FOR)
     except signing.SignatureExpired:
@@ -70,12 +70,12 @@ def _ticket_in(scope: Mapping[str, Any]) -> str:
 
 
 def _says_its_length(scope: Mapping[str, Any]) -> bool:
-    """What comes in chunks of no told length would be read into memory by whoever asks for it."""
+    """Return whether the body's length is given. A body in chunks of unknown length would be read into memory."""
     return any(name == b"content-length" for name, _ in scope["headers"])
 
 
 class Uploads:
-    """How many long bodies a process takes at once; used by its event loop alone."""
+    """The number of long bodies that a process takes at once. Only its event loop uses this."""
 
     def __init__(self) -> None:
         self._tenants: Counter[int] = Counter()
@@ -84,7 +84,7 @@ class Uploads:
         self._wakes: set[asyncio.Future[None]] = set()
 
     async def wait(self, sender: Sender, seconds: float) -> bool:
-        """`begin` as soon as there is a place; False where there is none for so long."""
+        """Wait for a place and take it as `begin` does. Return False if there is none for this many seconds."""
         if self.begin(sender):
             return True
         if self._waiting[sender.person] >= MOST_WAITING:
@@ -101,7 +101,7 @@ class Uploads:
             _less(self._waiting, sender.person)
 
     async def _ended(self) -> None:
-        """Until somebody gives a place back."""
+        """Wait until a place is returned."""
         wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wakes.add(wake)
         try:
@@ -110,7 +110,7 @@ class Uploads:
             self._wakes.discard(wake)
 
     def begin(self, sender: Sender) -> bool:
-        """Whether there is a place; whoever gets one gives it back by `end`."""
+        """Take a place if there is one, and return whether there was. The caller returns it by `end`."""
         if (
             self._tenants.total() >= MOST_AT_ONCE
             or self._tenants[sender.tenant] >= MOST_OF_TENANT

@@ -1,5 +1,5 @@
-"""Words of the market that a newcomer meets first, each in one sentence. The only list of them: the "?" beside a word
-opens its sentence, the glossary's page shows them all, and `docs/glossary.md` begins with the same table."""
+"""Words of the market that a newcomer meets first, each in one sentence. This is the only list of them: the "?" beside
+a word shows its sentence, the glossary's page shows all, and `docs/glossary.md` begins with the same table."""
 
 from __future__ import annotations
 

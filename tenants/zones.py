@@ -1,7 +1,7 @@
-"""The reader's time zone, and days in it: what their browser says, if there is such a zone; else UTC.
+"""The reader's time zone, and days in it. The zone is the one that the browser names, if there is such a zone, or UTC.
 
-Today and this month are the reader's own on every page. What is kept by days of UTC for everybody (statements, budgets,
-sums of fairness) names that zone here, and says so where it is shown.
+Today and this month are the reader's own on every page. Code about days of UTC, which are the same for everybody
+(statements, budgets, sums of fairness), passes UTC to these functions, and the pages say so.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ def _names() -> frozenset[str]:
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
-    """A cookie is the reader's to write, so a name is taken only if the machine knows it."""
+    """Return the reader's zone. Readers can write any cookie, so a name is taken only if the machine knows it."""
     name = request.COOKIES.get(COOKIE, "")
     return ZoneInfo(name) if name in _names() else UTC
 
 
 def day_of(moment: datetime, zone: tzinfo | None = None) -> date:
-    """The day that holds the moment: in this zone, or in the reader's."""
+    """Return the day that contains the moment: in this zone, or in the reader's."""
     return timezone.localtime(moment, zone).date()
 
 
 def midnight(day: date, zone: tzinfo | None = None) -> datetime:
-    """The first moment of the day: in this zone, or in the reader's. As a moment of UTC, so that the difference of two
-    is a length of time also where clocks are changed between them."""
+    """Return the first moment of the day in this zone, or in the reader's. It is a moment of UTC, so that the
+    difference of two is a length of time even if clocks are changed between them."""
     return datetime.combine(day, time(), zone or timezone.get_current_timezone()).astimezone(UTC)

@@ -1,6 +1,7 @@
-"""Bourse for programs: one class with a small method for each thing, and errors that say what to do.
+"""Bourse for programs: one class with a small method for each operation, and errors that say what to do.
 
-What is named here is loaded when it is asked for, so that the command line's help does not wait for the network's code.
+The names below are loaded when they are first used, so that the command line's help does not wait for the network's
+code.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     )
     from bourse_client.transport import Pace
 
-__version__ = "1.0.0"  # that of the product whose interface it speaks
+__version__ = "1.0.0"  # the version of the product whose interface it uses
 __all__ = [
     "BourseError",
     "Client",

@@ -1,4 +1,4 @@
-"""`python -m bourse_client` is `bourse`."""
+"""Let `python -m bourse_client` run `bourse`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What can go wrong: no answer came, or the answer was no."""
+"""What can go wrong with a call: no answer came, or the answer was no."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 
 class BourseError(Exception):
-    """Whatever this library raises by itself. The text is a sentence for people."""
+    """The base of all errors that this library raises by itself. The text is a sentence for people."""
 
 
 class Unsaid(BourseError):
-    """Several are possible, and nobody said which is meant. `what`: "pool" or "tenant"."""
+    """Several pools or tenants are possible, and the caller did not say which is meant. `what` is "pool" or
+    "tenant"."""
 
     def __init__(self, sentence: str, what: str) -> None:
         super().__init__(sentence)
@@ -20,8 +21,8 @@ class Unsaid(BourseError):
 
 
 class Unreachable(BourseError):
-    """No whole answer came. `key`: the Idempotency-Key of the call, where it had one. The call may have been heard:
-    with the same key it can be sent again, and what it asks for is done once."""
+    """No whole answer came. `key` is the Idempotency-Key of the call, where it had one. The server may have received
+    the call: with the same key it can be sent again, and what it asks for is done once."""
 
     def __init__(self, sentence: str, *, key: str | None = None) -> None:
         super().__init__(sentence)
@@ -29,8 +30,8 @@ class Unreachable(BourseError):
 
 
 class Refused(BourseError):
-    """The answer was no. `code` never changes its meaning; `numbers` are the figures behind it, and `errors` what is
-    wrong with which field, each with `field`, `code` and `detail`."""
+    """The answer was no. `code` never changes its meaning. `numbers` are the figures behind it, and `errors` say what
+    is wrong with which field, each with `field`, `code` and `detail`."""
 
     def __init__(
         self,
@@ -48,11 +49,11 @@ class Refused(BourseError):
         self.numbers = dict(numbers or {})
         self.errors = tuple(errors)
         self.retry_after = retry_after
-        self.path = ""  # of the call that was refused, where it was one
+        self.path = ""  # the path of the call that was refused, if it was one call
 
 
 class Invalid(Refused):
-    """The request, or the job in it, cannot be: 400, 413, 415, 422."""
+    """The request, or the job in it, is not valid: 400, 413, 415, 422."""
 
 
 class NotAllowed(Refused):
@@ -60,19 +61,19 @@ class NotAllowed(Refused):
 
 
 class NotFound(Refused):
-    """There is no such thing, or it is somebody else's: 404."""
+    """There is no such thing, or it belongs to somebody else: 404."""
 
 
 class Conflict(Refused):
-    """It conflicts with how things stand: 409."""
+    """The request conflicts with the present state: 409."""
 
 
 class TooManyCalls(Refused):
-    """The limit of calls is used up (429); `retry_after` seconds later it may be tried again."""
+    """The limit of calls is used up (429); after `retry_after` seconds the call may be tried again."""
 
 
 class ServerFailed(Refused):
-    """Something broke on the other side: 5xx."""
+    """Something broke on the server: 5xx."""
 
 
 _KINDS: Mapping[int, type[Refused]] = {
@@ -85,14 +86,15 @@ _KINDS: Mapping[int, type[Refused]] = {
 
 
 def refused_of(status: int, body: bytes, *, retry_after: float | None = None) -> Refused:
-    """The error in an answer. What is no problem+json came from something in between, and is named by its status."""
+    """Return the error in an answer. An answer that is no problem+json came from something between us and the server,
+    and is named by its status."""
     kind = _KINDS.get(status) or (ServerFailed if status >= 500 else Invalid)
     try:
         problem = json.loads(body)
         code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         sentence = f"The server answered with status {status} and no reason."
-        if status == 404:  # ours always gives one
+        if status == 404:  # our server always gives one
             sentence += " Is this the address of Bourse?"
         return kind(status, f"http_{status}", sentence, {}, (), retry_after)
     numbers, errors = problem.get("numbers"), problem.get("errors")

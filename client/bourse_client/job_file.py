@@ -1,5 +1,5 @@
-"""A job as a file: YAML or JSON in the words of a scenario file, with name, lanes and pool beside them or around.
-And a program as a file."""
+"""Read a job from a file: YAML or JSON in the words of a scenario file, with name, lanes and pool beside the job's
+fields or around them. Read programs and studies from files too."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from bourse_client.errors import BourseError
 
-LONGEST = 1 << 20  # bytes: what the interface takes
+LONGEST = 1 << 20  # bytes that the interface takes
 
 
 class BadFile(BourseError):
-    """What stands in the file cannot be a job, or a program."""
+    """The contents of the file cannot be a job, or a program."""
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """Name, lane, pool and `otherwise` are None where the file says nothing of them."""
+    """A job as a file says it. Name, lane, pool and `otherwise` are None where the file says nothing of them."""
 
     spec: Mapping[str, Any]
     name: str | None
@@ -30,7 +30,8 @@ class JobFile:
 
 
 def read_job(text: str) -> JobFile:
-    """Either the job's fields side by side, or name, lane, otherwise, pool and `spec` as the interface has them."""
+    """Read a text that has either the job's fields side by side, or name, lane, otherwise, pool and `spec` as in the
+    interface."""
     fields = _mapping(text, "write the fields of one job, for example `epochs: 4`.")
     words = {word: fields.pop(word, None) for word in ("name", "lane", "pool", "otherwise")}
     for word, value in words.items():
@@ -50,8 +51,9 @@ IN_BULK = ("name", "spec", "hours", "worth", "program", "divisible", "zone", "be
 
 
 def read_line(text: str, name: str) -> tuple[dict[str, Any], str | None]:
-    """A line of many jobs, as the interface takes one of them, and the pool that it names. Either the fields of a
-    specification side by side, or `spec`, or `hours` with their `worth`. `name`: of a job that says none."""
+    """Read one line of a file of many jobs. Return the job as the interface takes it, and the pool that it names. The
+    line has either the fields of a specification side by side, or `spec`, or `hours` with their `worth`. `name` is for
+    a job that says none."""
     try:
         fields = json.loads(text)
     except ValueError:
@@ -72,14 +74,14 @@ def read_line(text: str, name: str) -> tuple[dict[str, Any], str | None]:
 
 
 def read_program(text: str) -> dict[str, Any]:
-    """A program's document, which the server reads by its rules."""
+    """Read a program's document; the server checks it by its rules."""
     fields = _mapping(text, "write the fields of one program, for example `name: train`.")
     _require_plain(fields)
     return fields
 
 
 def read_study(text: str) -> dict[str, Any]:
-    """A study's document, which the server reads by its rules."""
+    """Read a study's document; the server checks it by its rules."""
     fields = _mapping(text, "write the fields of one study, for example `rules: [alone, market]`.")
     _require_plain(fields)
     return fields
@@ -95,7 +97,7 @@ def _mapping(text: str, otherwise: str) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> Any:
-    """JSON needs no YAML reader, and starts quicker without."""
+    """Parse the text. JSON needs no YAML reader, and starts faster without one."""
     if text.lstrip().startswith("{"):
         try:
             return json.loads(text)
@@ -106,7 +108,7 @@ def _parsed(text: str) -> Any:
     except ImportError:
         raise BadFile("to read YAML, PyYAML must be installed; JSON works without it.") from None
     try:
-        return yaml.load(text, Loader=_loader(yaml))  # noqa: S506  a safe loader with fewer numbers
+        return yaml.load(text, Loader=_loader(yaml))  # noqa: S506  a safe loader that knows fewer numbers
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -116,7 +118,8 @@ def _parsed(text: str) -> Any:
 
 
 def _loader(yaml: Any) -> Any:
-    """Plain values, and numbers by the letter of JSON. YAML's own reader takes 1:30 for 90 and 010 for 8."""
+    """Return a loader for plain values, whose numbers are those of JSON. YAML's own reader takes 1:30 for 90 and 010
+    for 8."""
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         yaml_implicit_resolvers = {
@@ -125,14 +128,14 @@ def _loader(yaml: Any) -> Any:
         }
 
     whole = r"-?(0|[1-9][0-9]*)"
-    endless = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # no numbers of JSON either, and refused as such
+    endless = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # they are no numbers of JSON either, and are refused as such
     for tag, pattern in (("int", whole), ("float", rf"{whole}(\.[0-9]+)?([eE][-+]?[0-9]+)?|{endless}")):
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"({pattern})\Z"), list("-+.0123456789"))
     return Loader
 
 
 def _require_plain(fields: Mapping[Any, Any]) -> None:
-    """YAML knows dates and names that JSON does not have."""
+    """Refuse values that JSON does not have, such as the dates and names of fields that YAML knows."""
     try:
         plain = json.loads(json.dumps(fields, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,5 @@
-"""Paths of a job's files, as the interface writes them: what is no printable sign is \\xNN, a backslash two."""
+"""Read paths of a job's files as the interface writes them: a character that is not printable is \\xNN, a backslash
+two."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ _ESCAPED = re.compile(rb"\\(?:x([0-9a-f]{2})|(\\))|([^\\]+)", re.DOTALL)
 
 
 class BadPath(Exception):
-    """The text is a sentence."""
+    """A path that cannot be used here. The text is a sentence."""
 
 
 def local_parts(text: str) -> list[str]:
-    """The parts of a path that stays below whatever folder it is put into; raises `BadPath`. A server is not trusted
-    to say where on this machine something is written."""
+    """Return the parts of a path, which stays below whatever folder it is put into. Raises `BadPath` for any other
+    path: a server is not trusted to say where on this machine something is written."""
     line, raw, at = text.encode("utf-8", "surrogateescape"), bytearray(), 0
     while at < len(line):
         if (match := _ESCAPED.match(line, at)) is None:

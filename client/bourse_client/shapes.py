@@ -1,4 +1,5 @@
-"""The answers, as the published interface describes them. Dictionaries, so that what a newer server adds is not lost.
+"""The answers, as the published interface describes them. They are dictionaries, so that what a newer server adds is
+not lost.
 
 Credits are decimal texts with six digits ("12.500000"); `decimal.Decimal` reads them exactly. Times are UTC.
 """
@@ -13,7 +14,8 @@ FINISHED, REJECTED = "finished", "rejected"
 
 
 class Reason(TypedDict):
-    """`help`: a sentence; empty where nothing is to be done. docs/guide/reasons.md has every code."""
+    """Why a job is where it is. `help` is a sentence, empty where nothing is to be done. docs/guide/reasons.md has
+    every code."""
 
     code: str
     numbers: dict[str, Any]
@@ -22,7 +24,8 @@ class Reason(TypedDict):
 
 
 class ArrayOfJob(TypedDict):
-    """`index`: of the job in it; `jobs`: how many members it has; `states`: how many of them are in each."""
+    """The array of a job. `index` is the job's index in it, `jobs` how many members it has, and `states` how many of
+    them are in each."""
 
     id: int
     name: str
@@ -112,7 +115,7 @@ class Moved(TypedDict):
 
 
 class Held(TypedDict):
-    """`later_by`: slots, by which half of those that started later were late at most."""
+    """How projections held. `later_by` is in slots: half of the jobs that started later were late by at most that."""
 
     projections: int
     by_then: int
@@ -130,7 +133,7 @@ class Projection(TypedDict):
 
 
 class Explanation(TypedDict):
-    """`projection` is left out by servers from before there was one."""
+    """Why a job is where it is. Servers from before there was a `projection` leave it out."""
 
     id: int
     state: str
@@ -156,7 +159,7 @@ class Piece(TypedDict):
 
 
 class Pieces(TypedDict):
-    """Of a job that rents in pieces. `percent`: of its work, done or booked."""
+    """The pieces of a job that rents in pieces. `percent` is the part of its work that is done or booked."""
 
     pieces: list[Piece]
     percent: float

@@ -1,6 +1,6 @@
-"""Server-sent events: a stream is read as it comes, and taken up again after its last event when it breaks.
+"""Read a stream of server-sent events as it comes, and take it up again after its last event when it breaks.
 
-The server sends a comment now and then; a stream on which nothing comes for longer is taken for broken.
+The server sends a comment now and then; a stream on which nothing comes for longer counts as broken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bourse_client.errors import Refused
 from bourse_client.transport import COME_AGAIN, FIRST_PAUSE, LOST, Reply, Transport, checked, unreachable_of
 
 KIND = "text/event-stream"
-CLOSED = "closed"  # the server's word for: you may not listen any more
+CLOSED = "closed"  # the server sends this kind to a client that may not listen any more
 QUIET_SECONDS = 60.0
 LONGEST_RETRY = 60.0
 LONGEST_LINE = 1 << 20
@@ -29,14 +29,15 @@ class Message:
 
 @dataclass
 class Place:
-    """Where somebody stands. `last`: the id behind which it goes on; `retry`: seconds before coming back."""
+    """How far a stream was read. It goes on after the id `last`; `retry` is the seconds before coming back."""
 
     last: str = ""
     retry: float = FIRST_PAUSE
 
     def messages(self, lines: Iterable[bytes]) -> Iterator[Message | None]:
-        """As the standard of server-sent events has it: fields in lines, an empty line at the end of each message.
-        None: a sign of life. An id counts when its message is whole, so that half a message is asked for again."""
+        """Yield the messages of a stream by the standard of server-sent events: fields in lines, and an empty line at
+        the end of each message. Yield None for a sign of life. An id counts once its message is whole, so that half a
+        message is asked for again."""
         kind, number, data = "", self.last, list[str]()
         for raw in lines:
             line = raw.decode("utf-8", "replace").rstrip("\r\n")
@@ -63,7 +64,8 @@ class Place:
 
 
 def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any]:
-    """Each event's document once, in order. Ends only by an error: no rights any more, or no answer for too long."""
+    """Yield each event's document once, in order. This ends only by an error: the rights are gone, or no answer came
+    for too long."""
     place, failures, pace = Place("" if after is None else str(after)), 0, transport.pace
     while True:
         pause = 0.0
@@ -85,7 +87,7 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
 
 
 def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message | None]:
-    """A connection of its own, since it is open for long."""
+    """Open a connection for the stream alone, since it is open for long, and yield its messages."""
     connection = transport.connection(max(transport.pace.timeout, QUIET_SECONDS))
     try:
         headers = transport.headers(KIND) | ({"Last-Event-ID": place.last} if place.last else {})

@@ -1,7 +1,7 @@
-"""HTTP over one kept connection. A call whose answer is lost is sent again, with the same Idempotency-Key: the server
-does a thing once for one key, so a repetition is always safe.
+"""HTTP over one kept connection. A call whose answer is lost is sent again with the same Idempotency-Key. The server
+acts once for one key, so a repetition is always safe.
 
-The clock, the waiting and the dice are arguments, so that a test of a long trouble takes no time.
+The clock, the waiting and the dice are arguments, so that a test of long trouble takes no time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ AGENT = f"bourse-client/{__version__}"
 BYTES = "application/octet-stream"
 PIECE = 1 << 20  # bytes of a file that are read at once
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
-# The server, or something before it, asks to come again. A 500 is not here: the same call would break it again.
+# The server, or something before it, asks us to call again. A 500 is not here: the same call would break it again.
 COME_AGAIN = frozenset({429, 502, 503, 504})
-STILL_RUNNING = "idempotency_in_progress"  # an earlier attempt of the same call has been heard and is not done
+STILL_RUNNING = "idempotency_in_progress"  # the server works on an earlier attempt of the same call
 LOST = (OSError, http.client.HTTPException)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long somebody is patient. `timeout`: seconds for one attempt, more than the server's own limit of 30: it then
-    says itself that it took too long. `patience`: seconds for one call with all its attempts."""
+    """How patient the caller is. `timeout` is the seconds for one attempt, more than the server's own limit of 30, so
+    that the server itself says that it took too long. `patience` is the seconds for one call with all its attempts."""
 
     timeout: float = 35.0
     patience: float = 90.0
@@ -47,7 +47,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Call:
-    """One call, whole: the same bytes go out in each attempt."""
+    """One whole call: the same bytes are sent in each attempt."""
 
     method: str
     path: str
@@ -67,18 +67,20 @@ class Reply:
 
 
 class Transfer:
-    """What of a file has come so far, and of which state of it."""
+    """How much of a file has come so far, and of which version of it."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._target, self._tag = target, ""
         self.have = 0
 
     def headers(self) -> dict[str, str]:
-        """That ask for the rest of the same; for all of it where nothing came, or nobody said what it is."""
+        """Return headers that ask for the rest of the same version; or for all of it, where nothing came or the version
+        is not known."""
         return {"Range": f"bytes={self.have}-", "If-Range": self._tag} if self.have and self._tag else {}
 
     def begins(self, status: int, headers: Mapping[str, str]) -> int | None:
-        """An answer comes: where it will end, as far as it says so. One that is not the rest is the whole."""
+        """Prepare for an answer, and return where it will end, as far as it says so. An answer that is not the rest is
+        the whole file."""
         if status != 206 or not headers.get("content-range", "").startswith(f"bytes {self.have}-"):
             if status == 206:
                 raise http.client.HTTPException("another part came than was asked for")
@@ -90,7 +92,7 @@ class Transfer:
         return self.have + int(length) if length.isascii() and length.isdigit() else None
 
     def takes(self, piece: bytes) -> None:
-        """Raises `BourseError` where it cannot be kept, for which the network is not to blame."""
+        """Write a piece. Raises `BourseError` where it cannot be written, for which the network is not to blame."""
         try:
             self._target.write(piece)
         except OSError as error:
@@ -99,7 +101,7 @@ class Transfer:
 
 
 def new_key() -> str:
-    """An Idempotency-Key that nobody else has."""
+    """Return an Idempotency-Key that nobody else has."""
     return os.urandom(16).hex()
 
 
@@ -125,7 +127,8 @@ class Transport:
         key: str | None = None,
         accept: str = JSON,
     ) -> Reply:
-        """The answer, or an error. `path` is relative to /api/v1/. A change without a key gets one of its own."""
+        """Send a call and return the answer, or raise an error. `path` is relative to /api/v1/. A change without a key
+        gets one of its own."""
         content = None
         if method != "GET":
             content = json.dumps(body if body is not None else {}, allow_nan=False).encode()
@@ -138,7 +141,7 @@ class Transport:
     def send_parts(
         self, path: str, parts: Mapping[str, bytes], *, query: Mapping[str, Any] | None = None, key: str | None = None
     ) -> Reply:
-        """A POST of a form whose parts may be long; the part `archive` goes as a file."""
+        """Send a POST of a form whose parts may be long; the part `archive` goes as a file."""
         edge, key = os.urandom(16).hex(), key or new_key()
         content = b"".join(_part(edge, name, part) for name, part in parts.items()) + f"--{edge}--\r\n".encode()
         headers = self.headers(JSON)
@@ -146,8 +149,8 @@ class Transport:
         return self._until_answered(Call("POST", self.target(path, query), content, headers, key))
 
     def fetch(self, path: str, target: IO[bytes], *, query: Mapping[str, Any] | None = None) -> int:
-        """A file of any length, written as it comes; how long it is. What breaks off goes on where it broke, as long as
-        it is the same file there; each piece that came is a reason to try again."""
+        """Write a file of any length as it comes, and return how long it is. A transfer that breaks off goes on where
+        it broke, as long as the server has the same file; each piece that came allows as many attempts again."""
         pace, attempt, transfer = self.pace, 1, Transfer(target)
         where = self.target(path, query)
         while True:
@@ -169,7 +172,7 @@ class Transport:
             pace.sleep(max(pause, self.pause_after(attempt)))
 
     def _fetched(self, where: str, transfer: Transfer) -> None:
-        """One attempt, by a connection of its own: what is left of a broken one is nobody's answer."""
+        """Make one attempt on a connection of its own: what is left on a broken one is nobody's answer."""
         connection = self.connection(self.pace.timeout)
         try:
             connection.request("GET", where, headers=self.headers(BYTES) | transfer.headers())
@@ -223,7 +226,7 @@ class Transport:
             attempt += 1
 
     def _attempt(self, call: Call) -> Reply:
-        """One attempt; a connection that was kept and turns out to be closed meanwhile costs none."""
+        """Make one attempt. A kept connection that turns out to be closed costs none."""
         fresh = self._connection is None
         try:
             return self._send(call)
@@ -239,12 +242,12 @@ class Transport:
             answer = connection.getresponse()
             reply = Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
         except BaseException:
-            self.close()  # half an answer must never be taken for the beginning of the next
+            self.close()  # half an answer must never be read as the beginning of the next
             raise
         return checked(reply)
 
     def pause_after(self, attempt: int) -> float:
-        """Twice as long each time, and never the same for two callers."""
+        """Return a pause that is twice as long each time, and never the same for two callers."""
         longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))
         return float(longest * (0.5 + 0.5 * self.pace.dice()))
 
@@ -257,7 +260,7 @@ def _part(edge: str, name: str, content: bytes) -> bytes:
 
 def checked(reply: Reply) -> Reply:
     if 300 <= reply.status < 400:
-        # Not followed: the token would go to wherever somebody points.
+        # We do not follow it: the token would go to wherever somebody points.
         to = reply.headers.get("location", "elsewhere")
         raise BourseError(f"The server points to {to}. If that is the right place, use its address.")
     if reply.status >= 400:
@@ -275,7 +278,7 @@ def _comes_again(refused: Refused) -> bool:
 
 
 def _seconds(text: str | None) -> float | None:
-    """Of a Retry-After in seconds; a date there is left to our own pace."""
+    """Return the seconds of a Retry-After. A date there gives None, so that our own pace holds."""
     try:
         seconds = float(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Making, starting and recovering the embedded PostgreSQL."""
+"""Make, start and recover the embedded PostgreSQL."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from marketplace.embedded.state import (
 )
 
 POSTGRESQL = "PostgreSQL"
-# Neither our secrets nor anybody's PG* variables are the server's business.
+# The server gets neither our secrets nor PG* variables of our environment.
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
@@ -37,14 +37,14 @@ def start(state: State, folder: Path, account: SystemAccount | None, *, settings
     command: list[str | Path] = [folder / "postgres", "-D", state.data, "-p", PORT, "-k", state.sockets]
     for setting in ("listen_addresses=", "unix_socket_permissions=0700", "max_connections=100", *settings):
         command += ["-c", setting]
-    # SIGINT is PostgreSQL's fast shutdown: it ends the sessions and writes everything out.
+    # SIGINT is PostgreSQL's fast shutdown: it ends the sessions and writes everything to disk.
     return children.start(
         POSTGRESQL, command, log=log, environment=ENVIRONMENT, account=account, stop_signal=signal.SIGINT
     )
 
 
 def is_ready(state: State) -> bool:
-    """False while PostgreSQL does not answer yet. Once it does, our roles and database are as they should be."""
+    """Return whether PostgreSQL answers. Once it does, this has set up our roles and database."""
     try:
         connection = psycopg.connect(state.superuser_url, autocommit=True)
     except psycopg.OperationalError as error:
@@ -53,7 +53,7 @@ def is_ready(state: State) -> bool:
         return False
     owner, role, database = (sql.Identifier(name) for name in (OWNER, ROLE, DATABASE))
     with connection:
-        # Until there were two roles, the one that serves made databases and owned everything in ours.
+        # Before there were two roles, the serving role made databases and owned everything in ours.
         is_older = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s AND rolcreatedb", [ROLE]).fetchone()
         for name in (OWNER, ROLE):
             if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone():
@@ -62,26 +62,27 @@ def is_ready(state: State) -> bool:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
     if is_older:
-        with psycopg.connect(state.superuser_url, dbname=DATABASE) as connection:  # both or neither
+        with psycopg.connect(state.superuser_url, dbname=DATABASE) as connection:  # both statements or neither
             connection.execute(sql.SQL("REASSIGN OWNED BY {} TO {}").format(role, owner))
             connection.execute(sql.SQL("ALTER ROLE {} NOCREATEDB").format(role))
     return True
 
 
 def stop_orphan(data: Path) -> None:
-    """A PostgreSQL that outlived its parent is stopped, and so are sessions that outlived PostgreSQL."""
+    """Stop a PostgreSQL that outlived its parent, and sessions that outlived PostgreSQL."""
     _stop_main_process(data)
     _kill_sessions(data)
 
 
 def _stop_main_process(data: Path) -> None:
-    """A note that names a stranger's process is removed."""
+    """Stop the main process that the note in the data folder names. If it is a stranger's process, the note
+    is removed."""
     note = data / "postmaster.pid"
     try:
         process = psutil.Process(int(note.read_text(encoding="utf-8").splitlines()[0]))
         ours = str(data) in process.cmdline()
     except (FileNotFoundError, psutil.NoSuchProcess, ValueError, IndexError):
-        return  # PostgreSQL itself removes the note of a process that is gone.
+        return  # PostgreSQL itself removes the note of a process that is gone
     if not ours:
         note.unlink()
         return
@@ -90,14 +91,14 @@ def _stop_main_process(data: Path) -> None:
     try:
         process.wait(20)
     except psutil.TimeoutExpired:
-        process.kill()  # its data are whole all the same
+        process.kill()  # its data are intact all the same
         process.wait(20)
 
 
 def _kill_sessions(data: Path) -> None:
-    """Where the main process was killed, those it had started end by themselves as soon as they look. One that is
-    stopped or computes does not look, and until it is gone the next main process refuses to begin. What they had
-    committed is written down, and the rest nobody was told of."""
+    """Kill sessions whose main process was killed. They end by themselves as soon as they check; but one that is
+    stopped or computes does not check, and until it is gone the next main process refuses to start. What they had
+    committed is on disk, and the rest was reported to nobody as done."""
     sessions = [process for process in psutil.process_iter() if _works_in(process, data)]
     for process in sessions:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -106,7 +107,7 @@ def _kill_sessions(data: Path) -> None:
 
 
 def _works_in(process: psutil.Process, data: Path) -> bool:
-    """Each of PostgreSQL's processes has its data as working folder."""
+    """Return whether the process is PostgreSQL's: each of those has its data as working folder."""
     try:
         return Path(process.exe()).name == "postgres" and Path(process.cwd()) == data.resolve()
     except psutil.Error:
@@ -114,7 +115,8 @@ def _works_in(process: psutil.Process, data: Path) -> bool:
 
 
 def _initialise(state: State, folder: Path, account: SystemAccount | None, log: Path) -> None:
-    """Into a folder beside the final one, renamed at the end: a start that was cut off leaves nothing half made."""
+    """Make the data in a folder beside the final one, renamed at the end: an interrupted start leaves nothing half
+    made."""
     with tempfile.TemporaryDirectory(dir=state.folder, prefix="new-") as scratch:
         make_private(Path(scratch), account)
         password_file, data = Path(scratch) / "password", Path(scratch) / "postgres"

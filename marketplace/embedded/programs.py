@@ -1,8 +1,8 @@
-"""Where the PostgreSQL and Valkey programs are, and which account they run under.
+"""Find the PostgreSQL and Valkey programs, and the account under which they run.
 
-PostgreSQL refuses to run as root. Started by root, both servers run under a system account of their own; and where that
-account cannot reach the installed programs (a checkout in root's private home), it gets a copy in a place it can reach.
-No existing folder's permissions are ever changed.
+PostgreSQL refuses to run as root. Started by root, both servers run under a system account of their own; and if that
+account cannot reach the installed programs (a checkout in root's private home), it gets a copy in a place that it can
+reach. The permissions of existing folders are never changed.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from pathlib import Path
 from scheduling.engines.local.copies import made_once
 
 SYSTEM_STATE = Path("/var/lib/bourse")
-SHARED = SYSTEM_STATE / "programs"  # copies for accounts that may not enter where the originals lie
+SHARED = SYSTEM_STATE / "programs"  # copies for accounts that cannot enter the folder of the originals
 ACCOUNT_NAME = "bourse"
 
 
 class CannotStart(Exception):
-    """Something about the programs or the folders is wrong. The message says what."""
+    """The programs or the folders are wrong. The message says how."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ class ServerPrograms:
 
 
 def server_account() -> SystemAccount | None:
-    """None: the servers run as whoever we are. Root gets the system account, made on first use."""
+    """Return None if the servers run under our own account. Root gets the system account, which is made on
+    first use."""
     if os.geteuid() != 0:
         return None
     if not _exists(ACCOUNT_NAME) and (useradd := shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")):
         command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin"]
-        # Two starts at once: the second useradd fails, and finds the account that the first one made.
+        # If two starts do this at once, the second useradd fails, and the account of the first one is found.
         subprocess.run([*command, ACCOUNT_NAME], check=False, capture_output=True)
     entry = pwd.getpwnam(ACCOUNT_NAME if _exists(ACCOUNT_NAME) else "nobody")
     return SystemAccount(entry.pw_uid, entry.pw_gid)
@@ -58,7 +59,7 @@ def installed_for(account: SystemAccount | None) -> ServerPrograms:
 
 
 def reachable(folder: Path) -> bool:
-    """May an account with no special rights enter this folder and all above it?"""
+    """Return whether an account without special rights may enter this folder and all above it."""
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     return all(place.stat().st_mode & 0o001 for place in (nearest, *nearest.parents))
 

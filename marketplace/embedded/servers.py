@@ -1,4 +1,4 @@
-"""Both servers together, and how the other commands find the ones that `manage.py up` is running."""
+"""Both servers together, and how other commands find the ones that `manage.py up` is running."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from marketplace.embedded.programs import ServerPrograms, SystemAccount
 from marketplace.embedded.state import State, make_private, state_for
 from marketplace.embedded.valkey import VALKEY
 
-RECOVERY_SECONDS = 300.0  # for what was written before an end that nobody had asked for
+RECOVERY_SECONDS = 300.0  # for recovering what was written before an unexpected end
 DURABLE: tuple[str, ...] = ()
 FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")  # for tests
 
@@ -60,10 +60,10 @@ class Servers:
             raise
 
     def start_again(self, name: str) -> Child:
-        """Another process in the place of one that has ended. Who calls waits until it `answers`.
+        """Start another process in place of one that has ended. The caller waits until it `answers`.
 
-        PostgreSQL recovers what was committed from its own files; where these are gone, an empty database would be no
-        answer. Valkey begins empty (decision 0192).
+        PostgreSQL recovers what was committed from its own files; if these are gone, an empty database must not replace
+        it. Valkey begins empty (decision 0192).
         """
         if name == POSTGRESQL and not self.state.data.exists():
             raise children.ChildFailed(f"The data of PostgreSQL are gone from {self.state.data}.")
@@ -82,7 +82,7 @@ class Servers:
             self._lock = None
 
     def _start(self, name: str) -> Child:
-        assert self._programs is not None  # noqa: S101  `start` comes first
+        assert self._programs is not None  # noqa: S101  `start` set it
         if name == POSTGRESQL:
             folder, log = self._programs.postgres_folder, self._log("postgres")
             return postgres.start(self.state, folder, self._account, settings=self.settings, log=log)
@@ -95,14 +95,14 @@ class Servers:
 
 
 def announce(state: State) -> None:
-    """Addresses for this process and its children, before the settings are read. A given address is left alone."""
+    """Set the addresses for this process and its children, before the settings are read. A given address is kept."""
     if "DATABASE_URL" not in os.environ:
         os.environ |= {"DATABASE_URL": state.database_url, "DATABASE_OWNER_URL": state.owner_url}
     os.environ.setdefault("REDIS_URL", state.redis_url)
 
 
 def join_running(var: Path) -> None:
-    """A command typed beside a running `manage.py up` works on the same database, with DEBUG as there."""
+    """Make a command beside a running `manage.py up` use the same database, with DEBUG as there."""
     state = state_for(var)
     if "DATABASE_URL" not in os.environ and state.is_held():
         announce(state)

@@ -1,4 +1,4 @@
-"""The folder of the servers' data, sockets, passwords and logs; and the lock that gives it one user at a time."""
+"""The folder of the servers' data, sockets, passwords and logs; and the lock that lets one process use it at a time."""
 
 import fcntl
 import hashlib
@@ -15,13 +15,13 @@ from urllib.parse import quote
 from marketplace.embedded import programs
 from marketplace.embedded.programs import CannotStart, SystemAccount
 
-PORT = "5432"  # only names the socket file
+PORT = "5432"  # it only names the socket file
 LONGEST_SOCKET_PATH = 103  # bytes; Linux allows 107, macOS 103
 SUPERUSER, OWNER, ROLE, DATABASE = "postgres", "bourse_owner", "bourse", "bourse"
 
 
 class AlreadyRunning(Exception):
-    """Somebody holds this state folder. The message names the process."""
+    """Another process holds this state folder. The message names it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class State:
 
     @property
     def sockets(self) -> Path:
-        """Beside the data where the path is short enough for a socket, else in the temporary folder."""
+        """Return the folder of the sockets: beside the data if its path is short enough for a socket, else a temporary
+        folder."""
         near = self.folder / "sockets"
         if len(os.fsencode(near / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET_PATH:
             return near
@@ -57,9 +58,9 @@ class State:
         return f"unix://{self.sockets}/valkey?db=0"
 
     def passwords(self) -> dict[str, str]:
-        """Made on first use; one for the superuser, one for the role that the product logs in with. That of the role
-        which owns the tables follows from the superuser's: folders from before there was such a role need no new one.
-        """
+        """Return the passwords, which are made on first use: of the superuser, and of the role with which the product
+        logs in. The password of the role that owns the tables follows from the superuser's, so that older folders, from
+        before there was such a role, need no new one."""
         path = self.folder / "passwords.json"
         if not path.exists():
             make_passable(self.folder)
@@ -69,7 +70,7 @@ class State:
         return {**passwords, OWNER: hashlib.sha256(f"{OWNER} {passwords[SUPERUSER]}".encode()).hexdigest()}
 
     def hold(self) -> IO[str]:
-        """The lock, until the file is closed. The kernel lets go of it when its holder dies, however it dies."""
+        """Take the lock, until the file is closed. The kernel releases it when its holder dies, however it dies."""
         make_passable(self.folder)
         file = (self.folder / "lock").open("a+", encoding="ascii")
         try:
@@ -90,7 +91,7 @@ class State:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:  # no such folder, or not ours to read
+        except OSError:  # there is no such folder, or we may not read it
             return False
         return False
 
@@ -99,14 +100,14 @@ class State:
 
 
 def state_for(var: Path) -> State:
-    """In `var`; but root, working where the servers' account cannot enter, uses the system's state folder."""
+    """Return the state in `var`; but root, where the servers' account cannot enter, uses the system's state folder."""
     if os.geteuid() == 0 and not programs.reachable(var):
         return State(programs.SYSTEM_STATE / _short_hash(var))
     return State(var)
 
 
 def write_private(path: Path, content: str) -> None:
-    """Nobody else may ever read it, not even for the moment between making it and changing its mode."""
+    """Write a file that nobody else can ever read, not even between making it and changing its mode."""
     part = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(content)
@@ -114,7 +115,8 @@ def write_private(path: Path, content: str) -> None:
 
 
 def make_passable(folder: Path) -> None:
-    """Others may pass through to what is theirs inside (the servers' account, when root starts it) and list nothing."""
+    """Let others pass through the folder to what is theirs inside (the servers' account, when root starts it), without
+    listing it."""
     folder.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
         folder.chmod(0o711)
@@ -123,7 +125,7 @@ def make_passable(folder: Path) -> None:
 
 
 def make_private(path: Path, account: SystemAccount | None) -> None:
-    """For the servers' account alone, or for us where there is none. Root enters anyway."""
+    """Make a folder for the servers' account alone, or for us where there is none. Root can enter anyway."""
     path.mkdir(exist_ok=True, mode=0o700)
     state = path.lstat()
     owner = account.uid if account else os.geteuid()

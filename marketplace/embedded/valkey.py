@@ -1,4 +1,4 @@
-"""Starting and recovering the embedded Valkey. It holds messages and rate limits, no money, so nothing goes to disk."""
+"""Start and recover the embedded Valkey. It holds messages and rate limits but no money, so nothing goes to disk."""
 
 import contextlib
 import socket
@@ -19,7 +19,7 @@ def start(state: State, program: Path, account: SystemAccount | None, *, log: Pa
     place = state.sockets / "valkey"
     stop_orphan(place)
     command: list[str | Path] = [program, "--port", "0", "--unixsocket", place, "--unixsocketperm", "700"]
-    # A full broker must refuse loudly; evicting would lose tasks in silence.
+    # A full broker must refuse loudly; eviction would lose tasks silently.
     command += ["--save", "", "--appendonly", "no", "--maxmemory", "256mb", "--maxmemory-policy", "noeviction"]
     command += ["--dir", state.sockets]
     return children.start(VALKEY, command, log=log, environment=ENVIRONMENT, account=account)
@@ -30,8 +30,8 @@ def is_ready(state: State) -> bool:
 
 
 def stop_orphan(place: Path) -> None:
-    """One that outlived its parent. It is not asked: it may be stopped, and when it goes on to its end it would remove
-    the socket of its successor."""
+    """Kill a server that outlived its parent. It gets no chance to end by itself: it may be stopped, and when it
+    continued, it would remove the socket of its successor."""
     orphans = [process for process in psutil.process_iter() if _listens_at(process, place)]
     for process in orphans:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -40,7 +40,7 @@ def stop_orphan(place: Path) -> None:
 
 
 def _listens_at(process: psutil.Process, place: Path) -> bool:
-    """It writes that into its title."""
+    """Return whether the process is the server of this socket, which is part of its title."""
     try:
         command = " ".join(process.cmdline())
     except psutil.Error:
@@ -49,7 +49,8 @@ def _listens_at(process: psutil.Process, place: Path) -> bool:
 
 
 def _ask(place: Path, question: str) -> bytes | None:
-    """None: nobody answers. By hand, because the client library tries again for seconds before it says so."""
+    """Send a command and return the answer, or None without one. It uses a plain socket, because the client library
+    retries for seconds before it reports that."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(2)
         try:

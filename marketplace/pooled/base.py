@@ -1,8 +1,8 @@
-"""Django's PostgreSQL, with a pool that gives out the connection that was given back last.
+"""Django's PostgreSQL, with a pool that gives out the connection that was returned last.
 
-The one that waited longest is what others give out. But a connection knows what it was asked before: the tables, the
-functions and their statements. In turn, each of twenty learns all of it, and the first calls of everybody wait for
-that: 30 ms each in the instant lane.
+Other pools give out the one that waited longest. But a connection remembers what it did before: the tables, the
+functions and their statements. If they took turns, each of twenty would have to learn all of it, and everybody's first
+calls would wait for that: 30 ms each in the instant lane.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from psycopg_pool import ConnectionPool
 
 
 class NewestFirst(ConnectionPool[Connection[Any]]):
-    """Those at rest stand in the order in which they came back; who has been there longest is closed when too many are
-    idle."""
+    """Idle connections are kept in the order of their return; the one idle longest is closed when there are
+    too many."""
 
     def _get_ready_connection(self, timeout: float | None) -> Connection[Any] | None:
         self._pool.rotate(1)  # the pool takes from the front, under its lock
         return super()._get_ready_connection(timeout)
 
     def reconnect_failed(self) -> None:
-        """The pool has given up one connection (`reconnect_timeout`). Left to itself it would try again when somebody
-        asks anew, and who waits already would not be heard. Without giving up it would double its pauses, and be away
-        for as long again as the database was."""
+        """Try again at once if somebody waits. The pool has given up one connection (`reconnect_timeout`). By itself it
+        would try again only at the next request, and those who already wait would get nothing. Without giving up, it
+        would double its pauses, and stay away as long again as the database was."""
         super().reconnect_failed()
         with self._lock:
             if self._waiting:
@@ -35,7 +35,7 @@ class NewestFirst(ConnectionPool[Connection[Any]]):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    _connection_pools: dict[str, ConnectionPool[Connection[Any]]]  # of the process, by alias
+    _connection_pools: dict[str, ConnectionPool[Connection[Any]]]  # those of the process, by alias
     _configure_connection: Callable[[Connection[Any]], None]
 
     @property
@@ -44,7 +44,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if options and self.alias not in (NO_DB_ALIAS, *self._connection_pools):
             ours = NewestFirst(
                 kwargs=self.get_connection_params() | {"autocommit": True},
-                open=False,  # by whoever asks first
+                open=False,  # the first request opens it
                 configure=self._configure_connection,
                 check=NewestFirst.check_connection if self.settings_dict["CONN_HEALTH_CHECKS"] else None,
                 **options,

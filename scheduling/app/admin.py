@@ -1,4 +1,4 @@
-"""The cluster and the market in Django's admin, for looking only, in an emergency; changes go through services.
+"""The cluster and the market in Django's admin, to be read in an emergency; changes go through services.
 
 The calendar and the posted prices have keys of several columns, which the admin cannot show.
 """
@@ -187,7 +187,7 @@ class JobReportAdmin(ReadOnlyAdmin):
 
 @admin.register(models.Notice)
 class NoticeAdmin(ReadOnlyAdmin):
-    """Whom the market told of what, and when; not what they chose."""
+    """Which notices the market made for whom, and when; without the persons' choices."""
 
     list_display = ["id", "person_id", "kind", "event_id", "source", "at"]
     list_filter = ["kind"]
@@ -196,7 +196,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
 @admin.register(models.ChatAddress)
 class ChatAddressAdmin(ReadOnlyAdmin):
-    """Whose chat tool takes nothing, and why; the address itself is its person's secret."""
+    """The chat addresses that fail, and why; the address itself is the person's secret."""
 
     list_display = ["person_id", "form", "active", "failures", "flaw", "said_at", "switched_off_at"]
     search_fields = ["=person__id"]
@@ -340,7 +340,7 @@ class ProgramVersionAdmin(ReadOnlyAdmin):
     list_display = ["program", "version", "digest", "registered_at", "registered_by_name"]
     list_select_related = ["program"]
     search_fields = ["program__name", "digest"]
-    exclude = ["document"]  # its words are for the operator and members of the owner, not for all of the staff
+    exclude = ["document"]  # it is for the operator and members of the owner, not for all of the staff
 
 
 @admin.register(models.ProgramArchive)

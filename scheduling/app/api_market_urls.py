@@ -1,4 +1,4 @@
-"""Addresses of the interface that are about pools, the market and the cluster. Every one ends in a slash."""
+"""Addresses of the interface about pools, the market and the cluster. Each ends in a slash."""
 
 from django.urls import path
 

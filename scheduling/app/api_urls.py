@@ -1,4 +1,5 @@
-"""Addresses of the interface that are about jobs, the market and the cluster. Every one ends in a slash."""
+"""Addresses of the interface about jobs, money, events and programs, and those of `api_market_urls`. Each ends in a
+slash."""
 
 from django.urls import include, path
 

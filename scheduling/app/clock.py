@@ -1,8 +1,8 @@
 """The market's clock: what happens at a slot boundary, and catching up with boundaries that have passed.
 
-Every step of a boundary is a transaction of its own that first looks, under the lane's lock, whether it is still to
-be done. So a tick may come twice, late, or on two workers at once. What a boundary decides carries the boundary's
-time, not the tick's: late, the answer is the same.
+Every step of a boundary is a transaction of its own that first checks, under the lane's lock, whether it still has to
+be done. So a tick may come twice, late, or on two workers at once. What a boundary decides carries the boundary's time,
+not the tick's, so that a late answer is the same.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from scheduling.models import Award, JobState, Lane, LaneClock, Pool, TrainingJo
 from scheduling.runs.watch import runs_watch
 from tenants.scoping import scope_disabled
 
-MOST_BOUNDARIES = 600  # of one call, so that a long outage is caught up in portions
+MOST_BOUNDARIES = 600  # in one call, so that a long outage is caught up in portions
 
 
 class ClockStuck(RuntimeError):
-    """A boundary was done, and the clock did not move."""
+    """A boundary was done, but the clock did not move."""
 
 
 @dataclass(frozen=True)
 class Advanced:
-    """`boundaries` were done by this call; `behind` have passed and are still to be done, by whoever is `busy`."""
+    """What a call did. `boundaries` is how many it did; `behind` is how many have passed and remain. `busy` means that
+    another worker is doing them."""
 
     boundaries: int
     behind: int = 0
@@ -45,12 +46,12 @@ class Advanced:
 def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> Advanced:
     """Do every boundary that has passed by now, in order, each once."""
     pool = Pool.objects.get(pk=pool_id)
-    pulse(pool=pool, at=at)  # before anything is settled: what passed in silence is known from here on
+    pulse(pool=pool, at=at)  # before anything is settled, so that slots that passed in silence are known
     last, done = pool.slot_at(at), 0
     for boundary in _boundaries(pool, last):
         if done == most:
             return Advanced(done, behind=last - boundary + 1)
-        runs_watch(pool=pool, at=at)  # what an engine did not run, before its slot is paid for
+        runs_watch(pool=pool, at=at)  # notices what an engine did not run, before the slot is paid for
         changed = slot_advance(pool=pool, slot=boundary, over=pool.is_elastic and boundary < last)
         if isinstance(changed, Busy):
             return Advanced(done, behind=last - boundary + 1, busy=True)
@@ -63,11 +64,11 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
 
 @boundary_marked()
 def slot_advance(*, pool: Pool, slot: int, over: bool = False) -> bool | Busy:
-    """The boundary before `slot`: pay for the slot that ends, let awards begin and end, decide.
+    """Do the boundary before `slot`: pay for the slot that ends, let awards begin and end, decide.
 
-    `over`: the slot has passed meanwhile, and an elastic pool sells nothing that has passed.
-    True: an interval closed, or an outage is over. Settling comes first, so that a decision finds jobs and awards as
-    they are at its time, and who waited for a job that ended with its last slot is there too.
+    `over` means that the slot has passed meanwhile; an elastic pool sells no past slots. Return True if an interval
+    closed or an outage is over. Settling comes first, so that a decision sees jobs and awards as they are at its time,
+    and also the jobs that waited for a job that ended with its last slot.
     """
     at = pool.slot_start(slot)
     if isinstance(settled := slot_settle(pool_id=pool.pk, slot=slot - 1, at=at), Busy):
@@ -82,8 +83,8 @@ def slot_advance(*, pool: Pool, slot: int, over: bool = False) -> bool | Busy:
 
 
 def pools_due(*, at: datetime) -> list[int]:
-    """Pools with a boundary to be done, those first that wait longest: where there is too much for the workers, all are
-    late in turn, and not always the same ones."""
+    """List pools with a boundary to be done, the longest waiting first: if there is too much for the workers, all pools
+    are late in turn, and not always the same ones."""
     decided = dict(LaneClock.objects.filter(lane=Lane.BATCH).values_list("pool_id", "decided_slot"))
     since = {}
     for pool in Pool.objects.only("epoch_at", "slot_seconds").order_by("pk"):
@@ -94,7 +95,7 @@ def pools_due(*, at: datetime) -> list[int]:
 
 
 def _boundaries(pool: Pool, last: int) -> Iterator[int]:
-    """The next boundary, asked anew each time: another worker may have moved the clock."""
+    """Yield the next boundary, read anew each time: another worker may have moved the clock."""
     before = None
     while (boundary := next_boundary(pool)) <= last:
         if boundary == before:
@@ -104,20 +105,20 @@ def _boundaries(pool: Pool, last: int) -> Iterator[int]:
 
 
 def next_boundary(pool: Pool) -> int:
-    """The first that is not decided."""
+    """Return the first boundary that is not decided."""
     decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
     return 0 if decided is None else decided + 1
 
 
 @transaction.atomic
 def _skip_silence(pool: Pool, last: int) -> None:
-    """After an outage: where nobody waits and nothing runs, nothing changes up to the slot at which the policy does
-    something by itself, as it does where the last window of an epoch ends.
+    """Skip boundaries after an outage: if no job waits and nothing runs, nothing changes up to the slot at which the
+    policy does something by itself, as it does where the last window of an epoch ends.
 
-    Only for clocks that restart: one that goes on by itself publishes windows whether somebody waits or not.
+    Only clocks that restart are moved: others publish windows whether a job waits or not.
     """
     boundary = next_boundary(pool)
-    stopped = outage_next(pool.pk, boundary)  # an outage is not silence: it is passed by itself
+    stopped = outage_next(pool.pk, boundary)  # an outage is not silence: `outage_pass` handles it
     last = last if stopped is None else min(last, stopped)
     if not pool.clock_restart or boundary >= last:
         return

@@ -1,10 +1,11 @@
-"""The past of the demonstration: a month of the pool of long runs, driven through by the market's own services.
+"""The past of the demonstration: a month of the pool of long runs, made by the market's own services.
 
-Nothing is written here that the live market would not write. Only time is another: each service is told the moment
-that it would have been called at, boundary after boundary, up to now, and the market goes on from there. Jobs there
-reserve units and run no program, so no engine would have had anything to say.
+Nothing is written here that the live market would not write. Only the time differs: each service gets the moment at
+which it would have been called, boundary after boundary, up to now, and the market continues from there. Jobs there
+reserve units and run no program, so no engine would have had anything to report.
 
-A day is one transaction. Whoever dies in the middle of one leaves whole days, and the next call goes on after them.
+A day is one transaction. If the process dies in the middle of one, whole days remain, and the next call continues after
+them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tenants.scoping import scope_disabled
 
 
 class PastBroken(RuntimeError):
-    """The market refused what its own past needs, or somebody else moves the pool meanwhile."""
+    """The market refused what its own past needs, or another process moves the pool meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,20 @@ class PastMade:
 
 
 def slot_of(at: datetime) -> datetime:
-    """When the slot that contains the moment begins, in a pool whose first slot begins at such a moment too."""
+    """Return when the slot that contains the moment begins, in a pool whose first slot also begins at such a moment."""
     at = at.astimezone(UTC)
     return at.replace(hour=at.hour - at.hour % content.SLOT_HOURS, minute=0, second=0, microsecond=0)
 
 
 def past_due() -> Pool | None:
-    """The pool whose past is still to be made, or not made to its end. Once the market has begun to tick, or the other
-    pools are there, its time is that of the clock."""
+    """Return the pool whose past still has to be made or finished. Once the market has begun to tick, or the other
+    pools exist, its time is that of the clock, and there is none."""
     pool = Pool.objects.filter(slug=content.LONG_POOL["slug"]).first()
     return None if pool is None or demo_is_open() or Pulse.objects.filter(pool=pool).exists() else pool
 
 
 def past_make(*, at: datetime) -> PastMade | None:
-    """Everything up to `at`. None: there is nothing to make."""
+    """Make everything up to `at`. Return None if there is nothing to make."""
     if (pool := past_due()) is None:
         return None
     last, members, by = pool.slot_at(at), demo_members(), access_of_system("the demo")
@@ -73,7 +74,7 @@ def past_make(*, at: datetime) -> PastMade | None:
             pay_in(members, f"past:{end}", over)
     while fairness_catch_up():
         pass
-    notices_skip()  # thirty days of them would ring at everybody's first log-in
+    notices_skip()  # thirty days of notices would appear at everybody's first log-in
     with scope_disabled("a past is that of all tenants"):
         while days_close(at=at):
             pass
@@ -82,7 +83,7 @@ def past_make(*, at: datetime) -> PastMade | None:
 
 
 def _slot_live(pool: Pool, slot: int, members: Sequence[Access], by: Access, *, until: datetime) -> None:
-    """The boundary before the slot, and what happens in it: the server that fails, and jobs."""
+    """Do the boundary before the slot, and what happens in it: the server that fails, and jobs."""
     starts_at = pool.slot_start(slot)
     if isinstance(slot_advance(pool=pool, slot=slot), Busy):
         raise PastBroken(f"somebody else moves {pool.name}")
@@ -91,7 +92,8 @@ def _slot_live(pool: Pool, slot: int, members: Sequence[Access], by: Access, *, 
 
 
 def _server_fails(pool: Pool, slot: int, starts_at: datetime, by: Access) -> None:
-    """One server, once, while something runs on it; and it comes back. Use is counted before: as it was until then."""
+    """Let one server fail once, while something runs on it, and come back. Use is counted before each change, as it was
+    until then."""
     server, moment = Server.objects.get(pool=pool, name=habits.LOST_SERVER), starts_at + timedelta(minutes=20)
     if server.lost_from is None and slot >= habits.LOST_AFTER:
         with scope_disabled("a server works for several tenants"):

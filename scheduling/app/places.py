@@ -1,4 +1,4 @@
-"""Names and numbers that a reader of the page about the interface can put into addresses: those of its own world."""
+"""Names and numbers of the reader's own world, to fill in addresses on the page about the interface."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tenants.selectors import access_of, tenant_by_slug
 
 
 def reader_places(user: User, slug: str) -> dict[str, object]:
-    """Of the first pool, and of the tenant's latest job where the reader may see jobs. What there is none of is left
-    out."""
+    """Return those of the first pool, and of the tenant's latest job if the reader may see jobs. What does not exist is
+    left out."""
     tenant, pool = tenant_by_slug(slug), Pool.objects.first()
     if tenant is None or pool is None:
         return {}

@@ -1,6 +1,5 @@
-"""What an installation keeps for a time and no longer: the log of webhooks, notices, files and reports of programs,
-sessions that are over, files that came along with batch scripts; and what is saved of jobs that were never done and had
-everything back.
+"""Delete what an installation keeps only for a time: the log of webhooks, notices, files and reports of programs, ended
+sessions, files that came along with batch scripts; and saved states of jobs that were never done and were refunded.
 
 Only rows that the serving role may change anyway are deleted. What it can only add to (the book, the history,
 intervals, answers, events and their seals, fairness) and what these prove (jobs, awards, estimates) stays.
@@ -37,8 +36,8 @@ from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tenants.zones import day_of, midnight
 
-ROUND = timedelta(seconds=20)  # of pieces in one call; the next one goes on
-JOBS = 50  # whose files are removed before the clock is looked at again
+ROUND = timedelta(seconds=20)  # for the pieces of one call; the next call continues
+JOBS = 50  # jobs whose files are removed before the time is checked again
 ACTION = "retention_apply"
 _LOCK = 0x626F757273650004  # of the database: "bourse", 4
 
@@ -47,7 +46,7 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True)
 class RetentionLimits:
-    """Midnights of UTC. What is from before one of them is over; None: it is kept for good."""
+    """Midnights of UTC. What is older than one of them is over; None means that it is kept for good."""
 
     sessions: datetime
     deliveries: datetime | None
@@ -59,7 +58,8 @@ class RetentionLimits:
 
 
 def limits_at(at: datetime) -> RetentionLimits:
-    """By whole days: what was done once is done until tomorrow, and the history has one line of it for a day."""
+    """Return the limits by whole days, so that nothing more is due until tomorrow, and the history has one line for a
+    day."""
     today = midnight(day_of(at, UTC), UTC)
 
     def limit(days: int) -> datetime | None:
@@ -77,7 +77,7 @@ def limits_at(at: datetime) -> RetentionLimits:
 
 
 def retention_preview(*, at: datetime) -> Counts:
-    """What would go. It changes nothing."""
+    """Return what would be deleted, without a change."""
     limits = limits_at(at)
     counts = {"sessions": Session.objects.filter(expire_date__lt=limits.sessions).count()}
     if limits.deliveries:
@@ -105,8 +105,8 @@ def retention_preview(*, at: datetime) -> Counts:
 
 
 def archives_lines() -> list[str]:
-    """Of each pool, how much of its intervals lies in archives. Only the owning role moves it there, by
-    `manage.py archive`, so that no worker does."""
+    """Return for each pool how many of its intervals are in archives. Only the owning role can move them, by `manage.py
+    archive`, so that no worker does."""
     lines = []
     for pool in Pool.objects.order_by("pk"):
         rows = IntervalArchive.objects.filter(pool=pool)
@@ -118,8 +118,9 @@ def archives_lines() -> list[str]:
 
 
 def retention_apply(*, clock: Callable[[], datetime]) -> Counts | None:
-    """Piece by piece, each committed by itself, until nothing is left or the time is over. None: another process is at
-    it. The history has a line for each call that found something; a crash loses that line and nothing else."""
+    """Delete piece by piece, each committed by itself, until nothing is left or the time is over. Return None if
+    another process is doing it. The history gets a line for each call that found something; a crash loses only that
+    line."""
     with alone(_LOCK) as ours:
         return _apply(clock) if ours else None
 
@@ -170,7 +171,7 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
 
 
 def _archives_leave(before: datetime, clock: Callable[[], datetime], ends: datetime) -> Counts:
-    """Those that no job has used since are closed; those that a call of before has closed lose their content."""
+    """Close archives that no job has used since; remove the content of those that an earlier call has closed."""
     counts = Counts(archives_closed=0, archives=0, archives_bytes=0)
     while (at := clock()) < ends and (removed := archive_remove(before=before, at=at)):
         counts["archives"] += removed.bytes is not None
@@ -181,7 +182,7 @@ def _archives_leave(before: datetime, clock: Callable[[], datetime], ends: datet
 
 
 def _old_places(before: datetime) -> list[tuple[Path, int]]:
-    """Folders of runs, and jobs whose files there are as old; those of one folder together."""
+    """Return folders of runs with the jobs whose files there are as old; those of one folder are adjacent."""
     return [(root, job) for root in run_folders() for job in jobs_with_old_files(root, before)]
 
 

@@ -1,4 +1,4 @@
-"""After a change of SECRET_KEY: every stored secret under the new one, so that the old one can go."""
+"""After a change of SECRET_KEY: store every secret under the new key, so that the old one can be removed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tenants.stored_secrets import Carried, UnreadableSecret
 
 
 def secrets_carry(*, at: datetime) -> dict[str, Carried]:
-    """By what they are of. May be done again and again, beside everything else; the history tells of what moved."""
-    with suppress(UnreadableSecret):  # which is counted below
-        signing_seed(at=at)  # so that there is one, made of the key that signed before there were any
+    """Store the secrets of each kind anew, and count them by kind. It may run again and again, beside everything else;
+    the history notes what moved."""
+    with suppress(UnreadableSecret):  # it is counted below
+        signing_seed(at=at)  # makes the key row if there is none, from the key that signed before there were rows
     with transaction.atomic():
         carried_counts = {
             "webhooks": webhook_secrets_carry(),

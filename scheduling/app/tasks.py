@@ -1,4 +1,4 @@
-"""What beat and other programs start. Rules live in the services; a task only calls one, with the time."""
+"""The tasks that beat and other programs start. Rules are in the services; a task only calls one, with the time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from scheduling.notices.mails import mails_round
 from scheduling.webhooks.rounds import chats_round, deliveries_round
 from scheduling.what_if.working import what_ifs_round
 
-# Seconds; less than after which the broker hands a task to another process.
+# Seconds; less than the time after which the broker gives a task to another process.
 STUDIES_LIMIT = AUDITS_LIMIT = LEARNERS_LIMIT = 3_000
-TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
+TICK_EXPIRES = 5.0  # seconds; a message that waited longer in the queue is out of date
 
 
 @shared_task
 def pools_tick(**_: Any) -> None:
-    """A message for each pool with a boundary to be done, unless one waits in the queue: where many pools have their
+    """Send a message for each pool with a boundary to be done, unless one waits in the queue: if many pools have their
     boundary at once, as many messages more each second would take the workers' time from those that do something."""
     for pool_id in pools_due(at=timezone.now()):
         if cache.add(_message_of(pool_id), True, timeout=TICK_EXPIRES):
@@ -47,7 +47,7 @@ def pool_tick(*, pool_id: int, **_: Any) -> None:
         if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
             slot_tell(pool_id)
     finally:
-        cache.delete(_message_of(pool_id))  # what is still to be done has its message within a second
+        cache.delete(_message_of(pool_id))  # if more is to be done, there is a message within a second
 
 
 def _message_of(pool_id: int) -> str:
@@ -112,21 +112,22 @@ def audits_tick(**_: Any) -> None:
 
 @shared_task
 def inquiries_tick(**_: Any) -> None:
-    """What was asked about the past, and pieces of verifying everything; the questions first, for somebody looks at the
-    page."""
+    """Answer questions about the past, and do pieces of verifying everything; questions first, since their readers
+    wait."""
     what_ifs_round(clock=timezone.now)
     verification_round(clock=timezone.now)
 
 
 @shared_task(time_limit=STUDIES_LIMIT)
 def studies_tick(**_: Any) -> None:
-    """Pieces of studies. While they go on, this process does what else is asked about the past."""
+    """Do pieces of studies. While they run, this process does other work about the past."""
     studies_round(clock=timezone.now, others=_questions)
 
 
 @shared_task(time_limit=LEARNERS_LIMIT)
 def learners_tick(**_: Any) -> None:
-    """A step of a learner, in a process of its own, of the lowest priority; this one meanwhile does what is asked."""
+    """Do a step of a learner in a process of its own with the lowest priority; meanwhile this process answers
+    questions."""
     learners_round(clock=timezone.now, others=_questions)
 
 

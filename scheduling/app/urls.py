@@ -1,4 +1,5 @@
-"""Addresses about the cluster and the market. Under t/<slug>/ the tenant's scope is open (tenants.middleware)."""
+"""Addresses of pages about the cluster and the market. Under t/<slug>/ the tenant's scope is open
+(tenants.middleware)."""
 
 from django.urls import include, path
 

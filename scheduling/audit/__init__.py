@@ -1,1 +1,2 @@
-"""What auditors prove: intervals and charges decided again from stored bytes, and signed bundles to take away."""
+"""What auditors use as proof: intervals and charges decided again from stored bytes, and signed bundles to take
+away."""

@@ -1,4 +1,4 @@
-"""What the history says of an archive of intervals: whoever verifies compares the rows with it."""
+"""The entries of the history about archives of intervals. Verification compares the rows of archives with them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ ACTION = "intervals_archive"
 
 
 def archive_remember(row: IntervalArchive, *, by: Access) -> None:
-    """The row, and its entry in the history, which verification compares with it. By the owning role, in the
-    transaction that drops what it has."""
+    """Save the row of an archive, and append its entry to the history, which verification compares with it. The owning
+    role calls this, in the transaction that drops from the database what the archive has."""
     row.save(force_insert=True)
     history.append(at=row.archived_at, by=by, action=ACTION, subject=archive_subject(row), after=archive_said(row))
 
@@ -23,7 +23,7 @@ def archive_subject(row: IntervalArchive) -> str:
 
 
 def archive_said(row: IntervalArchive) -> dict[str, Any]:
-    """What the history says of it."""
+    """Return what the history says of an archive."""
     return {
         "pool": row.pool.slug,
         "day": row.day.isoformat(),

@@ -1,5 +1,5 @@
-"""Archives of old intervals: whole days, oldest first, as signed bundles in a folder. Only what was read back from the
-file leaves the database: the inputs and answers. The rows, their digests and the chain stay.
+"""Archives of old intervals: whole days, oldest first, as signed bundles in a folder. Only the inputs and answers leave
+the database, and only once they were read back from the file. The rows, their digests and the chain stay.
 
 A kill at any step loses nothing. Until the last step the database has everything, and a file that was left behind is
 written anew; the last step is one transaction.
@@ -39,25 +39,26 @@ from tenants.zones import day_of, midnight
 
 NEWEST = 20  # intervals of a pool that always stay: pages and figures read the last ones
 DAY = timedelta(days=1)
-ARCHIVE_LOCK = 0x626F757273650008  # of the database: "bourse", 8
+ARCHIVE_LOCK = 0x626F757273650008  # the id of an advisory lock of the database: "bourse", 8
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ArchiveDay:
-    """The intervals that were decided on one day of UTC. `obstacle`: why they cannot be archived yet, as a clause."""
+    """The intervals that were decided on one day of UTC. `obstacle` says as a clause why they cannot be archived yet;
+    it is empty where nothing is in the way."""
 
     day: date
     first: int
     last: int
     intervals: int
-    bytes: int  # of their inputs and answers, as they are stored
+    bytes: int  # the size of their inputs and answers, as they are stored
     obstacle: str = ""
 
 
 class ArchiveFailed(Exception):
-    """The file is not what it should be, and nothing was dropped. The text is a sentence."""
+    """The file is not what it should be, and nothing was dropped. The message is a sentence."""
 
 
 def archive_name(pool: Pool, day: date) -> str:
@@ -65,7 +66,8 @@ def archive_name(pool: Pool, day: date) -> str:
 
 
 def archive_days(*, pool: Pool, before: date, at: datetime) -> list[ArchiveDay] | Refused:
-    """What would be archived, oldest first: whole days before this one. The first with an obstacle ends the list."""
+    """Return what would be archived, oldest first: the whole days before `before`. The first day with an obstacle ends
+    the list."""
     if before > day_of(at, UTC):
         return Refused("invalid_period", f"{before.isoformat()} is not over yet: only whole days are archived.")
     with scope_disabled("what is archived was decided for everybody"):
@@ -116,7 +118,7 @@ def _obstacle(pool: Pool, day: ArchiveDay, window_end: int, expected: int) -> st
     awards = Award.objects.filter(pool=pool, **of_day)
     if awards.filter(state__in=ALIVE).exists() or awards.filter(rent=RentState.OPEN).exists():
         return "an award that they gave is not over"
-    if awards.filter(job__ended_at=None).exists():  # what is done of a job that waits is read where it was decided
+    if awards.filter(job__ended_at=None).exists():  # verification of a waiting job reads the interval that decided it
         return "a job that they gave an award is not over"
     return ""
 
@@ -130,8 +132,8 @@ def archive_day(
     at: datetime,
     progress: Progress = lambda step: None,
 ) -> IntervalArchive:
-    """Write the file, read it back, put it in its place, and only then drop what it has. `progress` is called after
-    each step."""
+    """Write the file, read it back, put it in its place, and only then drop from the database what it has. `progress`
+    is called after each step."""
     name = archive_name(pool, day.day)
     path, partial = folder / name, folder / f"{name}.part"
     try:
@@ -165,7 +167,7 @@ def archive_day(
 
 
 def may_archive() -> bool:
-    """Whether there is a role here that may drop anything: the serving one may not."""
+    """Return whether this process can act as a role that may drop the bytes of intervals. The serving role may not."""
     with as_owner(), connection.cursor() as cursor:
         cursor.execute("SELECT has_table_privilege(current_user, 'scheduling_interval', 'UPDATE')")
         (may,) = cursor.fetchone()
@@ -173,7 +175,7 @@ def may_archive() -> bool:
 
 
 def _archive_write(pool: Pool, day: ArchiveDay, partial: Path, at: datetime) -> str:
-    """The public key that signed the file."""
+    """Write the bundle of the day, and return the public key that signed it."""
     start = midnight(day.day, UTC)
     with partial.open("wb") as file:
         bundle = bundle_write(pool=pool, start=start, end=start + DAY, seed=signing_seed(at=at), file=file)
@@ -185,8 +187,8 @@ def _archive_write(pool: Pool, day: ArchiveDay, partial: Path, at: datetime) -> 
 
 
 def _checked(pool: Pool, day: ArchiveDay, partial: Path, key: str) -> None:
-    """The file agrees with itself, and has exactly the intervals that are to be dropped, byte for byte: its check
-    recomputes each digest from the bytes in the file, and these digests are those of the database."""
+    """Check that the file agrees with itself, and that it has exactly the intervals that are to be dropped, byte for
+    byte. Its check recomputes each digest from the bytes in the file, and these digests are those of the database."""
     if flaws := check.check(str(partial), key):  # type: ignore[no-untyped-call]  # plain Python, for Python alone
         raise ArchiveFailed(f"{partial.name} does not agree with itself: {'; '.join(flaws[:3])}. Verify the intervals.")
     inside = {number: row["digest"] for number, row in archive_intervals(partial).items()}
@@ -196,7 +198,7 @@ def _checked(pool: Pool, day: ArchiveDay, partial: Path, key: str) -> None:
 
 
 def _synced(folder: Path) -> None:
-    """The name is on the disk, too."""
+    """Write the folder to the disk, so that the file's name is on the disk as well."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""Closing blocks of events under a chained digest, so that one that is changed, removed or added later shows.
+"""Closing blocks of events under a chained digest, so that an event that is changed, removed or added later shows.
 
-What becomes of a job is told by events, and its row is compared with them: so the seals of the feed prove the rows of
-the jobs too. No writer is held up: a block ends where no event can still appear (`scheduling_event_settled`).
+Events say what becomes of a job, and its row is compared with them: so the seals of the feed prove the rows of the jobs
+too. No writer is held up: a block ends before the events that may still appear (`scheduling_event_settled`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from scheduling.models import Award, FeedSeal, Lane, StartEstimate, TrainingJob
 from tenants.scoping import scope_disabled
 
 BLOCK = 5_000
-MOST_BLOCKS = 20  # of one call; the next goes on
-MEMBER = 40  # bytes in a seal for each event: 8 of id, 32 of digest
-_SEALERS = 0x626F757273650003  # of the database: "bourse", 3
+MOST_BLOCKS = 20  # of one call; the next call continues
+MEMBER = 40  # bytes in a seal for each event: 8 of its id, 32 of its digest
+_SEALERS = 0x626F757273650003  # the id of an advisory lock of the database: "bourse", 3
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class EventRow:
 
 
 def feed_seal(*, at: datetime, block: int = BLOCK) -> int:
-    """Close every block that can be closed, the last of which may be short. How many events that were."""
+    """Close every block that can be closed, the last of which may be short. Return the number of events in them."""
     sealed = 0
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SEALERS])
@@ -65,19 +65,19 @@ def feed_seal(*, at: datetime, block: int = BLOCK) -> int:
 
 
 def last_settled() -> int:
-    """At or below this id no event can still appear."""
+    """Return the id at or below which no event can still appear."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT scheduling_event_settled()")
         return int(cursor.fetchone()[0])
 
 
 def seal_link(seal: FeedSeal) -> str:
-    """The digest of a seal: over the one before it, its number, its time and its members."""
+    """Return the digest of a seal: over the one before it, its number, its time and its members."""
     return records.digest(seal.previous, records.to_bytes(seal_place(seal)), bytes(seal.members))
 
 
 def seal_place(seal: FeedSeal) -> dict[str, Any]:
-    """Where it stands in the feed, and when it was closed."""
+    """Return where a seal ends in the feed, and when it was closed."""
     sealed_at = seal.sealed_at.astimezone(UTC).isoformat(timespec="microseconds")
     return {"number": seal.number, "last_event": seal.last_event_id, "sealed_at": sealed_at}
 
@@ -89,40 +89,40 @@ SELECT id, pool_id, tenant_id, kind, subject, (extract(epoch FROM at) * 1000000)
 
 
 def events_between(after: int, upto: int, *, most: int | None = None) -> list[EventRow]:
-    """Events with ids above `after` and not above `upto`, in their order."""
+    """Return the events with ids above `after` and not above `upto`, in their order."""
     with connection.cursor() as cursor:
         cursor.execute(f"{_EVENTS} WHERE id > %s AND id <= %s ORDER BY id LIMIT %s", [after, upto, most])
         return [EventRow(*row) for row in cursor.fetchall()]
 
 
 def events_told(pool_id: int, start: datetime, end: datetime) -> list[EventRow]:
-    """What was told of a pool in a period [start, end), in order."""
+    """Return the events about a pool in a period [start, end), in order."""
     with connection.cursor() as cursor:
         cursor.execute(f"{_EVENTS} WHERE pool_id = %s AND at >= %s AND at < %s ORDER BY id", [pool_id, start, end])
         return [EventRow(*row) for row in cursor.fetchall()]
 
 
 def members_of(rows: Sequence[EventRow]) -> bytes:
-    """What a seal lists of these events."""
+    """Return what a seal lists of these events."""
     digests = event_digests(rows)
     return b"".join(row.id.to_bytes(8, "big") + digests[row.id] for row in rows)
 
 
 def event_digests(rows: Sequence[EventRow]) -> dict[int, bytes]:
-    """By id: 32 bytes of SHA-256 over each event."""
+    """Return by event id 32 bytes of SHA-256 over each event."""
     older = _untold(rows)
     return {row.id: hashlib.sha256(event_text(row) + older.get(row.id, b"")).digest() for row in rows}
 
 
 def event_text(row: EventRow) -> bytes:
-    """One line of canonical JSON, and its data as the database writes them."""
+    """Return one line of canonical JSON, and behind it the event's data as the database writes them."""
     columns = [row.id, row.pool, row.tenant, row.kind, row.subject, row.at]
     return json.dumps(columns, separators=(",", ":")).encode("ascii") + b"\n" + row.data.encode()
 
 
 def _untold(rows: Sequence[EventRow]) -> dict[int, bytes]:
-    """What events of older versions did not tell yet, and the seal closes over as well: the digest of the submission,
-    and the terms of an award of the instant lane whose answer has no record."""
+    """Return what events of older versions do not contain, and the seal closes over as well: the digest of the
+    submission, and the terms of an award of the instant lane whose answer has no record."""
     jobs, awards = dict[int, tuple[int, str]](), dict[int, int]()
     for row in rows:
         if row.kind not in (EventKind.JOB_SUBMITTED, EventKind.JOB_AWARDED):
@@ -150,12 +150,12 @@ def _untold(rows: Sequence[EventRow]) -> dict[int, bytes]:
 
 
 def _number(text: object) -> int:
-    """The number of a row; 0, which none has, where it is none."""
+    """Return the number of a row, or 0, which no row has, where the text is no number."""
     return int(str(text)) if str(text).isdecimal() else 0
 
 
 def _terms(award: Award) -> bytes:
-    """What of an award never changes."""
+    """Return what never changes of an award."""
     names = ["job_id", "tenant_id", "attempt", "pool_id", "lane", "phase", "placement", "start", "end", "workers", "ps"]
     names += ["worker_type", "ps_type", "allocation", "on_operator", "value", "floor", "cost", "paid", "charges"]
     names += ["work"] if award.work is not None else []  # older seals close over awards without it

@@ -1,6 +1,6 @@
-"""What auditors ask to have worked out: a charge, an interval or everything verified, a period as a signed bundle.
+"""Requests of auditors: to verify a charge, an interval or everything, or to make a signed bundle of a period.
 
-A request is a row, and nobody has to be told of it: `audit_rounds` finds it.
+A request is a row, and no process needs to be notified of it: `audit_rounds` finds it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
 
-MOST_WAITING = 5  # of one person
+MOST_WAITING = 5  # open requests of one person
 LONGEST = timedelta(days=93)
 RETENTION = timedelta(days=7)
 OPEN_AUDITS = (AuditState.QUEUED, AuditState.RUNNING)
@@ -47,7 +47,7 @@ NOT_NOW = Refused("audit_under_way", "It is being worked on. Only a verification
 @dataclass(frozen=True)
 class AuditProgress:
     done: int
-    total: int  # 0: not known beforehand
+    total: int  # 0 where it is not known beforehand
     unit: str
 
     @property
@@ -56,7 +56,8 @@ class AuditProgress:
 
 
 def verify_start(*, kind: str, pool: Pool | None, number: int | None, by: Access, at: datetime) -> AuditRun | Refused:
-    """Ask for a charge (`number` of the job), an interval (of the pool), or everything (of the pool, or of all)."""
+    """Request the verification of a charge (`number` of the job), an interval (of the pool), or everything (of the
+    pool, or of all pools)."""
     if kind == AuditKind.CHARGE:
         with scope_disabled("an auditor looks at everybody's jobs"):
             job = TrainingJob.objects.filter(pk=number).first()
@@ -69,7 +70,7 @@ def verify_start(*, kind: str, pool: Pool | None, number: int | None, by: Access
 
 
 def bundle_start(*, pool: Pool, start: datetime, end: datetime, by: Access, at: datetime) -> AuditRun | Refused:
-    """Ask for the signed bundle of [start, end)."""
+    """Request the signed bundle of [start, end)."""
     if end <= start:
         return NO_PERIOD
     if end - start > LONGEST:
@@ -94,7 +95,8 @@ def _start(run: AuditRun, by: Access, at: datetime) -> AuditRun | Refused:
 
 @transaction.atomic
 def audit_cancel(*, run_id: int, by: Access, at: datetime) -> AuditRun | Refused:
-    """Call off what waits, or a verification of everything. Whoever works at that keeps nothing more."""
+    """Call off a request that waits, or a verification of everything. A process that works at it stores nothing
+    more."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     sentence = f"{by.actor_name} has called it off."
@@ -113,8 +115,8 @@ def can_cancel(run: AuditRun) -> bool:
 
 
 def audit_progress(run: AuditRun) -> AuditProgress | None:
-    """None: not begun, or nothing is known. Of everything it is in the rows of its walks; of the rest in the cache, for
-    it may be lost."""
+    """Return how far a request is, or None where it is not running or nothing is known. For a verification of
+    everything the rows of its walks say it; for the rest the cache does, as this may be lost."""
     if run.state != AuditState.RUNNING:
         return None
     if run.kind == AuditKind.EVERYTHING:
@@ -125,11 +127,11 @@ def audit_progress(run: AuditRun) -> AuditProgress | None:
 
 
 def progress_key(run_id: int) -> str:
-    """Of the cache, where (done, total, unit) are."""
+    """Return the key of the cache under which (done, total, unit) are."""
     return f"audit-progress:{run_id}"
 
 
 def bundle_bytes(run: AuditRun) -> Iterator[bytes]:
-    """The file, piece by piece."""
+    """Return the file, piece by piece."""
     for place in range(AuditPart.objects.filter(run=run).count()):
         yield bytes(AuditPart.objects.get(run=run, place=place).content)

@@ -1,7 +1,9 @@
-"""Working off what auditors asked for: one process at a time, oldest first, so that the market always has one left.
+"""Working through the requests of auditors, oldest first. Only one process does it at a time, so that another one is
+always free for the market.
 
-Whatever is short is done at one go; what a process that ended has left behind is done again. Everything is verified in
-pieces of about a second, each of which is kept: between two of them everything else that waits has its turn.
+A short request is done at one go; one that a process left behind when it ended is done again. A verification of
+everything is done in pieces of about a second, and each piece is kept: between two of them everything else that waits
+has its turn.
 """
 
 from __future__ import annotations
@@ -23,21 +25,22 @@ from scheduling.models import OPEN_WORK, AuditKind, AuditPart, AuditRun, AuditSt
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-ROUND = timedelta(seconds=8)  # of pieces in one call: the process that verifies also moves the market
+ROUND = timedelta(seconds=8)  # how long one call works at pieces: its process also moves the market
 MOST_BYTES = 256 << 20
 PART_BYTES = 1 << 20
-AGAIN = "again"  # in the result of a request that was left behind once
+AGAIN = "again"  # a key in the result of a request that was left behind once
 TWICE = Refused("failed", "It broke off twice: it took too long, or too much memory. Use the command.")
 
 Clock = Callable[[], datetime]
 
 
 class TooLarge(Exception):
-    """The bundle outgrew what is kept."""
+    """The bundle is larger than what may be kept."""
 
 
 def audits_next(*, clock: Clock) -> int:
-    """Do what waits, oldest first; the number of requests done or begun. None where another process is at it."""
+    """Do the requests that wait, oldest first, and return how many were done or begun: none where another process is at
+    it."""
     with alone(AUDIT_LOCK) as ours:
         if not ours:
             return 0
@@ -55,7 +58,8 @@ def audits_next(*, clock: Clock) -> int:
 
 
 def verification_round(*, clock: Clock) -> int:
-    """Pieces of what is being verified, until the time is over or somebody else waits; returns how many."""
+    """Work at pieces of what is being verified, until the time is over or other work waits; return how many were
+    done."""
     ends, pieces = clock() + ROUND, 0
     while clock() < ends and not _others_wait():
         with alone(AUDIT_LOCK) as ours:
@@ -70,7 +74,8 @@ def verification_round(*, clock: Clock) -> int:
 
 
 def _next() -> AuditRun | None:
-    """The oldest that waits. Everything is verified once at a time: a second request would only take turns with it."""
+    """Return the oldest request that waits. Only one verification of everything runs at a time: a second one would only
+    take turns with it."""
     waiting = AuditRun.objects.select_related("pool").filter(state=AuditState.QUEUED).order_by("pk")
     if AuditRun.objects.filter(kind=AuditKind.EVERYTHING, state=AuditState.RUNNING).exists():
         waiting = waiting.exclude(kind=AuditKind.EVERYTHING)
@@ -83,8 +88,8 @@ def _others_wait() -> bool:
 
 
 def _left_behind(at: datetime) -> None:
-    """Whoever has the lock is alone: what still runs was left by a process that ended, and is done once more. Walks are
-    not left behind: they are kept as far as they came."""
+    """Queue once more the requests that a process left behind when it ended. Whoever has the lock is alone, so a
+    request that still runs was left behind. Walks need no new start: they are kept as far as they came."""
     for run in AuditRun.objects.filter(state=AuditState.RUNNING, verifications=None):
         if run.result.get(AGAIN):
             _end(run, TWICE, at)
@@ -95,7 +100,7 @@ def _left_behind(at: datetime) -> None:
 
 @transaction.atomic
 def _everything_begin(run: AuditRun, at: datetime) -> None:
-    """A walk over each pool, then one over the book."""
+    """Save a walk over each pool, then one over the book."""
     if not _claim(run, at):
         return
     pools = [run.pool_id] if run.pool_id else Pool.objects.order_by("pk").values_list("pk", flat=True)
@@ -106,14 +111,14 @@ def _everything_begin(run: AuditRun, at: datetime) -> None:
 
 
 def _everything_end(at: datetime) -> None:
-    """Whose walks are all over."""
+    """End the verifications of everything whose walks are all over."""
     over = AuditRun.objects.filter(kind=AuditKind.EVERYTHING, state=AuditState.RUNNING)
     for run in over.exclude(verifications=None).exclude(verifications__state__in=OPEN_WORK):
         _end(run, everything(run), at)
 
 
 def _claim(run: AuditRun, at: datetime) -> bool:
-    """False: it was stopped meanwhile."""
+    """Mark a request as running. Return False where it was called off meanwhile."""
     run.state, run.began_at = AuditState.RUNNING, at
     waiting = AuditRun.objects.filter(pk=run.pk, state=AuditState.QUEUED)
     return waiting.update(state=run.state, began_at=at) == 1
@@ -133,7 +138,7 @@ def _do(run: AuditRun, clock: Clock) -> None:
 
 
 def _end(run: AuditRun, outcome: StoredVerdict | Refused, at: datetime) -> None:
-    """Unless somebody has stopped it meanwhile."""
+    """Store the outcome of a request, unless somebody has called it off meanwhile."""
     columns: dict[str, Any] = {"sentence": outcome.sentence, "ended_at": at, "result": {}, "size": run.size}
     columns["state"] = AuditState.FAILED if isinstance(outcome, Refused) else AuditState.DONE
     if isinstance(outcome, StoredVerdict):
@@ -171,7 +176,7 @@ def _keep(run: AuditRun, file: IO[bytes]) -> None:
 
 
 class _CountedFile:
-    """A file that says how much was written, and is never longer than what is kept."""
+    """A file that reports how much was written, and refuses to become longer than what may be kept."""
 
     def __init__(self, file: IO[bytes], tell: Callable[[int, int, str], None]) -> None:
         self._file, self._tell_progress = file, tell

@@ -1,4 +1,4 @@
-"""What a verification found, in sentences that say what was compared with what, and how much of it."""
+"""The results of verifications, in sentences that say what was compared with what, and how much of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scheduling.models import AuditKind, AuditRun, Pool, WorkState
 from tenants.access import Refused
 from tenants.ledger.amounts import exported
 
-MOST_FINDINGS = 200  # that are kept; their number always is
+MOST_FINDINGS = 200  # so many are kept; their number is always kept
 
 
 @dataclass(frozen=True)
 class StoredVerdict:
-    """`is_clean` None: nothing was verified. `result`: plain JSON."""
+    """The outcome of a request. `is_clean` is None where nothing was verified; `result` is plain JSON."""
 
     is_clean: bool | None
     sentence: str
@@ -24,7 +24,7 @@ class StoredVerdict:
 
 
 def verified(run: AuditRun) -> StoredVerdict | Refused:
-    """A charge or an interval."""
+    """Verify a charge or an interval."""
     if run.kind == AuditKind.INTERVAL and run.pool is not None:
         return _interval(run.pool, int(run.number or 0))
     return _charge(int(run.number or 0))
@@ -59,8 +59,8 @@ def _interval(pool: Pool, number: int) -> StoredVerdict | Refused:
 
 
 def everything(run: AuditRun) -> StoredVerdict | Refused:
-    """Of walks that are over: those over pools, with their intervals, answers, awards, jobs, payments, figures and
-    sums, and over the book, the history and the feed."""
+    """Return the verdict on a verification whose walks are over: those over pools, with their intervals, answers,
+    awards, jobs, payments, figures and sums, and the one over the book, the history and the feed."""
     walks = list(run.verifications.select_related("pool").order_by("pk"))
     findings = [Finding(where, what) for walk in walks for where, what in walk.findings]
     count = sum(walk.differences for walk in walks)

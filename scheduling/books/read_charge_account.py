@@ -1,4 +1,4 @@
-"""What a job pays, worked out step by step: units, posted prices, the own part, and who gets the rest of each slot."""
+"""Compute step by step what a job pays: units, posted prices, the own part, and who gets the rest of each slot."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tenants.models import Tenant
 
 OPERATOR_ID, OPERATOR = 0, "Operator"
 SETTLED, HELD, RETURNED = "settled", "held", "returned"
-MOST_AWARDS = 50  # in an elastic pool a job has one for each slot, and each is worked out from an interval
+MOST_AWARDS = 50  # in an elastic pool a job has one for each slot, and each needs a stored interval
 
 
 @dataclass(frozen=True)
 class SlotAccount:
-    """`factors` are empty where the interval does not say at which prices it sold. Parts are micro-credits."""
+    """What an award pays for one slot. `factors` are empty where the prices do not follow from the interval. `parts`
+    are micro-credits by owner."""
 
     slot: int
     at: datetime
@@ -43,7 +44,8 @@ class SlotAccount:
 
 @dataclass(frozen=True)
 class AwardAccount:
-    """`interval` None: answered at once, by the instant lane. Amounts with a point are credits, the others micro."""
+    """What one award pays. `interval` is None for an award of the instant lane. Amounts that are floats are credits,
+    the others micro-credits."""
 
     award: Award
     interval: int | None
@@ -51,7 +53,7 @@ class AwardAccount:
     value: float
     floor: float
     cost: float
-    came_back: int  # of what is paid, the part of the tenant itself: the instant lane's payments are gross
+    came_back: int  # the part of the payment that the tenant itself gets, since the instant lane's payments are gross
     slots: tuple[SlotAccount, ...]
 
     @property
@@ -68,7 +70,7 @@ class AwardAccount:
 
     @property
     def difference(self) -> int:
-        """What all slots together miss of the payment, less what came back of it because alone was better."""
+        """The payment, less what was returned because alone was better, less what all slots pay; 0 if it adds up."""
         return self.award.paid - self.award.adjusted - self.paid
 
     @property
@@ -85,8 +87,8 @@ class AwardAccount:
 
 
 def charge_account(job: TrainingJob) -> tuple[AwardAccount, ...]:
-    """The job's awards, oldest first, of many the newest; none for a job that was never served. Needs a scope in which
-    they are seen."""
+    """Return what the job's awards pay, the oldest first; of many awards only the newest. It is empty for a job that
+    was never served. Needs a scope in which the awards are visible."""
     awards = list(Award.objects.filter(job=job).select_related("interval").order_by("-pk")[:MOST_AWARDS])[::-1]
     if not awards:
         return ()
@@ -114,7 +116,7 @@ def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequenc
         )
         for slot, charged in enumerate(award.owed, award.start)
     )
-    value = float(award.value or 0.0)  # of a piece: what is done by it is worth
+    value = float(award.value or 0.0)  # for a piece: the worth of what is done by its end
     if decided and award.work is None:
         value = realised(decided.job, decided.booking)
     number = award.interval.number if award.interval else None

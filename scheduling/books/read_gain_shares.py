@@ -1,5 +1,5 @@
-"""What of a period's payments is a price, what a share of what renting gained, and what came back because a job would
-have been worth more alone."""
+"""Split a period's payments: how much is a share of what renting gained, beside the price, and how much was returned
+because a job would have been worth more alone."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from tenants.models import Tenant
 
 @dataclass(frozen=True)
 class GainShares:
-    """Micro-credits of a period: `gain` of what was paid is a share of the gain, `adjusted` came back."""
+    """Micro-credits of a period. `gain` is the part of what was paid that is a share of the gain; `adjusted` was
+    returned.
+    """
 
     gain: int = 0
     adjusted: int = 0
 
 
 def gain_shares(*, tenant: Tenant, start: datetime, end: datetime, jobs: Collection[int]) -> GainShares:
-    """Of awards of these jobs, those that money moved for. Needs the tenant's scope.
+    """Sum up the gain shares of awards of these jobs, the jobs for which money moved. Needs the tenant's scope.
 
-    Of a payment p that holds a dividend d, whoever has paid q of it has paid d * q // p of the dividend: so the parts
-    of periods that follow each other add up to the whole.
+    If a payment p contains a dividend d, then after q of p is paid, d * q // p of the dividend is paid. So the parts of
+    successive periods add up to the whole.
     """
     rows = Award.objects.filter(Q(dividend__gt=0) | Q(adjusted__gt=0), tenant=tenant, job__in=jobs)
     awards = {award.pk: award for award in rows.only("dividend", "paid", "job")}

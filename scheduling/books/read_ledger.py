@@ -1,7 +1,7 @@
-"""The ledger page: a tenant's movements grouped by the interval they are about, with a sentence and balances.
+"""Read the ledger page: a tenant's movements grouped by the interval they are about, with a sentence and balances.
 
-Newest first, for a ledger is read from its end. Inside an interval payments of one sort stand together (every slot
-of a job, all that renters paid), unless each is asked for; the balances run along the rows as they are shown.
+The newest come first, since a ledger is read from its end. Inside an interval, payments of one sort form one row (every
+slot of a job, all that renters paid), unless each one is requested. Each row has the balance after it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def ledger_view(
     limit: int = PAGE,
     order: tuple[str, bool] | None = None,
 ) -> LedgerView:
-    """One page. Needs the tenant's scope. `each`: every transaction a row of its own. `order`: another one than time,
-    newest first: "at" or an account, and whether downwards; then only the first `limit` are there, and no page after
-    them."""
+    """Read one page. Needs the tenant's scope. With `each`, every transaction is a row of its own. `order` replaces the
+    usual order, the newest first: it is "at" or an account, and whether the order is descending. Then only the first
+    `limit` rows are returned, and there is no next page."""
     if order is None:
         rows = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit + 1)
     else:
@@ -68,12 +68,12 @@ def ledger_view(
 
 
 def _after(at: datetime) -> Position:
-    """Later than anything that has happened: days end at midnight of UTC."""
+    """Return a position later than everything that has happened: midnight of UTC two days later, as days end there."""
     return Position(at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2), 0)
 
 
 def ledger_rows(*, tenant: Tenant, choice: MovementFilter) -> Iterator[LedgerRow]:
-    """Every transaction of the choice, newest first, page by page (CSV)."""
+    """Yield every transaction of the choice, the newest first, read page by page (for CSV)."""
     pools = list(Pool.objects.all())
     for movement in movements_all(tenant_id=tenant.pk, choice=choice):
         above = Position(movement[0].at, movement[0].transaction_id + 1)
@@ -84,13 +84,13 @@ def ledger_rows(*, tenant: Tenant, choice: MovementFilter) -> Iterator[LedgerRow
 
 @dataclass(frozen=True)
 class _Placed:
-    """A movement with the slot it is about and the award behind it."""
+    """A movement with the slot that it is about and its award."""
 
     movement: Movement
     pool: Pool | None
     slot: int | None
     award: AwardSeen | None
-    job: tuple[int, str, str] | None  # id, name, who submitted it: the tenant's own
+    job: tuple[int, str, str] | None  # id, name, who submitted it; only for the tenant's own jobs
 
 
 def _groups(
@@ -122,13 +122,14 @@ def _groups(
 
 
 def _flat(tenant: Tenant, pools: Sequence[Pool], moves: Sequence[Movement]) -> tuple[LedgerGroup, ...]:
-    """Each by itself, in the order given."""
+    """Return each movement as a row of its own, in the given order."""
     rows = tuple(_row([row], None) for row in _placed(tenant, pools, moves))
     return (LedgerGroup(None, None, None, None, rows),) if rows else ()
 
 
 def _start(choice: MovementFilter, top: TenantBalances) -> int | None:
-    """Of what the balances run: all three together, one of them, or nothing where kinds or jobs are left out."""
+    """Return the balance from which the rows count: of all three accounts, or of the chosen one. Return None where a
+    filter leaves kinds or jobs out."""
     if choice.kinds or choice.subject:
         return None
     return getattr(top, choice.account) if choice.account else total(top)
@@ -156,7 +157,7 @@ def _placed(tenant: Tenant, pools: Sequence[Pool], moves: Sequence[Movement]) ->
 
 
 def _jobs(moves: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
-    """Subject -> the tenant's own job. Others' are not found: the scope is the tenant's."""
+    """Map subjects to jobs of the tenant. Jobs of others are not visible, because the scope is the tenant's."""
     ids = {int(m.subject[4:]) for m in moves if m.subject.startswith("job:") and m.subject[4:].isdecimal()}
     if not ids:
         return {}
@@ -165,7 +166,7 @@ def _jobs(moves: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
 
 
 def _bundles(rows: Sequence[_Placed]) -> list[list[_Placed]]:
-    """Settlements of one job, and payments of renters, side by side; in the order of their newest."""
+    """Bundle the settlements of each job, and the payments of renters. Bundles are in the order of their newest row."""
     bundles: dict[object, list[_Placed]] = {}
     for number, row in enumerate(rows):
         bundles.setdefault(_sort(row, number), []).append(row)

@@ -1,4 +1,5 @@
-"""What the ledger page shows: lines, grouped by the interval they are about, with balances before and after."""
+"""The values that the ledger page shows: lines, grouped by the interval they are about, with balances before and
+after."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from tenants.ledger.postings import TenantBalances
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One line of the page: one transaction, or several of one sort in one interval. `at` is the newest's time."""
+    """One line of the page: one transaction, or several of one sort in one interval. `at` is the time of the newest."""
 
     at: datetime
     slot: int | None
-    text: str  # with {job} where the job's name belongs
+    text: str  # has {job} in place of the job's name
     job_id: int | None
     job_name: str
     count: int
@@ -27,7 +28,7 @@ class LedgerRow:
     available: int
     held: int
     earned: int
-    balance: int | None  # after it; None where the list leaves something out
+    balance: int | None  # the balance after it; None where a filter leaves transactions out
 
     @property
     def total(self) -> int:
@@ -35,14 +36,14 @@ class LedgerRow:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Before and after the job's name."""
+        """The text before the job's name, and the text after it."""
         before, _, after = self.text.partition("{job}")
         return before, after
 
 
 @dataclass(frozen=True)
 class LedgerGroup:
-    """What is about one interval; number None: about none."""
+    """The lines about one interval. `number` is None for lines that are about no interval."""
 
     number: int | None
     pool: Pool | None
@@ -56,7 +57,7 @@ class LedgerGroup:
 
     @property
     def spent(self) -> int:
-        """What left for good: rent, and what is kept of a cancelled one."""
+        """What was spent for good: rent, and what owners keep of a cancelled rent."""
         moved = [row.available + row.held for row in self.rows if row.kind in ("settle", "cancel")]
         return -sum(moved)
 
@@ -71,8 +72,8 @@ class LedgerView:
     shown: TenantBalances  # sums of the rows on this page
     newer: bool  # this is not the first page
     next: Position | None
-    flat: bool = False  # in another order than time: rows stand alone, and without a balance
-    cut: bool = False  # there is more than was asked for
+    flat: bool = False  # sorted by anything else than time: rows are not grouped, and have no balance
+    cut: bool = False  # there are more rows than were requested
 
     @property
     def opened(self) -> int:
@@ -84,12 +85,12 @@ class LedgerView:
 
     @property
     def digits(self) -> int:
-        """With which the balance's way from then to now adds up as it is shown."""
+        """The number of digits with which opening, movements and closing add up as shown."""
         return adding_up((self.opened, self.paid_in, self.earned, -self.spent, -self.closed))
 
     @property
     def digits_now(self) -> int:
-        """The same for the three balances together."""
+        """The number of digits with which the three balances add up as shown."""
         return adding_up((self.now.available, self.now.held, self.now.earned, -self.together))
 
     @property

@@ -1,6 +1,6 @@
-"""Each movement of money in a sentence: what for, which job, who. `{job}` stands where the job's name belongs.
+"""Describe each movement of money in a sentence: what it is for, which job, and who. `{job}` stands for the job's name.
 
-Another tenant's job is never named: only its lane, its size and its number of slots are said.
+A job of another tenant is never named; the sentence has only its lane, its size and its number of slots.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Seen = tuple[Movement, AwardSeen | None]
 
 
 def sentence_of(rows: Sequence[Seen], by: str = "") -> str:
-    """For one movement, or for several of one sort."""
+    """Return the sentence for one movement, or for several of one sort. `by` is who submitted the job."""
     movement = rows[0][0]
     words = _SENTENCES.get(movement.kind)
     text = words(rows) if words else f"{movement.kind.replace('_', ' ').capitalize()}{_about(movement)}."

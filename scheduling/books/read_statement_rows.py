@@ -1,5 +1,5 @@
-"""A statement as one list, part by part, for CSV and for programs. The amounts of a part add up to the line that closes
-it, and every line is there, however many."""
+"""Read a statement as one list, part by part, for CSV and for programs. The amounts of each part add up (the opening
+balance and the movements to the closing balance), and no row is left out, however many there are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTS = ("balance", "movement", "earned", "spent", "given back", "job")
 
 @dataclass(frozen=True)
 class StatementRow:
-    """`quantity`: worker-slots. Amounts are micro-credits."""
+    """One row of a statement. `quantity` is worker-slots. Amounts are micro-credits."""
 
     part: str
     at: datetime | None
@@ -44,7 +44,8 @@ class StatementRow:
 def statement_rows(
     *, tenant: Tenant, start: datetime, end: datetime, most: int | None = None
 ) -> Iterator[StatementRow]:
-    """`most`: as many of each part as will be looked at, None for all. Needs the tenant's scope, also while read."""
+    """Yield the rows of a statement. `most` limits the rows of each part; None means all. Needs the tenant's scope
+    until the last row has been read."""
     period = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
     head = head_of(period)
     yield StatementRow("balance", start, head.opening.title, head.opening.total)

@@ -1,5 +1,5 @@
-"""A tenant's statement of a period: opened, earned, spent, given back, closed, and every job with its charge or why
-it has none. Every sum is of entries of the book, so the parts add up to the whole to the micro-credit."""
+"""Read a tenant's statement of a period: opening, earned, spent, given back, closing, and every job with its charge or
+the reason why it has none. All sums are of entries of the book, so the parts add up exactly, to the micro-credit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tenants.ledger.postings import TENANT_KINDS, TenantBalances
 from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month
 from tenants.models import Tenant
 
-MOST_ROWS = 200  # of each list on the page; the CSV has them all
+MOST_ROWS = 200  # rows of each list on the page; the CSV has them all
 NOT_DELIVERED = ("cancel", "refund", "release")
 
 TITLES = {
@@ -37,7 +37,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Total:
-    """What one sort of transaction moved on the three accounts."""
+    """What one sort of transaction changed on the three accounts."""
 
     title: str
     available: int
@@ -51,7 +51,8 @@ class Total:
 
 @dataclass(frozen=True)
 class EarnedRow:
-    """What one borrower's job brought. `quantity`: the tenant's part of its worker-slots in these payments."""
+    """What the tenant earned from one borrower's job. `quantity` is the tenant's part of its worker-slots in these
+    payments."""
 
     borrower: str
     interval: int | None
@@ -77,7 +78,7 @@ class SpentRow:
 
 @dataclass(frozen=True)
 class BackRow:
-    """Money that came back, or stayed with the owners of a rent that was cancelled."""
+    """Money that was returned. `kept` is what stayed with the owners when a rent was cancelled."""
 
     at: datetime
     job_id: int | None
@@ -105,35 +106,36 @@ class StatementView:
     spent: tuple[SpentRow, ...]
     spent_rows: int
     spent_sum: int
-    spent_gain: int  # of it, a share of what renting gained, for the owners
+    spent_gain: int  # the part of `spent_sum` that is the owners' share of what renting gained
     back: tuple[BackRow, ...]
     back_rows: int
     back_sum: int
-    adjusted: int  # of it, what came back because jobs would have been worth more alone
+    adjusted: int  # the part of `back_sum` returned because jobs would have been worth more alone
     jobs: tuple[Reconciled, ...]
     jobs_rows: int
     jobs_sum: int
-    uncharged: int  # of `jobs`, as far as they are shown
+    uncharged: int  # how many of `jobs` have no charge
 
     @property
     def spent_price(self) -> int:
-        """Of what was spent, the price of units."""
+        """The part of what was spent that is the price of units."""
         return self.spent_sum - self.spent_gain
 
     @property
     def paid_in(self) -> int:
-        """From outside, less what was paid out: all that changed the balance and was neither earned nor spent."""
+        """What was paid in from outside, less what was paid out: every change of the balance that was neither earned
+        nor spent."""
         return self.head.closing.total - self.head.opening.total - self.earned_sum + self.spent_sum
 
     @property
     def digits(self) -> int:
-        """With which the first sentence adds up as it is shown."""
+        """The number of digits with which the amounts of the first sentence add up as shown."""
         parts = (self.head.opening.total, self.paid_in, self.earned_sum, -self.spent_sum)
         return adding_up((*parts, -self.head.closing.total))
 
     @property
     def difference(self) -> int:
-        """What the opening balance and all movements miss of the closing balance."""
+        """The opening balance plus all movements, less the closing balance; 0 if the statement adds up."""
         return self.head.opening.total + sum(line.total for line in self.head.lines) - self.head.closing.total
 
     @property
@@ -142,7 +144,9 @@ class StatementView:
 
 
 def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]:
-    """(first day, (opened, closed)) of every month in which something moved, newest first: from day totals alone."""
+    """Return (first day, (opened, closed)) of every month with any movement, the newest first. Only day totals are
+    read.
+    """
     moved = moved_by_month(tenant_id=tenant.pk)
     balance, months = 0, []
     for first, amount in moved:
@@ -152,7 +156,8 @@ def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]
 
 
 def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int = MOST_ROWS) -> StatementView:
-    """Needs the tenant's scope. Linear in the period's jobs and awards; lists are cut at `most` rows, sums never."""
+    """Read the statement of a period. Needs the tenant's scope. Takes time linear in the period's jobs and awards.
+    Lists are cut at `most` rows, sums are always complete."""
     period = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
     charges = charges_by_job(period)
     ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
@@ -187,7 +192,7 @@ def head_of(period: PeriodRead) -> StatementHead:
 
 
 def charges_by_job(period: PeriodRead) -> dict[int, int]:
-    """Every job that money moved for -> what was paid for it."""
+    """Map every job for which money moved to what was paid for it."""
     return {job: paid for name, paid in period.subjects.items() if (job := job_number(name)) is not None}
 
 
@@ -196,7 +201,8 @@ def count_back(period: PeriodRead) -> int:
 
 
 def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Iterator[EarnedRow]:
-    """Borrowers are numbered in order of their first payment, from `first`: they have no name here."""
+    """Yield what was earned, a row for each borrower's job. Borrowers have no names here; they are numbered from
+    `first` on, in the order of their first payment."""
     awards = awards_seen(tenant_id=tenant.pk, award_ids=[row.award_id for row in earned if row.award_id])
     for number, row in enumerate(earned, first):
         yield _earned(row, awards.get(row.award_id or 0), number)
@@ -205,7 +211,7 @@ def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Ite
 def _earned(row: EarnedFrom, award: AwardSeen | None, number: int) -> EarnedRow:
     if award is None:
         return EarnedRow(f"renter {number}", None, None, "", 0, 0, row.payments, 0.0, None, row.amount, row.first_at)
-    # Of everything that the terms bring the owner over the award's life, this much was paid now.
+    # The part of everything that the owner gets by the terms over the award's life which was paid in this period.
     done = row.amount / award.mine if award.mine else 0.0
     quantity = award.part * award.worker_slots * done
     who = "your own job" if award.is_own else f"renter {number}"
@@ -228,7 +234,8 @@ def _earned(row: EarnedFrom, award: AwardSeen | None, number: int) -> EarnedRow:
 
 
 def spent_rows(rows: Sequence[MovedBy]) -> list[SpentRow]:
-    """One row for each job, in the order of the last payment; names come later, for those that are shown."""
+    """Return one row for each job, in the order of the last payment. Its name is read later, only for rows that are
+    shown."""
     rows_by_name: dict[str, SpentRow] = {}
     for row in rows:
         before = rows_by_name.pop(row.subject, None)
@@ -249,7 +256,7 @@ def named(rows: Sequence[SpentRow]) -> Iterator[SpentRow]:
 
 
 def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> list[BackRow]:
-    """Refunds and cancellations of the tenant's own rents with their cause, newest first."""
+    """Return refunds and cancellations of the tenant's own rents with their cause, the newest first."""
     choice = MovementFilter(start, end, account="held", kinds=NOT_DELIVERED)
     moves = movements(tenant_id=tenant.pk, choice=choice, limit=limit)
     names = _names(job_number(row.subject) for row in moves)
@@ -263,7 +270,7 @@ def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> 
 
 
 def reconciled_all(*, job_ids: Sequence[int], charges: dict[int, int]) -> Iterator[Reconciled]:
-    """All of them, chunk by chunk."""
+    """Yield the charges of all these jobs, read chunk by chunk."""
     for begin in range(0, len(job_ids), CHUNK):
         yield from reconciled(job_ids=job_ids[begin : begin + CHUNK], charges=charges)
 
@@ -278,7 +285,7 @@ def _cause(kind: str, facts: dict[str, object]) -> str:
 
 
 def _lines(by_kind: Mapping[str, TenantBalances]) -> tuple[Total, ...]:
-    """By title: kinds that mean the same to a reader stand together."""
+    """Return the sums by title: kinds of transactions that mean the same to a reader are added up."""
     sums: dict[str, TenantBalances] = {}
     for kind, moved in by_kind.items():
         title = TITLES.get(kind, kind.replace("_", " ").capitalize())

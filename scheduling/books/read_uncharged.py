@@ -1,6 +1,6 @@
-"""Every job of a period with what it was charged, or the reason why it was not. Nothing is left out.
+"""Read every job of a period with its charge, or the reason why it has none. No job is left out.
 
-A job belongs to a period in which it was submitted or in which money moved for it.
+A job belongs to a period if it was submitted in it, or if money moved for it in that period.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from tenants.ledger.sums import MovedBy
 from tenants.models import Tenant
 
 CHUNK = 1_000  # jobs in memory at once
-# Which of its awards says why a job was charged nothing: one whose payment is still open, or else the newest.
+# The order that finds the award which explains why a job has no charge: one whose rent is open, or else the newest.
 _TELLING = (Case(When(rent=RentState.OPEN, then=0), default=1), "-attempt", "-start")
 
 
 @dataclass(frozen=True)
 class Reconciled:
-    """One job. `charge`: micro-credits paid for it in the period; `reason`: why there is none, else empty."""
+    """One job. `charge` is the micro-credits paid for it in the period; `reason` says why there are none, else it is
+    empty."""
 
     job_id: int
     name: str
@@ -37,14 +38,14 @@ class Reconciled:
 
 
 def jobs_of_period(*, tenant: Tenant, start: datetime, end: datetime, moved: Iterable[int]) -> list[int]:
-    """Ids, oldest first. `moved`: the jobs that money moved for."""
+    """Return the ids of the period's jobs, the oldest first. `moved` are the jobs for which money moved."""
     submitted = TrainingJob.objects.filter(tenant=tenant, submitted_at__gte=start, submitted_at__lt=end)
-    ids = submitted.order_by().aggregate(ids=ArrayAgg("pk", default=[]))["ids"]  # as one value: thousands of them
+    ids = submitted.order_by().aggregate(ids=ArrayAgg("pk", default=[]))["ids"]  # one value, as there are thousands
     return sorted({*ids, *moved})
 
 
 def reconciled(*, job_ids: Sequence[int], charges: Mapping[int, int]) -> list[Reconciled]:
-    """In the order of the ids: two queries. Needs the tenant's scope."""
+    """Return these jobs with their charges, in the order of `job_ids`. Takes two queries. Needs the tenant's scope."""
     jobs = {job.pk: job for job in TrainingJob.objects.filter(pk__in=job_ids).select_related("pool").defer("spec")}
     rows = Award.objects.filter(job__in=job_ids).order_by("job_id", *_TELLING).distinct("job_id")
     awards = {award.job_id: award for award in rows.defer("charges", "allocation", "on_operator")}
@@ -53,7 +54,7 @@ def reconciled(*, job_ids: Sequence[int], charges: Mapping[int, int]) -> list[Re
 
 @dataclass(frozen=True)
 class Uncharged:
-    """The newest jobs of a period without a charge, how many there are, and of how many jobs."""
+    """The newest jobs of a period without a charge, their number, and the number of all jobs of the period."""
 
     jobs: tuple[Reconciled, ...]
     count: int
@@ -61,7 +62,8 @@ class Uncharged:
 
 
 def uncharged(*, tenant: Tenant, start: datetime, end: datetime, moved: Sequence[MovedBy], most: int) -> Uncharged:
-    """In one query. Needs the tenant's scope."""
+    """Read the jobs of a period without a charge, in one query. `moved` is what moved in it by subject. Needs the
+    tenant's scope."""
     numbers = {row.subject: job_number(row.subject) for row in moved}
     charged = {numbers[row.subject] for row in moved if row.spent} - {None}
     touched = {number for number in numbers.values() if number is not None} - charged

@@ -1,4 +1,4 @@
-"""The catalogue of programs: `registration`, archives, the operator's `secrets`, and what each reader sees."""
+"""The catalogue of programs: their `registration` and archives, the operator's `secrets`, and what each reader sees."""
 
 from scheduling.catalogue.read_archives import archive_names
 from scheduling.catalogue.read_catalogue import may_read

@@ -1,9 +1,9 @@
-"""Content of archives that came along with batch scripts and that no job has used for long. The version stays, with its
-name and the archive's digest; whoever submits the script again sends the files again.
+"""Forget the content of archives that were sent with batch scripts and that no job has used for long. The version
+stays, with its name and the archive's digest; to submit the script again, one sends the files again.
 
-It goes in two steps. An archive is closed first, so that no new job can name it, and its content goes some time later,
-if no job has come by then: a submission that began before the archive was closed has ended long before, one way or the
-other. So no submission waits for this, and none loses its files.
+This takes two steps. An archive is closed first, so that no new job can name it, and its content is removed some time
+later, if no job has used it by then: a submission that began before the archive was closed has long ended, one way or
+the other. So no submission waits for this, and none loses its files.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from scheduling.models.jobs import LIVE_STATES
 from scheduling.programs.catalogue import FROM_SCRIPT
 from tenants.scoping import scope_disabled
 
-WAIT = timedelta(hours=1)  # from closing to removing: far longer than a request may take
-PIECE = 100  # archives that are looked at in one transaction
+WAIT = timedelta(hours=1)  # from closing to removal: far longer than a request may take
+PIECE = 100  # archives that are checked in one transaction
 
 
 @dataclass(frozen=True)
 class ClosedArchives:
-    """`looked`: how many were old enough; some of them are in use."""
+    """How many archives were closed. `looked` are those that were old enough; some of them are in use."""
 
     looked: int
     closed: int
@@ -44,25 +44,26 @@ class ClosedArchives:
 
 @dataclass(frozen=True)
 class RemovedArchive:
-    """`bytes`: None where a job has come, and it stays."""
+    """An archive whose removal was decided. `bytes` is its size, or None if a job has used it, so that it stays."""
 
     bytes: int | None
 
 
 def archives_old(before: datetime) -> QuerySet[ArchiveKeeping]:
-    """Of scripts alone, open, and not known to be used since. Programs that people register keep theirs."""
+    """Return open archives that only batch scripts have and that are not known to be used since that moment. Programs
+    that were registered by hand keep their archives."""
     registered = Q(program__tenant=None) | ~Q(program__name__endswith=FROM_SCRIPT)
     others = ProgramVersion.objects.filter(registered, archive=OuterRef("pk"))
     return ArchiveKeeping.objects.filter(~Exists(others), closed_at=None, used_at__lt=before)
 
 
 def archives_to_remove(at: datetime) -> QuerySet[ArchiveKeeping]:
-    """That were closed long enough ago."""
+    """Return the archives that were closed long enough ago."""
     return ArchiveKeeping.objects.filter(removed_at=None, closed_at__lte=at - WAIT)
 
 
 def archives_unused(before: datetime, at: datetime) -> list[str]:
-    """Digests of those that would go. It changes nothing."""
+    """Return the digests of archives whose content would be removed, without changing anything."""
     old = list(archives_old(before).values_list("pk", flat=True))
     used = _uses(old, before, at)
     closed = ArchiveKeeping.objects.filter(closed_at__isnull=False, removed_at=None).values_list("pk", flat=True)
@@ -71,8 +72,8 @@ def archives_unused(before: datetime, at: datetime) -> list[str]:
 
 @transaction.atomic
 def archives_close(*, before: datetime, at: datetime, most: int = PIECE) -> ClosedArchives:
-    """Some of those that no job has used since. Of the others it is noted when they were used last, so that they are
-    looked at again only when that is as long ago."""
+    """Close some of the archives that no job has used since. For the others, note when they were used last, so that
+    they are checked again only when that is as long ago."""
     rows = list(archives_old(before).select_for_update(skip_locked=True).order_by("used_at", "pk")[:most])
     used = _uses([row.archive_id for row in rows], before, at)
     for row in rows:
@@ -84,8 +85,8 @@ def archives_close(*, before: datetime, at: datetime, most: int = PIECE) -> Clos
 
 @transaction.atomic
 def archive_remove(*, before: datetime, at: datetime) -> RemovedArchive | None:
-    """One that was closed some time ago: its content goes, or it is open again, as a job has used it. None: there is
-    none left."""
+    """Remove the content of one archive that was closed some time ago, or open it again if a job has used it. Return
+    None if there is none left."""
     row = archives_to_remove(at).select_for_update(skip_locked=True).order_by("closed_at", "pk").first()
     if row is None:
         return None
@@ -100,7 +101,8 @@ def archive_remove(*, before: datetime, at: datetime) -> RemovedArchive | None:
 
 
 def _uses(digests: Iterable[str], before: datetime, at: datetime) -> dict[str, datetime]:
-    """Of those that jobs have used since, when that was last. A job that is not over uses it now."""
+    """Return by digest when jobs last used an archive, if they have since that moment. A job that is not over uses it
+    now."""
     versions: dict[tuple[int | None, str, int], str] = {
         (tenant_id, name, version): digest
         for tenant_id, name, version, digest in ProgramVersion.objects.filter(archive__in=list(digests)).values_list(
@@ -118,7 +120,7 @@ def _uses(digests: Iterable[str], before: datetime, at: datetime) -> dict[str, d
 
 
 def _uses_of(tenant_id: int | None, names: list[str], before: datetime, at: datetime) -> Iterable[Mapping[str, Any]]:
-    """By version of these programs of a tenant."""
+    """Return the last uses of these programs of a tenant, by name and version."""
     live = Q(state__in=LIVE_STATES)
     last = Case(When(live, then=Value(at)), default=Coalesce("ended_at", "submitted_at"), output_field=DateTimeField())
     jobs = TrainingJob.objects.filter(live | Q(ended_at__gte=before) | Q(submitted_at__gte=before), tenant=tenant_id)

@@ -1,4 +1,4 @@
-"""What lies in archives that were registered: the names of their files."""
+"""Read the names of the files in archives that were registered."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scheduling.catalogue.read_entries import entries
 from scheduling.programs.archives import FOLDER, parts_of
 from scheduling.programs.stored import archive_pieces
 
-MOST_REMEMBERED = 32  # archives; what was registered never changes
+MOST_REMEMBERED = 32  # archives whose names are kept; a registered archive never changes
 
 
 def archive_names(digest: str) -> frozenset[tuple[bytes, ...]] | None:
-    """The path of each file of a registered archive, in parts; None: its content is kept no more, so nobody knows."""
+    """Return the path of each file of a registered archive, in parts; None if its content is not kept any more."""
     try:
         return _names(digest)
     except LookupError:
@@ -22,7 +22,7 @@ def archive_names(digest: str) -> frozenset[tuple[bytes, ...]] | None:
 
 @lru_cache(maxsize=MOST_REMEMBERED)
 def _names(digest: str) -> frozenset[tuple[bytes, ...]]:
-    """What is raised is not remembered: the content may come again."""
+    """Read the names, or raise `LookupError`, which is not cached, as the content may be sent again."""
     if not (content := b"".join(archive_pieces(digest))):
         raise LookupError(digest)
     names = (parts_of(entry.name) for entry in entries(io.BytesIO(content)) if entry.kind != FOLDER)

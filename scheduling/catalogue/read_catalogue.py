@@ -1,4 +1,4 @@
-"""The catalogue as its readers see it: programs with their newest version, one with all of them, and what it did.
+"""The catalogue as its readers see it: programs with their newest version, one with its newest versions, and its runs.
 
 Words, scripts and archives are shown to the operator and to members of the owner, and to nobody else: `may_read`.
 """
@@ -33,14 +33,14 @@ from tenants.roles import OPERATOR as OPERATOR_ROLE
 from tenants.roles import TENANT_ROLES, Permission
 from tenants.zones import day_of
 
-DAYS = 30  # of what a program did
-MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # on a program's page
-MOST_SCRIPTS_SHOWN = 100  # on the page of programs
+DAYS = 30  # days for which a program's runs are counted
+MOST_RUNS, MOST_VERSIONS_SHOWN = 20, 200  # the most that a program's page shows
+MOST_SCRIPTS_SHOWN = 100  # the most that the page of programs shows
 
 
 @dataclass(frozen=True)
 class Deeds:
-    """What a program's runs came to in so many days. `hours`: from start to end, of those that are over."""
+    """The sums of a program's runs in the last days. `hours` go from start to end, of the runs that are over."""
 
     runs: int = 0
     ended_well: int = 0
@@ -50,7 +50,7 @@ class Deeds:
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """A program with its newest version. `owner`: a tenant's short name, or "operator"."""
+    """A program with its newest version. `owner` is a tenant's short name, or "operator"."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ class ProgramLine:
     owner_name: str
     tenants: tuple[str, ...] | None
     shape: str
-    version: int | None  # None: it is built in, and comes with the product
+    version: int | None  # None if it is built in, and comes with the product
     versions: int
     digest: str
     registered_at: datetime | None
@@ -73,8 +73,8 @@ class ProgramLine:
 
 @dataclass(frozen=True)
 class VersionLine:
-    """One version. `by`: who registered it. `archive_bytes`: None where it has no archive, or its content is kept no
-    more."""
+    """One version. `by` is the person who registered it. `archive_bytes` is None if it has no archive, or its content
+    is not kept any more."""
 
     version: int
     digest: str
@@ -86,10 +86,11 @@ class VersionLine:
 
 @dataclass(frozen=True)
 class ProgramPage:
-    """`program`: the version that is shown, words and all; whoever may not read them is shown `line` alone."""
+    """A program's page. `program` is the version that is shown, with its words; a reader who may not read these gets
+    only `line`."""
 
     line: ProgramLine
-    program: Program | None  # None: built in
+    program: Program | None  # None if it is built in
     versions: tuple[VersionLine, ...]
     runs: tuple[Run, ...]
     parameters: tuple[Parameter, ...]
@@ -98,10 +99,10 @@ class ProgramPage:
 def read_catalogue(
     *, tenant: Tenant, at: datetime, name: str | None = None, most_scripts: int | None = None
 ) -> list[ProgramLine]:
-    """What a tenant sees: its own programs, then the built-in ones and those that the operator offers to it.
+    """Return what a tenant sees: its own programs, then the built-in ones and those that the operator offers to it.
 
-    `name`: of its programs and the operator's, those of this name alone. `most_scripts`: of what batch scripts became,
-    the newest names alone."""
+    `name` limits the tenant's and the operator's programs to those of this name. `most_scripts` limits the programs
+    that were made of batch scripts to the newest names."""
     rows = _some(_programs().filter(Q(tenant=tenant) | Q(tenant=None)), name, most_scripts)
     lines = _lines(rows, deeds_of(tenant_deeds(at)))
     in_sight = [
@@ -113,13 +114,13 @@ def read_catalogue(
 
 
 def read_all(*, owner: str = "", name: str | None = None, most_scripts: int | None = None) -> list[ProgramLine]:
-    """What the operator sees: every program of everybody, or of one tenant. What they did is their tenants' page."""
+    """Return what the operator sees: all programs, or those of one tenant, without runs, which only tenants see."""
     rows = _some(_programs(), name, most_scripts)
     return _in_order(_lines(rows.filter(tenant__slug=owner) if owner else rows, {}))
 
 
 def scripts_count(tenant: Tenant | None = None) -> int:
-    """How many programs came of batch scripts; of everybody where no tenant is named."""
+    """Return how many programs were made of batch scripts, by one tenant or by all."""
     rows = CatalogueProgram.objects.filter(name__endswith=FROM_SCRIPT)
     return (rows if tenant is None else rows.filter(tenant=tenant)).count()
 
@@ -139,8 +140,8 @@ def _some(
 def read_program(
     *, owner: str, name: str, version: int | None = None, tenant: Tenant | None, at: datetime
 ) -> ProgramPage | None:
-    """One program with its newest versions, and its runs for the open tenant. `version`: the one shown; None: the
-    newest."""
+    """Return one program with its newest versions, and its runs for the current tenant. `version` is the one shown;
+    None means the newest."""
     in_sight = read_catalogue(tenant=tenant, at=at, name=name) if tenant else read_all(name=name)
     line = next((line for line in in_sight if (line.owner, line.name) == (owner, name)), None)
     if line is None:
@@ -158,7 +159,8 @@ def read_program(
 
 
 def archive_of(*, owner: str, name: str, version: int) -> Iterator[bytes] | str | None:
-    """The archive of a version in pieces, for whoever `may_read` it; or why it is kept no more."""
+    """Return the archive of a version in pieces, for readers who `may_read` it; a sentence if it is not kept any more;
+    None if there is none."""
     whose = Q(program__tenant=None) if owner == OPERATOR else Q(program__tenant__slug=owner)
     row = ProgramVersion.objects.filter(whose, program__name=name, version=version).only("archive_id").first()
     if row is None or row.archive_id is None:
@@ -167,7 +169,7 @@ def archive_of(*, owner: str, name: str, version: int) -> Iterator[bytes] | str 
 
 
 def archive_closed(digest: str) -> str:
-    """The sentence for whoever looks for files that are kept no more; empty where they are kept."""
+    """Return a sentence that an archive's files are not kept any more; "" if they are."""
     keeping = ArchiveKeeping.objects.filter(pk=digest, closed_at__isnull=False).first()
     if keeping is None or keeping.closed_at is None:
         return ""
@@ -178,7 +180,7 @@ def archive_closed(digest: str) -> str:
 
 
 def may_read(by: Access, owner: str) -> bool:
-    """Whether words, script and archive are shown: to the operator, and to members of the owner."""
+    """Return whether words, script and archive are shown: to the operator, and to members of the owner."""
     if not by.allows(Permission.PROGRAMS_VIEW):
         return False
     is_member = by.tenant is not None and by.tenant.slug == owner and not by.roles.isdisjoint(TENANT_ROLES)
@@ -194,7 +196,8 @@ def tenants_that_may_bring() -> set[int]:
 
 
 def deeds_of(runs: QuerySet[Run]) -> dict[tuple[str, str], Deeds]:
-    """By whose program it is (a specification says "operator", or nothing for the tenant's own) and its name."""
+    """Return the sums of runs by a program's owner and name. The owner is the one in a specification: "operator", or
+    empty for the tenant's own."""
     lasted = ExpressionWrapper(F("ended_at") - F("started_at"), output_field=DurationField())
     whose = KeyTextTransform("owner", KeyTransform("program", "job__spec"))
     counted = runs.values("program", whose=whose).annotate(
@@ -212,7 +215,7 @@ def deeds_of(runs: QuerySet[Run]) -> dict[tuple[str, str], Deeds]:
 
 
 def tenant_deeds(at: datetime) -> QuerySet[Run]:
-    """The open tenant's runs of so many days."""
+    """Return the current tenant's runs of the last `DAYS` days."""
     return Run.objects.filter(due_at__gte=at - timedelta(days=DAYS))
 
 
@@ -292,7 +295,7 @@ def _lines(programs: QuerySet[Any], deeds: Mapping[tuple[str, str], Deeds]) -> l
 
 
 def _in_order(lines: Sequence[ProgramLine]) -> list[ProgramLine]:
-    """Tenants' own first, then the built-in ones, then the operator's; by name."""
+    """Return tenants' own programs first, then the built-in ones, then the operator's, each by name."""
     return sorted(lines, key=lambda line: (line.is_operators, line.version is not None, line.owner, line.name))
 
 

@@ -1,4 +1,4 @@
-"""The entries of a tar.gz, read without unpacking it: a stranger made it, so what is read at once has a bound."""
+"""Read the entries of a tar.gz without unpacking it. It is untrusted, so the amount that is read at once is limited."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from scheduling.programs.archives import (
 )
 from scheduling.programs.fields import FieldRefusal
 
-PIECE = 1 << 20  # the most that is unpacked at once; a header is never longer
-MOST_READ = MOST_UNPACKED + 2 * MOST_ENTRIES * tarfile.BLOCKSIZE  # files with a header and a rest of a block each
+PIECE = 1 << 20  # the most bytes that are decompressed at once; a header is never longer
+MOST_READ = MOST_UNPACKED + 2 * MOST_ENTRIES * tarfile.BLOCKSIZE  # a header and a last, partly used block for each file
 BROKEN = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError)
 
 
 def archive_refusals(file: IO[bytes]) -> list[FieldRefusal]:
-    """Why this file cannot be the archive of a program, each with the name of its entry."""
+    """Return why this file cannot be the archive of a program, each reason with the name of its entry."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if not size:
@@ -47,14 +47,14 @@ def archive_refusals(file: IO[bytes]) -> list[FieldRefusal]:
 
 @dataclass(frozen=True)
 class ArchiveRead:
-    """What a file that can be an archive holds. `names`: of its files."""
+    """An archive that was read: its digest, and the names of its files."""
 
     digest: str
     names: tuple[str, ...]
 
 
 def archive_read(file: IO[bytes]) -> ArchiveRead | list[FieldRefusal]:
-    """What is in it, before it is registered; or why it cannot be an archive."""
+    """Read a file before it is registered; or return why it cannot be an archive."""
     if refused := archive_refusals(file):
         return refused
     file.seek(0)
@@ -63,7 +63,7 @@ def archive_read(file: IO[bytes]) -> ArchiveRead | list[FieldRefusal]:
 
 
 def digest_of(file: IO[bytes]) -> str:
-    """It is never whole in memory."""
+    """Return the SHA-256 of a file, which is never whole in memory."""
     file.seek(0)
     digest = hashlib.sha256()
     for piece in iter(lambda: file.read(PIECE), b""):
@@ -72,11 +72,11 @@ def digest_of(file: IO[bytes]) -> str:
 
 
 def entries(file: IO[bytes]) -> Iterator[ArchiveEntry]:
-    """Each entry; raises one of `BROKEN`."""
+    """Yield each entry; raises one of `BROKEN`."""
     with tarfile.open(fileobj=_Unpacked(file), mode="r:") as archive:  # type: ignore[call-overload]
         for member in archive:
             yield ArchiveEntry(member.name, _kind(member), member.size if member.isreg() else 0, member.linkname)
-            archive.members = []  # else it keeps them all
+            archive.members = []  # otherwise it keeps all of them in memory
 
 
 def _kind(member: tarfile.TarInfo) -> str:
@@ -90,7 +90,7 @@ def _kind(member: tarfile.TarInfo) -> str:
 
 
 class _Unpacked:
-    """The tar inside of a gzip, of which nobody reads more than a piece at once, nor more than an archive may be."""
+    """The tar inside of a gzip file. It can be read at most a piece at once, and not beyond the largest archive."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._stream = gzip.GzipFile(fileobj=file)
@@ -104,7 +104,7 @@ class _Unpacked:
         return self._stream.tell()
 
     def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
-        """Forward, as an archive is read: what lies between is unpacked piece by piece, and forgotten."""
+        """Move forward, as an archive is read: what is in between is decompressed piece by piece and dropped."""
         if whence != os.SEEK_SET or place > MOST_READ:
             raise OverflowError("beyond what an archive may be")
         if place < self.tell():

@@ -1,7 +1,7 @@
-"""What people do with the catalogue: register a program or its next version, retire it, offer it, switch a tenant.
+"""Change the catalogue: register a program or its next version, retire or offer it, and let a tenant bring programs.
 
 A tenant's members register programs of the tenant; the operator registers its own, for all tenants or for some.
-The history has who did it and the digest, never the words.
+The history has the person and the digest, never a program's words.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
 
-MOST_PROGRAMS = 200  # of one owner, beside those that scripts became
-MOST_SCRIPTS = 10_000  # of them: whoever tries things names each job anew
-MOST_VERSIONS = 100_000  # of a program: and changes a line each time
-MOST_KEPT = 4 * 1024**3  # bytes of archives of one owner
+MOST_PROGRAMS = 200  # programs of one owner, without those made of batch scripts
+MOST_SCRIPTS = 10_000  # programs of one owner made of batch scripts: people who experiment name each job anew
+MOST_VERSIONS = 100_000  # versions of a program: people who experiment change a line each time
+MOST_KEPT = 4 * 1024**3  # bytes of the archives of one owner
 UNKNOWN_PROGRAM = Refused("unknown_program", "There is no such program.")
 MAY_NOT_BRING = Refused("programs_not_allowed", "The operator has not allowed this tenant to bring programs.")
 NAME_IN_USE = Refused("program_exists", "There is a program of this name already. Make its next version.")
@@ -51,7 +51,7 @@ TOO_MANY = Refused(
 
 @dataclass(frozen=True)
 class InvalidProgram(Refused):
-    """`faults`: all that is wrong, each with its field."""
+    """A program that is refused. `faults` are all that is wrong, each with its field."""
 
     field: str
     faults: tuple[FieldRefusal, ...]
@@ -59,7 +59,7 @@ class InvalidProgram(Refused):
 
 @dataclass(frozen=True)
 class Registered:
-    """`repeated`: the newest version said just this already, and stays the newest."""
+    """The version that was registered. `repeated`: the newest version was the same already, and stays the newest."""
 
     row: ProgramVersion
     repeated: bool
@@ -77,13 +77,13 @@ def program_register(
     name: str | None = None,
     is_new: bool | None = None,
 ) -> Registered | Refused:
-    """A program's first version, or its next one, as the document says it; a retired program comes back with it.
+    """Register a document as a program's first or next version. A retired program comes back with it.
 
-    `archive`: a file that can be read more than once; it is never whole in memory. `name`: which program is edited.
-    `is_new`: whether there must be none yet; None: either. `tenants`: of the operator's program, for whom it is; None:
-    for all if it is new, else for whom it was.
+    `archive` is a file that can be read more than once; it is never whole in memory. `name` is the program that is
+    edited. `is_new` says whether the program must be new (True) or exist (False); None allows both. `tenants` are those
+    to whom the operator offers its program; None means all if it is new, else the same as before.
     """
-    # 1. Who, and whether the words can be a program's at all.
+    # 1. Check who registers it, and whether the document can be a program at all.
     if refusal := _may_register(by, reason, tenants):
         return refusal
     digest = "" if archive is None else digest_of(archive)
@@ -96,7 +96,7 @@ def program_register(
         return invalid_program(flaws)
     if refusal := _archive_refusal(program, archive, by.tenant):
         return refusal
-    # 2. Its row, locked: versions of one program are made one after the other.
+    # 2. Lock its row, as versions of one program are made one after the other.
     rows = CatalogueProgram.objects.filter(tenant=by.tenant)
     if is_new is False and not rows.filter(name=program.name).exists():
         return UNKNOWN_PROGRAM
@@ -107,7 +107,7 @@ def program_register(
     CatalogueProgram.objects.bulk_create([new_row], ignore_conflicts=True)
     row = rows.select_for_update(no_key=True).get(name=program.name)
     newest = ProgramVersion.objects.filter(program=row).select_related("program__tenant").order_by("-version").first()
-    # 3. What becomes of it: the same again, the next version, or the first.
+    # 3. Decide what becomes of it: the same version again, the next one, or the first.
     before = None if newest is None else program_of_row(newest)
     after = program if before is None else edit(before, words)
     if isinstance(after, tuple):
@@ -117,7 +117,7 @@ def program_register(
         return NAME_IN_USE
     if after.version > MOST_VERSIONS:
         return TOO_MANY
-    # 4. Written, with an entry of the history.
+    # 4. Write it, with an entry of the history.
     if archive is not None:
         _keep_archive(archive, digest, at)
     if row.retired_at is not None or (offered is not None and row.tenants != offered):
@@ -138,13 +138,13 @@ def program_register(
         )
     values = {"version": after.version, "digest": after.digest, "archive": after.archive, "tenants": row.tenants}
     _remember("program_register", row, by, at, reason, after=values)
-    assert newest is not None  # noqa: S101  it was there, or was made
+    assert newest is not None  # noqa: S101  it existed, or was made
     return Registered(newest, repeated)
 
 
 @transaction.atomic
 def program_retire(*, name: str, by: Access, at: datetime, reason: str = "") -> CatalogueProgram | Refused:
-    """No new job can name it. Jobs that were submitted with it keep their version."""
+    """Retire a program, so that no new job can name it. Jobs that were submitted with it keep their version."""
     if refusal := _may_register(by, reason, None, retires=True):
         return refusal
     rows = CatalogueProgram.objects.select_for_update(no_key=True).filter(tenant=by.tenant, name=name)
@@ -161,7 +161,7 @@ def program_retire(*, name: str, by: Access, at: datetime, reason: str = "") -> 
 def program_offer(
     *, name: str, tenants: Sequence[str] | None, by: Access, at: datetime, reason: str
 ) -> CatalogueProgram | Refused:
-    """For whom a program of the operator's is from now on; None: for all tenants."""
+    """Set the tenants to whom a program of the operator's is offered from now on; None means all tenants."""
     if by.tenant is not None:
         return NOT_ALLOWED
     if refusal := _may_register(by, reason, tenants):
@@ -180,7 +180,7 @@ def program_offer(
 def programs_allow(
     *, tenant: Tenant, may_bring: bool, by: Access, at: datetime, reason: str
 ) -> ProgramSwitch | Refused:
-    """Whether members of a tenant may bring programs. Switched off, no new job can name those that are there."""
+    """Set whether members of a tenant may bring programs. If not, no new job can name those that it has."""
     if not by.allows(Permission.PROGRAMS_OFFER):
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
@@ -197,7 +197,7 @@ def programs_allow(
 
 
 def _are_too_many(programs: QuerySet[CatalogueProgram], name: str) -> bool:
-    """Whether there is no room for another one of this kind among those of an owner."""
+    """Return whether an owner has as many programs of this kind as it may: made of batch scripts, or others."""
     from_scripts = Q(name__endswith=FROM_SCRIPT)
     if name.endswith(FROM_SCRIPT):
         return programs.filter(from_scripts).count() >= MOST_SCRIPTS
@@ -205,7 +205,8 @@ def _are_too_many(programs: QuerySet[CatalogueProgram], name: str) -> bool:
 
 
 def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant | None) -> Refused | None:
-    """An archive that the owner does not have yet is to come along, and needs room among those that it has."""
+    """Return why a program's archive is refused. If the owner does not have it yet, it must be sent along, and needs
+    room among the owner's other archives."""
     versions = ProgramVersion.objects.filter(program__tenant=tenant).exclude(archive=None)
     if not program.archive:
         return None
@@ -213,7 +214,7 @@ def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant
     version = versions.filter(archive=program.archive).annotate(is_closed=Exists(closed)).only("pk").first()
     if version is not None and not version.is_closed:
         return None
-    if archive is None:  # somebody else's would be read by naming its digest
+    if archive is None:  # otherwise one could read another owner's archive by naming its digest
         sentence = "is kept no more, as no job used it for long" if version is not None else "is none of yours"
         return invalid_program([FieldRefusal("archive", f"{sentence}: send it along")])
     removed = ArchiveKeeping.objects.filter(removed_at__isnull=False).values("pk")
@@ -223,8 +224,8 @@ def _archive_refusal(program: Program, archive: IO[bytes] | None, tenant: Tenant
 
 
 def _keep_archive(archive: IO[bytes], digest: str, at: datetime) -> None:
-    """Once, whoever else sends the same now: of two, the second waits for the first, and then finds it. One that was
-    closed, or has lost its content, is as if it had come for the first time."""
+    """Store an archive, once even if two senders store the same now: the second waits for the first, and then finds it.
+    An archive that was closed, or whose content was removed, is stored as if it were new."""
     row = ProgramArchive(digest=digest, size=archive.seek(0, os.SEEK_END), added_at=at)
     ProgramArchive.objects.bulk_create([row], ignore_conflicts=True)
     ArchiveKeeping.objects.bulk_create(
@@ -248,7 +249,8 @@ def invalid_program(faults: Sequence[FieldRefusal]) -> InvalidProgram:
 
 
 def _may_register(by: Access, reason: str, tenants: Sequence[str] | None, *, retires: bool = False) -> Refused | None:
-    """A tenant's members where the operator lets them; the operator with a reason. Retiring needs no switch."""
+    """Return why somebody may not change programs. A tenant's members may if the operator has allowed the tenant to
+    bring programs, which is not needed for retiring; the operator may, with a reason."""
     if by.tenant is not None:
         if not by.allows(Permission.PROGRAMS_REGISTER) or tenants is not None:
             return NOT_ALLOWED

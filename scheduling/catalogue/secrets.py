@@ -1,7 +1,7 @@
-"""The operator's store of secrets: programs name them, processes of their jobs get them, and nobody is shown one.
+"""The operator's store of secrets: programs name them, processes of their jobs get them, and no page shows one.
 
 A value is encrypted as all stored secrets are (`tenants.stored_secrets`), with the name that it belongs to, so that no
-value can be put under another name. The history tells who set which name for whom, never a value nor a digest of one.
+value can be put under another name. The history has who set which name for which tenants, never a value or its digest.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ INVALID_SECRET = Refused(
 def secret_set(
     *, name: str, value: str, tenants: Sequence[str] | None, by: Access, at: datetime, reason: str
 ) -> OperatorSecret | Refused:
-    """A secret's value, anew where there is one of this name, and which tenants' programs may name it; None: all."""
+    """Set a secret's value, also if there is one of this name, and the tenants in whose jobs programs may name it; None
+    means all."""
     if refusal := _may_change(by, reason):
         return refusal
     if not SLUG.fullmatch(name) or not 1 <= len(value) <= LONGEST_WORD or not is_kept(value):
@@ -57,7 +58,7 @@ def secret_set(
 
 @transaction.atomic
 def secret_remove(*, name: str, by: Access, at: datetime, reason: str) -> OperatorSecret | Refused:
-    """Its value is gone; jobs whose programs name it are not started any more, and refunded."""
+    """Remove a secret's value. Jobs whose programs name it are not started any more, and are refunded."""
     if refusal := _may_change(by, reason):
         return refusal
     row = OperatorSecret.objects.select_for_update(no_key=True).filter(name=name, removed_at=None).first()
@@ -70,18 +71,18 @@ def secret_remove(*, name: str, by: Access, at: datetime, reason: str) -> Operat
 
 
 def secrets_listed() -> list[OperatorSecret]:
-    """Names, for whom, since when; by name."""
+    """Return the secrets by name, without their values: for which tenants each is, and since when."""
     return list(OperatorSecret.objects.filter(removed_at=None).defer("secret").order_by("name"))
 
 
 def secret_names(tenant_slug: str) -> list[str]:
-    """Those that programs may name in jobs of this tenant."""
+    """Return the names of the secrets that programs may name in jobs of this tenant."""
     return [row.name for row in secrets_listed() if row.tenants is None or tenant_slug in row.tenants]
 
 
 def secret_refusals(program: Program, tenant: Tenant | None) -> list[FieldRefusal]:
-    """Which names of a program its owner may not use. The operator's programs may name every secret; whether a job's
-    tenant may have it is asked when the job starts."""
+    """Return which of a program's secrets its owner may not name. The operator's programs may name every secret;
+    whether a job's tenant may have it is checked when the job starts."""
     if not program.secrets:
         return []
     names = {row.name for row in secrets_listed()} if tenant is None else set(secret_names(tenant.slug))
@@ -93,7 +94,8 @@ def secret_refusals(program: Program, tenant: Tenant | None) -> list[FieldRefusa
 
 
 def secrets_opened(program: Program, tenant_slug: str) -> tuple[tuple[str, str], ...] | str:
-    """Each variable of a program with its value, for a job of this tenant; or why there is none, in a sentence."""
+    """Return each variable of a program with its secret value, for a job of this tenant; or a sentence why one cannot
+    be had."""
     if not program.secrets:
         return ()
     rows = {row.name: row for row in OperatorSecret.objects.filter(name__in=[name for _, name in program.secrets])}
@@ -114,7 +116,7 @@ def secrets_opened(program: Program, tenant_slug: str) -> tuple[tuple[str, str],
 
 
 def secrets_carry() -> Carried:
-    """Values that are stored under an older SECRET_KEY are stored under today's."""
+    """Store values anew under today's SECRET_KEY that are stored under an older one."""
     return stored_anew(OperatorSecret.objects.select_for_update(no_key=True).filter(removed_at=None).order_by("pk"))
 
 
@@ -123,7 +125,7 @@ def _sealed(name: str, value: str) -> str:
 
 
 def _opened(name: str, sealed: str) -> str | None:
-    """None where it was sealed with a key that is not here, or under another name."""
+    """Return a secret's value; None if it was encrypted with a key that is not here, or under another name."""
     try:
         under, _, value = reveal(sealed).partition("\n")
     except UnreadableSecret:

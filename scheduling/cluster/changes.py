@@ -1,5 +1,5 @@
-"""What every change to a pool and its servers has in common: who may make it, that changes to a pool take turns, and
-under which name the history keeps it."""
+"""What all changes to a pool and its servers share: the check of who may make them, the lock by which changes to one
+pool take turns, and the name under which the history keeps them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def may_change_cluster(by: Access, reason: str) -> Refused | None:
 
 
 def pool_lock(pool: Pool) -> None:
-    """Operators' changes to one pool take turns. Rows that merely refer to the pool are not held up."""
+    """Lock the pool's row, so that operators' changes to one pool take turns. Writing rows that merely refer to the
+    pool does not wait for this lock."""
     Pool.objects.select_for_update(no_key=True).get(pk=pool.pk)
 
 
 def row_refusal(row: Model, code: str) -> Refused | None:
-    """What the model's own rules say against a row that is not yet saved."""
+    """Return what the model's own rules object to in a row that is not yet saved, as a refusal with this code."""
     try:
         row.full_clean()
     except ValidationError as error:

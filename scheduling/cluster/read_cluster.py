@@ -1,7 +1,8 @@
 """Reads of the cluster, as frozen values.
 
-Tens of thousands of cells are read with every other page and seldom change. So the database says all of them in one
-text, and what was made of a text is kept under it: nobody has to be told that something changed.
+Tens of thousands of cells are read for every other page, and they seldom change. So the database returns all of them as
+one JSON text, and the values made from a text are cached under that text. A change gives another text, so nothing has
+to be invalidated.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.db import connection
 
 from scheduling.models import Pool, ResourceKind
 
-MOST_TEXTS = 8  # texts and what was made of them, in each process
+MOST_TEXTS = 8  # texts that each process caches, with the values made from them
 
 _TEXT = """
 SELECT json_build_object(
@@ -89,8 +90,8 @@ def pool_list() -> list[Pool]:
 
 
 def pool_overview(pool: Pool) -> PoolOverview:
-    """Every server with whose cells it holds. Owners see each other here: who owns the cluster is no secret
-    in a coalition (what runs on it is)."""
+    """Return every server of the pool with its cells and their owners. Owners see each other here: who owns the cluster
+    is no secret in a coalition (what runs on it is)."""
     kinds = tuple(ResourceKind.objects.filter(pool=pool))
     with connection.cursor() as cursor:
         cursor.execute(_TEXT, {"pool": pool.pk})

@@ -1,4 +1,4 @@
-"""Pools with how far their lanes have come, and whether an operator holds them."""
+"""Pools with the last slots that their batch lane decided and settled, and whether an operator holds them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from scheduling.models import Lane, LaneClock, Pool, ResourceKind
 
 @dataclass(frozen=True)
 class PoolState:
-    """`frontier`: the first slot that the next interval may decide, where one has been decided."""
+    """A pool and its batch lane now. `frontier` is the first slot that the next interval may decide, once an interval
+    has been decided."""
 
     pool: Pool
     resources: tuple[ResourceKind, ...]
@@ -30,12 +31,12 @@ class PoolState:
 
     @property
     def closes_at(self) -> datetime:
-        """When the next interval can be decided."""
+        """The earliest moment at which the next interval can be decided."""
         return self.pool.slot_start(max(self.frontier, self.slot + 1))
 
 
 def pool_states(pools: Sequence[Pool], at: datetime) -> list[PoolState]:
-    """In their order; two queries."""
+    """Return the states of these pools, in the order of `pools`. Takes two queries."""
     kinds: defaultdict[int, list[ResourceKind]] = defaultdict(list)
     for kind in ResourceKind.objects.filter(pool__in=pools).order_by("pk"):
         kinds[kind.pool_id].append(kind)

@@ -1,4 +1,4 @@
-"""One server, and cells one by one, as everybody of the coalition sees them."""
+"""Read one server, or a pool's cells one by one, as everybody in the coalition sees them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def server_by_name(pool: Pool, name: str) -> Server | None:
 
 
 def server_view(server: Server) -> ServerView:
-    """As it is now."""
+    """Return the server with its capacities and cells as they are now."""
     return next(view for view in pool_overview(server.pool).servers if view.name == server.name)
 
 
 def cell_lines(pool: Pool) -> list[CellLine]:
-    """By server and resource in the pool's order, then by the owner's name."""
+    """Return all cells of the pool: by server and resource in the pool's order, then by the owner's name."""
     return [
         CellLine(server.name, capacity.resource, cell.slug, cell.units)
         for server in pool_overview(pool).servers

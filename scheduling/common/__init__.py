@@ -1,4 +1,4 @@
-"""What every room uses: one moment of the database, steps in the log, texts of people, and how amounts are written."""
+"""Helpers for all rooms: reads as of one moment, steps in the log, texts that people write, amounts for programs."""
 
 from scheduling.common.boundaries import boundary_marked, mark_file
 from scheduling.common.moments import AUDIT_LOCK, alone, one_moment

@@ -1,5 +1,6 @@
-"""A mark for all processes of this machine that a boundary is being decided: a lock on a file, which ends with the
-process that holds it. Whoever works where nobody else wants to looks at it and rests (`scheduling.learner.idle`)."""
+"""A mark that tells all processes of this machine that a boundary is being decided. It is a lock on a file, which ends
+with the process that holds it. Work that must not disturb the market checks it and pauses (`scheduling.learner.idle`).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ def mark_file() -> Path:
 
 @contextmanager
 def boundary_marked() -> Iterator[None]:
-    """Several may be decided at once. The mark is a courtesy: a boundary waits for nobody to make it, and is decided
-    without one where the folder may not be written."""
+    """Hold the mark while a boundary is decided. Several boundaries may hold it at once. The mark is a courtesy: a
+    boundary never waits for it, and is decided without one where the folder is not writable."""
     with ExitStack() as stack:
         with suppress(OSError):
             file = stack.enter_context(mark_file().open("ab"))

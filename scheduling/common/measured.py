@@ -1,7 +1,7 @@
-"""What processes that serve measure of their own work, for `/metrics`.
+"""Measurements that the serving processes take of their own work, for `/metrics`.
 
-Where PROMETHEUS_MULTIPROC_DIR names a folder, each process keeps its numbers in a file there, and whoever is asked adds
-up those of all. Elsewhere a process knows its own alone.
+Where PROMETHEUS_MULTIPROC_DIR names a folder, each process keeps its numbers in a file there, and the process that
+answers adds up the numbers of all. Without it a process knows only its own numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading many tables as they stood at one moment while the market goes on, and being the only one at some work."""
+"""Read many tables as of one moment while the market runs on, and make sure that only one process does some work."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-AUDIT_LOCK = 0x626F757273650002  # of the database: "bourse", 2. Whatever is worked out for an audit takes turns
+AUDIT_LOCK = 0x626F757273650002  # a lock of the database: "bourse", 2. All computations for audits take turns under it
 
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Reads only. Inside a transaction that is open already, that one decides what is seen."""
+    """Open a read-only transaction that sees the database as of one moment. Inside a transaction that is open already,
+    that transaction decides what is visible."""
     outermost = not connection.in_atomic_block
     with transaction.atomic():
         if outermost:
@@ -23,7 +24,8 @@ def one_moment() -> Iterator[None]:
 
 @contextmanager
 def alone(lock: int) -> Iterator[bool]:
-    """Whether no other process holds this lock of the database. It ends with the process, however that ends."""
+    """Try to take this lock of the database, and yield whether no other process holds it. The database frees the lock
+    when the process ends, also after a crash."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
         (ours,) = cursor.fetchone()

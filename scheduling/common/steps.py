@@ -1,6 +1,6 @@
 """One line in the log for each step of a use case: what was done, how long it took, and its counts.
 
-Whoever watches a market follows one interval, one admission or one settlement by its id.
+By the id in these lines one can follow one interval, one admission or one settlement through the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _log = structlog.stdlib.get_logger(STEPS_LOG)
 class Steps:
     """The steps of one run of a use case. No rule reads what it measures.
 
-    `id`: the same for the same work, whoever does it and however often, as `interval main:1204`.
+    The `id` in the log is the same for the same work, no matter which process does it and how often, such as
+    `interval main:1204`.
     """
 
     def __init__(self, use_case: str, about: str) -> None:
@@ -28,12 +29,12 @@ class Steps:
         self.is_about(about)
 
     def is_about(self, about: str) -> None:
-        """From here on: what is made on the way has its name only then."""
+        """Set what the following lines are about. A use case that creates something knows the name of it only then."""
         self._log = _log.bind(id=f"{self._use_case} {about}")
 
     def done(self, step: str, *, quietly: bool = False, last: bool = False, **counts: Any) -> None:
-        """The step that began where the one before it ended. `quietly`: for whoever looks for faults alone. `last`: the
-        whole use case is measured with it."""
+        """Log and measure the step that began where the one before it ended. `quietly` logs it at debug level. `last`
+        also measures the whole use case up to here."""
         now = time.perf_counter()
         STEP_SECONDS.labels(self._use_case, step).observe(now - self._last)
         if last:

@@ -1,6 +1,5 @@
-"""YAML or JSON that people write, as plain values: what JSON can say, and nothing that keeps a process busy.
-
-Others go first while a long text is read."""
+"""Read YAML or JSON that people write as plain values: only what JSON can express, and nothing that keeps a process
+busy for long. While a long text is read, other requests go first (`give_way`)."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ MOST_VALUES = 5_000  # names count as well; reading them takes a fifth of a seco
 LONGEST_NUMBER = 40  # characters
 TOO_DEEP = "The text is nested too deeply."
 _WHOLE = r"-?(0|[1-9][0-9]*)"
-_ENDLESS = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # no numbers of JSON either: the service refuses them as such
+_ENDLESS = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # JSON has no such numbers, and the service refuses them
 
 
 class BadText(ValueError):
-    """What stands in the text cannot be read; the message is for its writer."""
+    """The text cannot be read. The message is for the person who wrote it."""
 
 
 def plain_document(text: str, *, longest: int) -> Any:
-    """The plain value that the text says. `longest`: bytes."""
+    """Return the plain value that the text describes. A text of more than `longest` bytes is refused."""
     if len(text.encode("utf-8", "surrogatepass")) > longest:
         raise BadText(f"The text is longer than {longest // 1024} kB.")
     document = _parsed(text)
@@ -34,8 +33,8 @@ def plain_document(text: str, *, longest: int) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only. References would let a short text stand for an endless one. Numbers are read by the letter of
-    JSON: YAML's own reader takes 1:30 for 90 and 010 for 8."""
+    """A loader that knows plain values only. References are refused, because they would let a short text stand for an
+    endless one. Numbers follow the grammar of JSON: YAML's own reader takes 1:30 for 90 and 010 for 8."""
 
     values = 0
     yaml_implicit_resolvers = {
@@ -57,15 +56,16 @@ class _Loader(yaml.SafeLoader):
         return super().construct_object(node, deep)
 
     def fetch_flow_collection_start(self, token: Any) -> None:
-        """The reader goes over all open brackets for each token: a kilobyte of them takes it a second."""
+        """Refuse deep nesting early. YAML's scanner goes over all open brackets for each token: a kilobyte of brackets
+        takes it a second."""
         if self.flow_level > DEEPEST:
             raise BadText(TOO_DEEP)
         super().fetch_flow_collection_start(token)
 
 
 def _number(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    """Also true and false. Where the writer says that it is one (`!!int 1:30`), YAML reads colons as hours and minutes,
-    in a time quadratic in their number."""
+    """Read a number, or true and false. Texts with colons are refused: where the writer marks one as a number
+    (`!!int 1:30`), YAML reads hours and minutes, in a time quadratic in the number of colons."""
     text = loader.construct_scalar(node)
     if len(text) > LONGEST_NUMBER or ":" in text:
         raise _no_value(text)
@@ -104,7 +104,8 @@ def _parsed(text: str) -> Any:
 
 
 def _check(value: Any, depth: int) -> None:
-    """Names are texts, as in JSON: that is what is stored."""
+    """Raise `BadText` where the value is nested too deeply, or a name is not a text. Names must be texts because the
+    value is stored as JSON."""
     if depth > DEEPEST:
         raise BadText(TOO_DEEP)
     if isinstance(value, Mapping):
@@ -118,7 +119,7 @@ def _check(value: Any, depth: int) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Several lines are written as they are, below a bar."""
+    """A dumper that writes no references, and a text of several lines as it is, below a bar."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -132,10 +133,10 @@ _Dumper.add_representer(str, _text)
 
 
 def plain_text(document: Mapping[str, Any]) -> str:
-    """A plain value as a text that a person can edit, and `plain_document` reads again."""
+    """Return a plain value as a text that a person can edit and `plain_document` can read again."""
     return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def as_sentence(words: str) -> str:
-    """With a full stop, unless it ends as a sentence does already: "did you mean x?" stays a question."""
+    """Return the words with a full stop, unless they end as a sentence does: "did you mean x?" stays a question."""
     return words if words.endswith((".", "?", "!")) else f"{words}."

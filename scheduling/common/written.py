@@ -11,10 +11,11 @@ from scheduling.reasons import UNITS, NumberUnit
 from tenants.api.fields import time_text
 from tenants.ledger.amounts import exported, micro
 
-# The numbers of reasons that are credits in the core, and those that are micro-credits. `paid` comes with a state.
+# The numbers of reasons that are credits of the core, and those that are micro-credits. `paid` is a number of a state
+# rather than of a reason.
 CREDITS = frozenset(name for name, unit in UNITS.items() if unit == NumberUnit.CREDITS)
 MICRO_CREDITS = frozenset(name for name, unit in UNITS.items() if unit == NumberUnit.MICRO_CREDITS) | {"paid"}
-# What of an event's data is micro-credits.
+# The fields of an event's data that are micro-credits.
 EVENT_MONEY = frozenset(
     {
         "amount",
@@ -33,16 +34,16 @@ EVENT_MONEY = frozenset(
         "spent",
     }
 )
-EVENT_CREDITS = frozenset({"alone"})  # and what is credits in the core
+EVENT_CREDITS = frozenset({"alone"})  # the fields of an event's data that are credits of the core
 
 
 def numbers_shown(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """A reason's numbers by the interface's rules."""
+    """Return a reason's numbers written by the rules of the API."""
     return {name: _number(name, value) for name, value in numbers.items()}
 
 
 def event_document(event: Event, pool: Pool | None) -> dict[str, Any]:
-    """An event as programs get it: in the feed, in the stream, and in the body of a webhook."""
+    """Return an event as programs get it: in the feed, in the stream, and in the body of a webhook."""
     return {
         "id": event.pk,
         "kind": event.kind,
@@ -67,7 +68,7 @@ def _number(name: str, value: Any) -> Any:
 def _datum(name: str, value: Any) -> Any:
     if name == "numbers" and isinstance(value, Mapping):
         return numbers_shown(value)
-    if name == "instant" and isinstance(value, Mapping):  # what the other lane had said
+    if name == "instant" and isinstance(value, Mapping):  # why the instant lane did not take the job
         return {inner: _datum(inner, each) for inner, each in value.items()}
     if name == "prices" and isinstance(value, Mapping):
         return {resource: _price(each) for resource, each in value.items()}
@@ -81,5 +82,6 @@ def _datum(name: str, value: Any) -> Any:
 
 
 def _price(value: Any) -> Any:
-    """Of use, in micro-credits; or the lowest and the highest posted price, in credits of the core."""
+    """Write a price: a price of use is one number in micro-credits; posted prices are a pair (lowest, highest) in
+    credits of the core."""
     return exported(value) if type(value) is int else [exported(micro(each)) for each in value]

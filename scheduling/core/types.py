@@ -532,6 +532,10 @@ class HasWindows(Protocol):
         None if the slot is a boundary itself, or none follows."""
         ...
 
+    def fits_a_window(self, cluster: Cluster, job: Job) -> bool:
+        """Return whether a decision may serve a new job, whenever it arrives and whatever it is worth."""
+        ...
+
     def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
         """Return why no decision from `slot` on could ever serve a new job, and what would help; None if one could."""
         ...

@@ -1,1 +1,1 @@
-"""The demonstration: what it holds, how it is loaded, and the tenants that submit to it."""
+"""The demonstration: its contents, the code that loads it, and the tenants that submit to it."""

@@ -1,5 +1,5 @@
-"""What the demonstration shows: five tenants, twelve servers of a market, three of an elastic pool, a person for every
-role; and eight servers of a pool of long runs, which has a past. Data only."""
+"""The contents of the demonstration: five tenants, twelve servers of a market, three of an elastic pool, a person for
+every role; and eight servers of a pool of long runs, which has a past. This is data only."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PASSWORD = "bourse-demo-only"  # noqa: S105  printed on the screen, and refused 
 class DemoTenant:
     slug: str
     name: str
-    credits: int  # brought in from outside at the start
-    keeps: bool = False  # its jobs' places at home, once they are planned, where others have them planned anew
+    credits: int  # credits brought in from outside at the start
+    keeps: bool = False  # whether its jobs keep their places at home once planned; those of others are planned anew
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ SERVERS = (
     DemoServer("s12", 8, 2, {}),
 )
 
-# Sized anew in every slot, each slot paid by what it uses. In order of names after the main pool, which pages open.
+# Jobs are sized anew in every slot and pay for what they use. By name it comes after the main pool, which pages open.
 ELASTIC_POOL: dict[str, Any] = {
     "slug": "sweeps",
     "name": "Sweeps (elastic)",
@@ -117,7 +117,7 @@ ELASTIC_POOL: dict[str, Any] = {
     "use_prices": {"worker": 50_000, "ps": 20_000},  # micro-credits
 }
 
-# 24 workers and 12 parameter servers; who has cells here lends them.
+# 24 workers and 12 parameter servers; tenants that have cells here lend them.
 ELASTIC_SERVERS = (
     DemoServer("e01", 8, 4, {LUMEN: (4, 2)}),
     DemoServer("e02", 8, 4, {CASTOR: (4, 2)}),
@@ -130,7 +130,7 @@ LONG_POOL: dict[str, Any] = POOL | {
     "slug": "long-runs",
     "name": "Long runs",
     "slot_seconds": SLOT_HOURS * 3600,
-    "clock_cap": 4,  # an interval has half a day at most
+    "clock_cap": 4,  # slots: an interval has half a day at most
 }
 
 # 48 workers and 16 parameter servers. Pelican Bio has most of them and Tarn Climate none: `habits` says who does what.

@@ -1,7 +1,7 @@
-"""The demonstration: loaded once, whole, into an empty database, and only where DEBUG is on.
+"""Load the demonstration: once, whole, into an empty database, and only where DEBUG is on.
 
-Everything goes through the services that the pages use, so the history and the book tell of it. The same moment
-gives the same rows, apart from ids and password salts.
+Everything goes through the services that the pages use, so it is in the history and the book. The same moment gives the
+same rows, apart from ids and password salts.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ NOT_DEMO = Refused("not_demo", "This database does not hold the demo, so nothing
 T = TypeVar("T")
 
 _REASON = "demonstration"
-PATIENCE = "10s"  # with somebody else's open transaction, before a wipe gives up
+PATIENCE = "10s"  # how long a wipe waits for somebody else's open transaction
 _LOCK = 0x64656D6F  # any number that nothing else locks
 
 
 class DemoBroken(RuntimeError):
-    """The demo's own content was refused: its author's mistake, not the reader's."""
+    """The demo's own content was refused: that is its author's mistake, not the reader's."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ class DemoLoaded:
 
 @transaction.atomic
 def demo_load(*, at: datetime, since: datetime | None = None) -> DemoLoaded | Refused:
-    """`at` is now: a pool whose clock began long ago would have its past to catch up with. `since`: everything begins
-    then, and of the pools only that of long runs; the others follow with `demo_open`, once its past is made."""
+    """Load the demonstration. `at` is now: a pool whose clock began long ago would have to catch up with its past. If
+    `since` is given, everything begins then, and only the pool of long runs is made; the others follow with
+    `demo_open`, once its past is made."""
     if not settings.DEVELOPMENT:
         return ONLY_DEBUG
     if not _is_migrated():
@@ -87,7 +88,7 @@ def demo_load(*, at: datetime, since: datetime | None = None) -> DemoLoaded | Re
 
 @transaction.atomic
 def demo_open(*, at: datetime) -> bool:
-    """The two pools with slots of seconds begin now. False: they have begun before."""
+    """Begin the two pools with slots of seconds now. Return False if they have begun before."""
     if demo_is_open():
         return False
     by, round_time = access_of_system("the demo"), at.replace(second=at.second - at.second % 10, microsecond=0)
@@ -99,7 +100,7 @@ def demo_open(*, at: datetime) -> bool:
 def demo_wipe() -> Refused | None:
     """Remove every table of a database that holds the demo, or nothing; the caller migrates again.
 
-    Row by row would not do: the history and the book refuse to forget, and should not learn an exception.
+    Rows cannot be deleted one by one: the history and the book refuse to forget, and should not learn an exception.
     """
     if not settings.DEVELOPMENT:
         return ONLY_DEBUG
@@ -115,12 +116,13 @@ def demo_wipe() -> Refused | None:
 
 
 def database_is_empty() -> bool:
-    """Migrated, and nobody has put anything in yet."""
+    """Return whether nobody has put anything into the migrated database yet."""
     return not (User.objects.exists() or Tenant.objects.exists() or Pool.objects.exists())
 
 
 def demo_is_loaded() -> bool:
-    """The demo loads into an empty database alone, and all of it or nothing; so any one of its people is proof."""
+    """Return whether the demo is loaded. It loads into an empty database alone, and all of it or nothing; so any one of
+    its people is proof."""
     return User.objects.filter(email=content.PEOPLE[0].email).exists()
 
 
@@ -129,7 +131,7 @@ def demo_is_open() -> bool:
 
 
 def _wait_for_other_loads() -> None:
-    """Until this transaction ends, other loads wait here; the second of two at once then finds the demo loaded."""
+    """Let other loads wait until this transaction ends; the second of two at once then finds the demo loaded."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
@@ -144,7 +146,8 @@ def _drop_everything() -> None:
 
 
 def _may_be_wiped() -> bool:
-    """Tables that are not ours belong to another program: a wrong address must not cost its data."""
+    """Return whether the database may be wiped. Tables that are not ours belong to another program: a wrong address
+    must not cost its data."""
     if not connection.introspection.table_names():
         return True
     return _is_migrated() and (demo_is_loaded() or database_is_empty())
@@ -175,7 +178,7 @@ def _pool(
 
 
 def _sharing(pool: Pool, at: datetime) -> None:
-    """Some keep the places that their jobs were given; the others say nothing."""
+    """Let some tenants keep the places that their jobs were given; the others choose nothing."""
     owners = {slug: person.email for person in content.PEOPLE for slug, role in person.roles.items() if role == OWNER}
     for wanted in content.TENANTS:
         if wanted.keeps and pool.usual_plan != AlonePlan.KEEP:
@@ -193,7 +196,7 @@ def _server(pool: Pool, wanted: content.DemoServer, by: Access, at: datetime) ->
 
 
 def _programs(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
-    """Programs of the operator's for everybody, and tenants that may bring their own."""
+    """Register the operator's programs for everybody, and let tenants bring their own."""
     for document in PROGRAMS:
         _done(program_register(document=document, archive=None, by=by, at=at, reason=_REASON))
     for tenant in tenants.values():
@@ -201,7 +204,7 @@ def _programs(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
 
 
 def _credits(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
-    """Money from outside, under fixed keys: could this ever run twice, it would still pay once."""
+    """Bring in money from outside, under fixed keys: could this ever run twice, it would still pay once."""
     amounts = {tenant.slug: tenant.credits * MICRO for tenant in content.TENANTS}
     postings = [
         Posting(

@@ -1,6 +1,6 @@
 """What the five tenants do with the pool of long runs: who works when, with how many workers, and what it is worth.
 
-Pure and seeded: the same slot brings the same jobs, in the past that a first start makes and later, live.
+This is pure and seeded: the same slot brings the same jobs, in the past that a first start makes and later, live.
 
 - Pelican Bio owns three of eight servers and uses little: it lends, and earns.
 - Castor Vision trains in office hours with more workers than it owns: it rents. For a week a deadline is near.
@@ -25,32 +25,32 @@ from scheduling.models import Lane
 SEED = 31
 SLOTS_IN_A_DAY = 24 // SLOT_HOURS
 WORKDAYS, WEEKEND, EVERY_DAY, MONDAY = range(5), range(5, 7), range(7), range(1)  # Monday is 0
-# A power supply: the server fails the first time that it is busy after these slots, and is back after so many.
+# A power supply breaks: the server fails the first time that it is busy after LOST_AFTER, for LOST_SLOTS slots.
 LOST_SERVER, LOST_AFTER, LOST_SLOTS = "h04", 8 * SLOTS_IN_A_DAY, 9
 DEADLINE_DAYS = range(17, 24)  # of Castor Vision, counted from the pool's first day
-DEADLINE_JOBS, DEADLINE_WORTH = 2.0, 2.5  # times as many jobs, worth so many times as much
+DEADLINE_JOBS, DEADLINE_WORTH = 2.0, 2.5  # factors on the number of jobs and on their worth
 
 
 @dataclass(frozen=True)
 class Habit:
-    """One kind of work. Pairs are the least and the most, both possible."""
+    """One kind of work. Each pair has the least and the most, both possible."""
 
     tenant: str
     names: tuple[str, ...]
     weekdays: range
-    hours: tuple[int, ...]  # of UTC: it is submitted in the slots that begin then
-    jobs: float  # in each of these slots, on average; a whole number: always so many
+    hours: tuple[int, ...]  # hours of UTC: it is submitted in the slots that begin then
+    jobs: float  # in each of these slots, on average; a whole number is exact
     workers: tuple[int, int]
     slots: tuple[int, int]
     worth: tuple[float, float]  # credits for each worker and slot, if it ended at once
     patience: int  # slots after which it is worth nothing
-    at_once: bool = False  # by the instant lane, or else with the next interval
-    save_slots: float | None = None  # that a save and a load lose, of jobs that rent in pieces
+    at_once: bool = False  # sent to the instant lane; if that refuses it, it waits for the next interval
+    save_slots: float | None = None  # slots that a save and a load take, of jobs that rent in pieces
 
 
 @dataclass(frozen=True)
 class LongJob:
-    """One job of the pool of long runs: `into` is the part of the slot after which it is submitted."""
+    """One job of the pool of long runs. It is submitted when the part `into` of the slot has passed."""
 
     tenant: str
     name: str
@@ -74,7 +74,7 @@ HABITS = (
 
 
 def long_jobs(slot: int, starts_at: datetime) -> Iterator[LongJob]:
-    """What is submitted during the slot, in order of time. `starts_at`: when it begins, with the zone UTC."""
+    """Yield what is submitted during the slot, in order of time. The slot begins at `starts_at`, in the zone UTC."""
     dice = np.random.default_rng([SEED, slot])
     coming: list[LongJob] = []
     for habit in HABITS:

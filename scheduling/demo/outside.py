@@ -1,4 +1,4 @@
-"""The outside of the demonstration: tenants that submit jobs. Seeded: the same slots bring the same jobs.
+"""The outside of the demonstration: tenants that submit jobs. It is seeded: the same slots bring the same jobs.
 
 Demand moves around: for some slots one tenant has far more work than cells, and then another. So there is always
 somebody who rents and somebody who lends. Nothing here knows how the market works; it submits, as anybody would.
@@ -32,10 +32,10 @@ from tenants.selectors import access_of
 SEED = 7
 JOBS_IN_A_SLOT = 2.8  # on average; enough that the whole pool is nearly busy
 RUSH_SLOTS = 9  # how long one tenant is in a rush
-RUSH_SHARE = 0.7  # of all jobs, those of the tenant in a rush
+RUSH_SHARE = 0.7  # part of all jobs that the tenant in a rush submits
 INSTANT_SHARE = 0.2
-LOW_CREDITS = 100  # then the tenant brings in more
-REAL_EVERY = 3  # slots; in each of them one job is a program that really runs
+LOW_CREDITS = 100  # with less, the tenant brings in more
+REAL_EVERY = 3  # slots; in each such slot one job is a program that really runs
 EPOCHS_IN_A_SLOT = 5
 MODELS = ("multilayer", "logistic", "convolutional")
 REAL = {
@@ -45,11 +45,11 @@ REAL = {
     "image_side": 8,
     "filters": 4,
     "learning_rate": 0.1,
-    "minibatch_ms": 550.0,  # of the second that the job was sold for: beginning and saving take time too
+    "minibatch_ms": 550.0,  # less than the second that the job was sold for: beginning and saving take time too
     "checkpoint_seconds": 10.0,
     "stragglers": "ignore",  # a busy laptop is no reason to wait for another worker
 }
-# Of the elastic pool: eight slots with twelve workers, twice as many with six. Parameter servers make them faster.
+# A job of the elastic pool takes eight slots with twelve workers, and 16 with six. Parameter servers make it faster.
 SWEEP: dict[str, Any] = {
     "epochs": 8,
     "chunks": 12,
@@ -64,7 +64,7 @@ SWEEP: dict[str, Any] = {
     "value": {"kind": "linear", "slope": -0.05, "base": 20.0},
 }
 SWEEP_EVERY = 5  # slots; then another one comes, before those that run have ended
-# The first ones: tenant's index, and what it says besides. One is limited: it ends small, and then is paused.
+# The first jobs: the tenant's index, and further fields. One is limited: it ends small, and then is paused.
 FIRST_SWEEPS: tuple[tuple[int, dict[str, Any]], ...] = ((1, {}), (0, {}), (1, {"max_price": 2.0}))
 NAMES = ("resnet", "bert", "whisper", "unet", "gnn", "ranker", "t5", "vit")
 
@@ -80,7 +80,7 @@ class DemoJob:
 
 
 def wishes(seed: int, slot: int, tenants: int, *, jobs: float = JOBS_IN_A_SLOT) -> Iterator[DemoJob]:
-    """What the tenants submit during the slot. The first slots bring more, so that a visitor need not wait."""
+    """Yield what the tenants submit during the slot. The first slots bring more, so that a visitor need not wait."""
     dice = np.random.default_rng([seed, slot])
     rushing = int(np.random.default_rng([seed, slot // RUSH_SLOTS]).integers(tenants))
     for number in range(int(dice.poisson(jobs)) + (2 if slot < 3 else 0)):
@@ -90,7 +90,8 @@ def wishes(seed: int, slot: int, tenants: int, *, jobs: float = JOBS_IN_A_SLOT) 
 
 
 def _spec(dice: np.random.Generator) -> dict[str, Any]:
-    """Two to twelve workers for two to seven slots of ten seconds; worth more than an idle unit costs, mostly."""
+    """Return a job of two to twelve workers for two to seven slots of ten seconds; mostly, it is worth more than idle
+    units cost."""
     workers, slots = int(dice.integers(1, 7)) * 2, int(dice.integers(2, 8))
     base = workers * slots * float(dice.uniform(0.1, 1.2))
     return {
@@ -108,7 +109,8 @@ def _spec(dice: np.random.Generator) -> dict[str, Any]:
 
 
 def really(wish: DemoJob, slot: int) -> DemoJob:
-    """The same amount of work as a program that runs: two chunks, and more and shorter epochs, for a curve to see.
+    """Return the same amount of work as a program that runs: two chunks, and more and shorter epochs, so that there is
+    a curve to see.
 
     It waits more than it computes, so that a small machine stays quick while a few of them run.
     """
@@ -123,8 +125,8 @@ def really(wish: DemoJob, slot: int) -> DemoJob:
 
 
 def sweeps(slot: int, tenants: int) -> list[DemoJob]:
-    """What comes to the elastic pool: some jobs to begin with, whichever of the first slots is the first that anybody
-    looks at, and then one of each tenant in turn."""
+    """Return what comes to the elastic pool: some jobs at first, in whichever of the first slots the first tick falls,
+    and then one of each tenant in turn."""
     if slot < SWEEP_EVERY:
         return [
             DemoJob(tenant, f"sweep-0-{number}", str(Lane.BATCH), SWEEP | more)
@@ -135,7 +137,8 @@ def sweeps(slot: int, tenants: int) -> list[DemoJob]:
 
 
 def outside_tick(*, at: datetime) -> int:
-    """Submit what the slot that contains `at` brings, once, and say how much that was. Nothing outside the demo."""
+    """Submit what the slot that contains `at` brings, once, and return how much that was. Outside the demo, submit
+    nothing."""
     if not settings.DEVELOPMENT or not demo_is_loaded():
         return 0
     pool = Pool.objects.get(slug=content.POOL["slug"])
@@ -153,8 +156,8 @@ def outside_tick(*, at: datetime) -> int:
 def long_submit(
     pool: Pool, members: Sequence[Access], slot: int, *, until: datetime, at: datetime | None = None
 ) -> int:
-    """What the pool of long runs is asked for in a slot, up to a moment in it: each job once, however often this is
-    called. `at`: now; without it each job comes at its own moment."""
+    """Submit what a slot brings to the pool of long runs, up to a moment in it: each job once, however often this is
+    called. `at` is now; without it each job comes at its own moment."""
     starts_at, submitted = pool.slot_start(slot), 0
     by_slug = {member.tenant.slug: member for member in members if member.tenant is not None}
     for number, job in enumerate(long_jobs(slot, starts_at)):
@@ -175,13 +178,13 @@ def long_submit(
 
 
 def _long_runs(members: Sequence[Access], at: datetime) -> int:
-    """The same of the pool of long runs, which only a demonstration with a past has."""
+    """Submit the same for the pool of long runs, which only a demonstration with a past has."""
     pool = Pool.objects.filter(slug=content.LONG_POOL["slug"]).first()
     return long_submit(pool, members, pool.slot_at(at), until=at, at=at) if pool else 0
 
 
 def _sweep(members: Sequence[Access], slot: int, at: datetime) -> int:
-    """The same of the elastic pool. A demo of an older version has none."""
+    """Submit the same for the elastic pool. A demo of an older version has none."""
     pool = Pool.objects.filter(slug=content.ELASTIC_POOL["slug"]).first()
     if pool is None:
         return 0
@@ -192,7 +195,7 @@ def _sweep(members: Sequence[Access], slot: int, at: datetime) -> int:
 
 
 def demo_members() -> Sequence[Access]:
-    """One person of each tenant who may submit."""
+    """Return the access of one person of each tenant who may submit."""
     slugs = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in=[each.slug for each in content.TENANTS])}
     by_slug: dict[str, Access] = {}
     users = {user.email: user for user in User.objects.filter(email__in=[each.email for each in content.PEOPLE])}
@@ -204,12 +207,13 @@ def demo_members() -> Sequence[Access]:
 
 
 def _submit(pool: Pool, member: Access, wish: DemoJob, key: str, at: datetime) -> None:
-    """A refusal is an answer like another: the outside goes on with the next job."""
+    """Submit one job. A refusal is an answer like another: the outside goes on with the next job."""
     job_submit(pool=pool, name=wish.name, spec=wish.spec, lane=wish.lane, by=member, at=at, client_key=key)
 
 
 def pay_in(members: Sequence[Access], turn: str, at: datetime) -> None:
-    """A demonstration left alone for a day should not end with empty purses. In each turn a tenant gets it once."""
+    """Pay credits in where they are low, as a demonstration left alone for a day should not end with empty purses. In
+    each turn a tenant gets them once."""
     by = access_of_system("the demo's outside")
     for member in members:
         tenant = member.tenant

@@ -1,4 +1,4 @@
-"""Programs of the operator's in the demonstration: one whose parameters can be chosen, and one as PyTorch has it."""
+"""The operator's programs in the demonstration: one whose parameters can be chosen, and one as PyTorch has it."""
 
 from __future__ import annotations
 

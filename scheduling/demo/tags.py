@@ -1,4 +1,4 @@
-"""The demonstration's people on the page of the log-in, wherever everybody may know their password."""
+"""Template tags that show the demonstration's people on the log-in page, wherever everybody may know their password."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ register = template.Library()
 class PersonShown:
     email: str
     name: str
-    roles: str  # as a sentence says them
+    roles: str  # as part of a sentence
 
 
 @register.simple_tag
 def demo_people() -> list[PersonShown]:
-    """Nobody where there is no demonstration."""
+    """Return the people, and nobody where there is no demonstration."""
     if not settings.DEVELOPMENT or not demo_is_loaded():
         return []
     names = {tenant.slug: tenant.name for tenant in content.TENANTS}

@@ -1,1 +1,1 @@
-"""What carries awards out: programs that may run, and the runners that start, watch and stop them."""
+"""Engines carry awards out: here are the programs that may run, and what starts, watches and stops them."""

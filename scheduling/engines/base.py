@@ -1,7 +1,8 @@
-"""What the market asks of an engine. An engine carries out and tells; what follows from that, services decide.
+"""What the market asks of an engine. An engine runs programs and reports on them; services decide what follows.
 
-A gang is the processes of one award. How many run where and when is known when it is submitted (`Generation`), so slots
-are kept even while nobody looks. Times are seconds since 1970. Nothing here is about one kind of cluster.
+A gang is the processes of one award. How many run where and when is known when it is submitted (`Generation`), so an
+engine keeps to the slots even while the market is not running. Times are seconds since 1970. Nothing here depends on
+the kind of cluster.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from typing import Any, Protocol
 
 from scheduling.programs.starting import Command
 
-# States of a gang. `unknown`: it cannot be asked about, which is not the same as being lost.
+# States of a gang. `unknown` means that its state cannot be read now; that is not the same as being lost.
 ACCEPTED, WAITING, RUNNING, STOPPING, ENDED = "accepted", "waiting", "running", "stopping", "ended"
 UNKNOWN = "unknown"
 
-# How a gang ends.
+# The ways in which a gang ends.
 FINISHED = "finished"  # the program did all of its work
-STOPPED = "stopped"  # we asked it to, or its time was over
-FAILED = "failed"  # the program's own fault, or it went beyond its limits
-LOST = "lost"  # the platform's fault
-PAUSED = "paused"  # the market was stopped; what was saved can go on
+STOPPED = "stopped"  # we asked it to stop, or its time was over
+FAILED = "failed"  # the program failed by its own fault, or went beyond its limits
+LOST = "lost"  # the platform failed
+PAUSED = "paused"  # the market was stopped; the job can continue from what was saved
 
 # States of a server.
 UP, DRAINING, DOWN = "up", "draining", "down"
 
-# What sentences about losses hold, by what was the matter: one text for those who write them and those who count them.
+# Parts of the sentences about losses, one for each cause. The code that writes the sentences and the code that counts
+# losses by cause share them.
 NOT_ALL_CAME = "not all parts came"
 NOT_HEARD = "nothing is heard of its part"
 GUARD_KILLED = "whoever watched over it was killed"
@@ -35,27 +37,27 @@ CLOCK = "the clock of"
 
 
 class WrongEngine(Exception):
-    """An engine's settings cannot be used, or there is no engine of this name. The message is a sentence."""
+    """Raised where an engine's settings cannot be used, or no engine has this name. The message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a gang could not be started, as a sentence."""
+    """The reason why a gang could not be started, as a sentence."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
 class Timings:
-    """What an engine can keep, in seconds. The market refunds a gang of which it has heard nothing for `patience`; the
-    gang is gone by then, since without its engine it saves and ends after `lease`, within `stop`."""
+    """The times that an engine can keep, in seconds. The market refunds a gang of which it has heard nothing for
+    `patience`; the gang is gone by then, since without its engine it saves and ends after `lease`, within `stop`."""
 
-    lead: float  # so long before its slot a gang is submitted
-    least_slot: float  # pools with shorter slots are not for this engine
+    lead: float  # a gang is submitted this long before its slot
+    least_slot: float  # the engine cannot serve pools with shorter slots
     patience: float
     lease: float
     stop: float
-    server_grace: float = 60.0  # a server that is down for longer is lost, and back once it was up for as long
+    server_grace: float = 60.0  # a server that is down for longer is lost; it is back once it was up for as long
 
     def __post_init__(self) -> None:
         if self.patience <= self.lease + self.stop:
@@ -63,7 +65,7 @@ class Timings:
 
     @property
     def spare(self) -> float:
-        """For how long an engine that is busy may keep the lease without looking at its gangs."""
+        """Return for how long a busy engine may renew the lease without reading the states of its gangs."""
         return self.patience - self.lease - self.stop
 
 
@@ -81,9 +83,10 @@ Counts = Mapping[str, Mapping[str, int]]  # by server, then by role or resource
 
 @dataclass(frozen=True)
 class Generation:
-    """From `at` to `end`, so many of each role on each server and no others; nobody: the gang pauses.
+    """The size of a gang from `at` to `end`: `servers` has the count of each role on each server. Without any member
+    the gang pauses.
 
-    `number` names it within its gang for good and grows with time: it is the slot with which it begins.
+    `number` identifies it within its gang for good and grows with time: it is the slot with which it begins.
     """
 
     number: int
@@ -93,7 +96,7 @@ class Generation:
 
 
 def merged(generations: Sequence[Generation]) -> tuple[Generation, ...]:
-    """Neighbours that are the same gang are one generation."""
+    """Return the generations with neighbours joined where the second has the same members and follows at once."""
     gangs: list[Generation] = []
     for each in generations:
         if gangs and gangs[-1].servers == each.servers and gangs[-1].end == each.at:
@@ -105,10 +108,11 @@ def merged(generations: Sequence[Generation]) -> tuple[Generation, ...]:
 
 @dataclass(frozen=True)
 class OwnProgram:
-    """A version of a program that people brought, with a job's values: what an engine starts as it is.
+    """A version of a program of the catalogue, with the values of a job. An engine starts it unchanged.
 
-    `script`: the text of the file that the command names, if it names one. `archive`: a tar.gz, unpacked into the job's
-    folder. `limits`: of a unit, by the catalogue's names; what is not there is as the engine has it.
+    `script` is the text of the file that the command names, if it names one. `archive` is a tar.gz that is unpacked
+    into the job's folder. `limits` are those of one unit, by the catalogue's names; for those that are missing, the
+    engine's own limits hold.
     """
 
     name: str
@@ -117,19 +121,20 @@ class OwnProgram:
     slot_seconds: float
     script: str = ""
     archive: bytes | None = None
-    keeps_size: bool = False  # one size from start to end; else it is saved, ended and started again at another size
-    grace_seconds: float = 30.0  # between "save and end" and the end
+    keeps_size: bool = False  # it has one size from start to end; else it is saved, ended and started at the new size
+    grace_seconds: float = 30.0  # how long it has between the order to save and its end
     limits: Mapping[str, int] = field(default_factory=dict)
     image: str = ""
     modules: tuple[str, ...] = ()
-    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # variable, value: for the processes alone
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (variable, value), only for the processes
 
 
 @dataclass(frozen=True)
 class Gang:
-    """What is to run. `key` is ours, and never used twice; `home` names what is kept from one gang to the next.
+    """The processes that are to run. `key` is chosen by the market and never used twice; `home` names the folder that
+    is kept from one gang of a job to the next.
 
-    `amounts`: what one member of a role takes of each resource, for engines that reserve it.
+    `amounts` says what one member of a role takes of each resource, for engines that reserve it.
     """
 
     key: str
@@ -137,16 +142,16 @@ class Gang:
     program: str
     parameters: Mapping[str, Any]
     generations: tuple[Generation, ...]
-    end_at: float  # by then it is gone
-    open_ended: bool = False  # its end will be moved on and on
+    end_at: float  # the gang is gone by then
+    open_ended: bool = False  # its end will be moved later again and again
     amounts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    tenant: str = ""  # whose it is, for engines that keep accounts
-    own: OwnProgram | None = None  # in place of `program` and `parameters`, which then only name it
+    tenant: str = ""  # the tenant whose job it is, for engines that keep accounts
+    own: OwnProgram | None = None  # runs in place of `program` and `parameters`, which then only name it
 
 
 @dataclass(frozen=True)
 class Handle:
-    """Whom to look for. `reference` is the engine's own: plain JSON that nobody else reads."""
+    """What an engine needs to find a gang again. `reference` is plain JSON that only the engine itself reads."""
 
     key: str
     home: str
@@ -155,7 +160,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class Delivered:
-    """All members of a gang that belong on this server were there from one moment to the other."""
+    """The time, from `began` to `ended`, in which all members that belong on this server were running there."""
 
     server: str
     began: float
@@ -164,7 +169,7 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Status:
-    """One of the states above. The rest as far as it is known."""
+    """The status of a gang. `state` is one of the states above; the rest is filled in as far as it is known."""
 
     state: str
     started_at: float | None = None
@@ -172,15 +177,15 @@ class Status:
     end: str = ""  # how it ended, one of the five words above
     detail: str = ""
     exit_code: int | None = None
-    progress: Mapping[str, Any] = field(default_factory=dict)  # the newest of what the program told
-    restarts: int = 0  # of workers that were lost
+    progress: Mapping[str, Any] = field(default_factory=dict)  # the newest progress that the program reported
+    restarts: int = 0  # how often a lost worker was started again
     delivered: tuple[Delivered, ...] = ()
 
 
 @dataclass(frozen=True)
 class ServerHealth:
-    """Up, draining, down or unknown, since when, and why. Down: since nothing is heard of it, neither by its cluster
-    nor from a gang on it."""
+    """Whether a server is up, draining, down or unknown, since when, and why. If it is down, `since` is when it was
+    last heard of, by its cluster or from a gang on it."""
 
     state: str
     since: float
@@ -189,7 +194,7 @@ class ServerHealth:
 
 @dataclass(frozen=True)
 class Accounted:
-    """One part of a gang, as the accounting of the engine's cluster has it. `end` None: it has not ended."""
+    """One part of a gang as the accounting of the engine's cluster records it. `end` is None until it has ended."""
 
     key: str
     generation: int
@@ -200,7 +205,7 @@ class Accounted:
 
 @dataclass(frozen=True)
 class ClusterFinding:
-    """One thing about a cluster that breaks a promise of ours, or (`breaks` is false) weakens it."""
+    """Something about a cluster that breaks a promise of the market, or (where `breaks` is false) weakens it."""
 
     sentence: str
     breaks: bool = True
@@ -208,8 +213,8 @@ class ClusterFinding:
 
 @dataclass(frozen=True)
 class Report:
-    """For monitors. `alerts`: sentences about what is wrong with its cluster now. `commands`: those that it gave since
-    its last report, with the seconds that each took."""
+    """What an engine reports to monitors. `alerts` are sentences about what is wrong with its cluster now. `commands`
+    are those that it ran since its last report, each with the seconds that it took."""
 
     alerts: tuple[str, ...] = ()
     commands: tuple[tuple[str, float], ...] = ()
@@ -225,7 +230,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class LogPage:
-    """`after`: where the next page begins. `more`: there is one already."""
+    """A page of a log. `after` is where the next page begins, and `more` is true where that page exists already."""
 
     lines: tuple[LogLine, ...]
     after: int
@@ -233,50 +238,54 @@ class LogPage:
 
 
 class Engine(Protocol):
-    """One way of running gangs."""
+    """An engine: one way of running gangs."""
 
     name: str
 
     @property
     def timings(self) -> Timings:
-        """What it can keep."""
+        """The times that it can keep."""
 
     def submit(self, gangs: Sequence[Gang]) -> Mapping[str, Handle | Fault]:
-        """By key. Each whole or not at all, from its first generation on; submitted again, it is the same gang."""
+        """Start gangs from their first generation on, each whole or not at all, and return the results by key. A gang
+        that is submitted again stays the same gang."""
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[str, Status]:
-        """By key, how each is now. Never raises: what cannot be asked about is unknown."""
+        """Return by key how each gang is now. Never raises: a gang whose state cannot be read is `unknown`."""
 
     def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
-        """Move its end; with generations, these replace all that it was told from the first of them on."""
+        """Move a gang's end. Where `generations` are given, they replace its plan from the first of them on."""
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
-        """Save and end, soon. `pause`: it will go on."""
+        """Let a gang save and end soon. `pause` says that it will continue later."""
 
     def find(self, home: str, key: str) -> Handle | None:
-        """A gang that lives and whose handle was not kept: we died between submitting it and writing that down."""
+        """Return a running gang whose handle was not stored, because we died between submitting it and storing it."""
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
-        """After a restart: those that live are ours again; whatever else of ours lives is ended."""
+        """After a restart, take these gangs over where they still run, and end all other gangs of this engine."""
 
     def pause_all(self) -> int:
-        """The market stops: whoever is there saves and ends, to go on later; how many there still are."""
+        """Let every running gang save and end, to continue later, because the market stops. Return how many still
+        run."""
 
     def touch(self) -> None:
-        """We are there. Gangs of an engine that is silent for too long save and end by themselves."""
+        """Renew the lease of all gangs. Where an engine does not do so for too long, its gangs save and end by
+        themselves."""
 
     def servers(self) -> Mapping[str, ServerHealth]:
-        """Those of which the engine knows, by name."""
+        """Return the servers that the engine knows of, by name."""
 
     def report(self) -> Report:
-        """How it does, asked every few seconds."""
+        """Report on itself; this is called every few seconds."""
 
     def check(self, sold: Counts) -> Sequence[ClusterFinding]:
-        """What in its configuration breaks our promises. `sold`: by server and resource, what its pools have."""
+        """Return what in its configuration breaks the market's promises. `sold` has the units of its pools, by server
+        and resource."""
 
 
 class Records(Protocol):
-    """What is kept of gangs, for readers in other processes."""
+    """Logs and progress that are kept of gangs, for readers in other processes."""
 
     def log(self, home: str, key: str, after: int, most: int) -> LogPage: ...
 

@@ -1,4 +1,4 @@
-"""What every engine writes into a gang's plan, and reads in what a launcher says."""
+"""What all engines share: they write a gang's plan for its launcher, and read the launcher's records."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from scheduling.engines.launcher.unpack import packed
 from scheduling.engines.ranks import members, ranked
 from scheduling.programs.sbatch.request import MEBIBYTES, MEMORY
 
-LEAST_ROOM = 16 * 2**20  # bytes below which hardly a gang can begin, or save
-# Of a gang whose end is moved on at each boundary: it hears whether it goes on some seconds before it has to save.
+LEAST_ROOM = 16 * 2**20  # with fewer free bytes a gang can hardly begin, or save
+# The most grace for a gang whose end is moved at each boundary. It learns whether it continues only some seconds before
+# it would have to save.
 MOST_GRACE_BETWEEN_DECISIONS = 4.0
 LOAD = 'n=$1; shift; while [ "$n" -gt 0 ]; do module load "$1" || exit; shift; n=$((n - 1)); done; exec "$@"'
 Phase = dict[str, Any]  # a generation as a plan has it: number, at, end, and the members with their ranks
@@ -28,9 +29,10 @@ Phase = dict[str, Any]  # a generation as a plan has it: number, at, end, and th
 def continued(
     phases: Sequence[Phase], generations: Sequence[Generation], now: float, *, anew: bool = False
 ) -> list[Phase]:
-    """The phases of a plan from now on, with these generations in place of all from the first of them on. Members
-    who stay keep their ranks; told again, it is the same. `anew`: each generation is started anew, so that its ranks
-    begin at 0."""
+    """Return the phases of a plan from now on, with `generations` in place of all phases from the first of them on.
+
+    Members that stay keep their ranks, and the same generations given again change nothing. With `anew`, each
+    generation is started anew, so its ranks begin at 0."""
     first = generations[0].number
     earlier = [phase for phase in phases if phase["number"] < first]
     earlier = [phase for phase, later in pairwise([*earlier, None]) if phase and (later is None or later["at"] > now)]
@@ -48,7 +50,7 @@ def continued(
 
 
 def status_of(record: Mapping[str, Any]) -> Status:
-    """A launcher's record as the contract has it."""
+    """Return a launcher's record as the `Status` that an engine has to give."""
     return Status(
         state=record["state"],
         started_at=record.get("started_at"),
@@ -63,8 +65,9 @@ def status_of(record: Mapping[str, Any]) -> Status:
 
 
 def own_part(gang: Gang, unpack: Sequence[str]) -> dict[str, Any] | None:
-    """What a plan says of a program that people brought; None: the gang runs one of ours. `unpack`: the words after
-    Python that put its files into the job's folder."""
+    """Return what a plan says of a program of the catalogue, or None where the gang runs a built-in program.
+
+    `unpack` are the words after Python on the command line that puts its files into the job's folder."""
     if (own := gang.own) is None:
         return None
     command = replace(own.command, words=with_modules(own.command.words, own.modules))
@@ -83,22 +86,25 @@ def own_part(gang: Gang, unpack: Sequence[str]) -> dict[str, Any] | None:
 
 
 def with_modules(words: Sequence[str], modules: Sequence[str]) -> tuple[str, ...]:
-    """The words behind a shell that loads these first, as only a shell can. It reads none of the words itself."""
+    """Return a command line whose shell loads the modules and then runs the words. Only a shell can load modules; it
+    interprets none of the words itself."""
     if not modules:
         return tuple(words)
     return ("bash", "-lc", LOAD, "bash", str(len(modules)), *modules, *words)
 
 
 def write_program(folder: Folder, own: OwnProgram) -> None:
-    """Its files and its secrets, for the launcher. A plan has no secrets in it: plans are backed up."""
+    """Write the program's files and its secrets for the launcher. Secrets are not in the plan, as plans are backed
+    up."""
     files.write_bytes(folder.program, packed(own.script, own.archive or b""))
     if own.secrets:
-        is_shared = folder.ours.stat().st_mode & stat.S_ISGID  # with the user of the tenant, who starts the launcher
+        is_shared = folder.ours.stat().st_mode & stat.S_ISGID  # with the tenant's user, who starts the launcher
         files.write(folder.secrets, dict(own.secrets), mode=files.READABLE if is_shared else files.OURS)
 
 
 def limits_of(limits: ProcessLimits, gang: Gang) -> ProcessLimits:
-    """The engine's, with what the program says of a unit in their place. Who bought memory may take it."""
+    """Return the engine's limits, replaced by those that the program sets for a unit. A gang that bought memory may
+    use it."""
     own = gang.own.limits if gang.own else {}
     bought = max((amounts.get(MEMORY, 0.0) for amounts in gang.amounts.values()), default=0.0)
     return replace(
@@ -109,19 +115,19 @@ def limits_of(limits: ProcessLimits, gang: Gang) -> ProcessLimits:
 
 
 def processor_seconds(limits: ProcessLimits, gang: Gang, seconds: float) -> int:
-    """Of one process, in a gang that lasts so long."""
+    """Return the processor time that one process may use, in a gang that lasts for `seconds`."""
     limit = gang.own.limits.get("processor_seconds") if gang.own else None
     return limits.cpu_seconds(seconds) if limit is None else limit
 
 
 def most_members(gang: Gang) -> int:
-    """At once, at least one."""
+    """Return the largest number of members that the gang has at once, at least one."""
     sizes = (sum(sum(roles.values()) for roles in each.servers.values()) for each in gang.generations)
     return max(1, *sizes)
 
 
 def room_alerts(*folders: Path) -> tuple[str, ...]:
-    """A sentence for each folder of an engine whose disk is full or cannot be asked."""
+    """Return a sentence for each folder of an engine whose disk is full, or whose free space cannot be read."""
     alerts = []
     for folder in folders:
         try:

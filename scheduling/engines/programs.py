@@ -1,7 +1,7 @@
-"""Programs that the operator has registered, and their parameters: what a form shows and what an engine may start.
+"""Programs that are built in, and their parameters: what a form shows and what an engine may start.
 
-A tenant never gives a command line. It chooses a program and values for its parameters, and `validate` makes either
-values of the right types, in the right ranges, with every default filled in, or a list of sentences.
+A tenant gives no command line for these. It chooses a program and values for its parameters, and `validate` returns
+either values of the right types, in the right ranges, with every default filled in, or a list of problems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WHOLE, NUMBER, CHOICE = "whole", "number", "choice"
 
 @dataclass(frozen=True)
 class ParameterProblem:
-    """Why a value cannot be. `parameter` is empty where the values only do not go together."""
+    """Why a value is refused. `parameter` is empty where each value is right, but they do not go together."""
 
     parameter: str
     sentence: str
@@ -27,7 +27,7 @@ class ParameterProblem:
 
 @dataclass(frozen=True)
 class TrainerParameter:
-    """One thing that a submitter may choose."""
+    """A parameter: a value that a submitter may choose."""
 
     name: str
     title: str
@@ -36,11 +36,11 @@ class TrainerParameter:
     default: Any
     minimum: float | None = None
     maximum: float | None = None
-    choices: tuple[tuple[str, str], ...] = ()  # value, what it is called
+    choices: tuple[tuple[str, str], ...] = ()  # (value, title)
     unit: str = ""
 
     def parse(self, value: object) -> Any:
-        """The value as its type, also from a form's text; raises `ValueError` with a sentence."""
+        """Return the value in the parameter's type; a form's text is read too. Raises `ValueError` with a sentence."""
         if self.kind == CHOICE:
             if value not in [choice for choice, _ in self.choices]:
                 raise ValueError(f"{self.title} must be one of {', '.join(choice for choice, _ in self.choices)}.")
@@ -70,7 +70,7 @@ class TrainerParameter:
 
 @dataclass(frozen=True)
 class RegisteredProgram:
-    """A registered program. It is started with Python as `-m module --parameters JSON`."""
+    """A program that is built in. It is started with Python as `-m module --parameters JSON`."""
 
     name: str
     title: str
@@ -78,11 +78,12 @@ class RegisteredProgram:
     module: str
     parameters: tuple[TrainerParameter, ...]
     check: Callable[[Mapping[str, Any]], str] = lambda values: ""  # why values do not go together; empty if they do
-    modules: tuple[str, ...] = ()  # of ours that it imports beside its own
-    distributions: tuple[str, ...] = ()  # of others
+    modules: tuple[str, ...] = ()  # modules of Bourse that it imports beside its own
+    distributions: tuple[str, ...] = ()  # installed packages of others that it imports
 
     def validate(self, values: Mapping[str, object]) -> dict[str, Any] | list[ParameterProblem]:
-        """All parameters with their values, or everything that is wrong. What is missing or empty has its default."""
+        """Return all parameters with their values, or all problems. A value that is missing or empty takes the
+        parameter's default."""
         names = {parameter.name for parameter in self.parameters}
         problems = [
             ParameterProblem(name, f"{self.title} has no parameter {name!r}.") for name in values if name not in names
@@ -98,11 +99,11 @@ class RegisteredProgram:
         return problems or ([ParameterProblem("", together)] if together else accepted)
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """What follows the Python interpreter on the command line; `values` come from `validate`."""
+        """Return what follows the Python interpreter on the command line. `values` come from `validate`."""
         return "-m", self.module, "--parameters", json.dumps(dict(values), sort_keys=True)
 
     def units(self, values: Mapping[str, Any]) -> dict[str, int]:
-        """Epochs, chunks and mini-batches of a chunk: the job's work as the market counts it."""
+        """Return the job's work as the market counts it: epochs, chunks, and mini-batches of a chunk."""
         return {name: values[name] for name in ("epochs", "chunks", "minibatches")}
 
 

@@ -1,4 +1,4 @@
-"""Who is in each generation of a gang: the market says how many run on a server, here they get their ranks."""
+"""The members of each generation of a gang. The market says how many run on a server; here they get their ranks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from scheduling.engines.base import Counts, Generation, Member
 def ranked(
     generations: Sequence[Generation], before: Sequence[Member] = ()
 ) -> Iterator[tuple[Generation, tuple[Member, ...]]]:
-    """Each generation with its members. `before`: who runs when the first of them begins."""
+    """Yield each generation with its members. `before` are the members that run when the first of them begins."""
     for generation in generations:
         before = members(generation.servers, before)
         yield generation, tuple(before)
 
 
 def members(counts: Counts, before: Sequence[Member] = ()) -> tuple[Member, ...]:
-    """Those who can stay do; others get the lowest rank that nobody of this or the last generation has.
+    """Return the members of a generation. Members of the last one stay where they can; new ones get the lowest rank
+    that no member of this or the last generation has.
 
-    Where no worker or no parameter server could stay, ranks begin at 0 again: nobody could hand over to anybody.
+    Where no worker or no parameter server can stay, all ranks begin at 0 again, as nobody is left who could hand over.
     """
     wanted = {(role, server): number for server, roles in counts.items() for role, number in roles.items() if number}
     rest, staying = dict(wanted), []

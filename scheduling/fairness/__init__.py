@@ -1,4 +1,4 @@
-"""Is it fair? Figures of each closed interval, their sums by day, and alerts when a limit is passed."""
+"""Answers to "is it fair?": figures of each closed interval, their sums by day, and alerts when a limit is passed."""
 
 from scheduling.fairness.alerts import MEASURES, alerts_set
 from scheduling.fairness.days import Day, days_added_up

@@ -1,4 +1,4 @@
-"""Telling once, when a figure of fairness passes what an operator has set as its limit."""
+"""Alerts that are sent once when a figure of fairness passes the limit that an operator has set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
 from tenants.zones import day_of
 
-DAYS = 7  # that a figure is of
+DAYS = 7  # a figure is about so many days
 PASSED, OVER, CONCERN = EventKind.FAIRNESS_ALERT, EventKind.FAIRNESS_ALERT_OVER, EventKind.FAIRNESS_CONCERN
 UNKNOWN_MEASURE = Refused("invalid_measure", "There is no such figure to be told about.")
 NO_NUMBER = Refused("invalid_threshold", "A limit is a number, zero or more.")
@@ -32,11 +32,12 @@ Concerned = Callable[[Overview], Iterable[int]]
 
 @dataclass(frozen=True)
 class AlertMeasure:
-    """`is_most`: the limit is the most that is well; otherwise the least. `concerns`: tenants that are told too."""
+    """A figure that may have a limit. `is_most` says that the limit is the most that is well; otherwise it is the
+    least. `concerns` returns the tenants that are notified as well."""
 
     title: str
     is_most: bool
-    usual: float  # what the form proposes
+    usual: float  # the limit that the form proposes
     value: Value
     concerns: Concerned = lambda overview: ()
 
@@ -91,8 +92,8 @@ MEASURES: Mapping[str, AlertMeasure] = MappingProxyType(
 def alerts_set(
     *, pool: Pool, thresholds: Mapping[str, float | None], by: Access, reason: str, at: datetime
 ) -> Refused | None:
-    """The limits of a pool, by measure; None takes one away, and what is not named stays. Unchanged ones keep what
-    was told about them."""
+    """Set the limits of a pool, by measure. None removes a limit, and a measure that is not named stays as it is. A
+    limit that does not change is not reported again."""
     if refusal := _refusal(thresholds, by, reason):
         return refusal
     rows = {row.measure: row for row in FairnessAlert.objects.select_for_update().filter(pool=pool)}
@@ -114,7 +115,7 @@ def alerts_set(
 
 
 def alerts_look(*, at: datetime) -> int:
-    """Compare every pool's figures of the last days with its limits; the number of those newly passed."""
+    """Compare every pool's figures of the last days with its limits. Return the number of limits newly passed."""
     pools = Pool.objects.filter(pk__in=FairnessAlert.objects.values("pool")).order_by("pk")
     return sum(_look(pool, at) for pool in pools)
 

@@ -1,4 +1,5 @@
-"""Sums of fairness by day, written with each interval's own rows: a page reads a hundred rows and not a million.
+"""Sums of fairness by day, written with each interval's own rows, so that a page reads a hundred rows and not a
+million.
 
 They say nothing that those rows do not say: `verification.days` adds them up again, in the same order, and compares.
 """
@@ -19,7 +20,7 @@ from scheduling.models import IntervalFairness, PoolDay, TenantDay, TenantFairne
 from tenants.scoping import scope_disabled, tenant_require
 from tenants.zones import day_of
 
-JUMP = 2.0  # times the highest price of the last interval that had one: the price jumped
+JUMP = 2.0  # a price jumped if it is so many times the highest of the last interval with one
 SUMS = (
     "own_value", "rented_value", "paid", "received", "gain", "alone", "earned", "contributed", "forgone", "rent_saved",
 )  # fmt: skip
@@ -29,7 +30,7 @@ Units = Mapping[str, float]
 
 @dataclass
 class Day:
-    """What is known of one pool's day so far."""
+    """The sums of one pool's day so far."""
 
     whole: PoolDay
     tenants: dict[int, TenantDay] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class Day:
 
 
 def day_add(interval: IntervalFairness, rows: Sequence[TenantFairness]) -> None:
-    """Belongs into the transaction that writes these rows, and needs the scope of all tenants."""
+    """Add an interval to its day. Call it in the transaction that writes these rows. Needs the scope of all tenants."""
     day = _loaded(interval)
     day.add(interval, rows, _prices_before(interval))
     day.whole.save()
@@ -55,7 +56,8 @@ def day_add(interval: IntervalFairness, rows: Sequence[TenantFairness]) -> None:
 
 
 def days_rebuild(*, pool_id: int) -> int:
-    """Throw a pool's days away and add them up again; the number of days. For figures from before there were days."""
+    """Delete a pool's days and add them up again, for figures from before there were days. Return the number of
+    days."""
     with transaction.atomic(), scope_disabled("a day is that of all tenants of a pool"):
         TenantDay.objects.filter(pool=pool_id).delete()
         PoolDay.objects.filter(pool=pool_id).delete()
@@ -68,7 +70,7 @@ def days_rebuild(*, pool_id: int) -> int:
 
 
 def days_added_up(pool_id: int, *, after: date = date.min) -> Iterator[Day]:
-    """One day after the other, in the order in which the intervals were worked out."""
+    """Return one day after the other, in the order in which the intervals were worked out."""
     rows = IntervalFairness.objects.filter(pool=pool_id).order_by("number")
     days = rows.annotate(on=TruncDate("decided_at", tzinfo=UTC)).filter(on__gt=after).order_by("on").values("on")
     before: Units | None = None
@@ -84,9 +86,10 @@ def days_added_up(pool_id: int, *, after: date = date.min) -> Iterator[Day]:
 
 
 def _tenants_added_up(whole: PoolDay, lost: Mapping[int, int]) -> dict[int, TenantDay]:
-    """The database adds a million rows in the order of their numbers, as `Day.add` would one by one."""
+    """Return the tenants' sums of a day. The database adds a million rows in the order of their numbers, as `Day.add`
+    would one by one."""
     tenant_require(None)
-    names = [*whole.unsold]  # of the resources
+    names = [*whole.unsold]  # names of the resources
     with connection.cursor() as cursor:
         cursor.execute(
             _sums_of(len(names)),
@@ -106,8 +109,8 @@ def _tenants_added_up(whole: PoolDay, lost: Mapping[int, int]) -> dict[int, Tena
 
 
 def _sums_of(resources: int) -> str:
-    """OFFSET 0 has each interval's rows looked up by its key: left to choose, the database reads the whole table of all
-    days for each of them."""
+    """Return the statement that adds up a day. OFFSET 0 has each interval's rows looked up by its key: without it, the
+    database would read the whole table of all days for each of them."""
     units = [f"sum((t.{name} ->> %s)::float8 ORDER BY t.number)" for name in UNITS for _ in range(resources)]
     sums = ", ".join([*(f"sum(t.{name} ORDER BY t.number)" for name in SUMS), *units])
     return f"""
@@ -119,7 +122,7 @@ SELECT t.tenant_id, sum(f.revenue * t.share ORDER BY t.number), count(*) FILTER 
 
 
 def _loaded(interval: IntervalFairness) -> Day:
-    """Whoever writes to a day does it alone: its row is locked."""
+    """Return the stored day, with its row locked, so that only one process at a time writes to a day."""
     day = day_of(interval.decided_at, UTC)
     whole = PoolDay.objects.select_for_update().filter(pool=interval.pool_id, day=day).first()
     if whole is None:

@@ -1,7 +1,8 @@
 """The fairness of each closed interval, worked out once from its stored bytes and kept beside it.
 
-Never in the transaction that decides: a market that is busy closes its intervals first. Whoever comes twice, or
-beside another, finds it done. Intervals from before there were such figures are done in the same way, oldest first.
+It is never worked out in the transaction that decides: a market that is busy closes its intervals first. A second call,
+or one at the same time, finds the work done. Intervals from before there were such figures are done in the same way,
+oldest first.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from scheduling.market.view import policy_built
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.scoping import scope_disabled
 
-MOST_INTERVALS = 20  # of one call: the process that works them out also moves the market
+MOST_INTERVALS = 20  # most in one call: its process also moves the market
 LOCK, PATIENCE = "fairness-catch-up", 120  # seconds for which one call keeps others from the same work
-UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)  # bytes that somebody changed: verification names them
+UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)  # from bytes that somebody changed; verification names them
 
 
 @dataclass(frozen=True)
@@ -44,22 +45,23 @@ class FairnessRows:
 
 @dataclass(frozen=True)
 class FairnessValues:
-    """The same as columns, for a verification compares a hundred rows for each interval. The tenants' are in the order
-    of the cluster, of those that took part: numbers (tenants,), NaN where there is none, and units by resource."""
+    """The rows of an interval as columns, as a verification compares a hundred rows for each interval. The tenants'
+    columns have those that took part, in the order of the cluster: numbers (tenants,), NaN where there is none, and
+    units by resource."""
 
     interval: Mapping[str, Any]
     numbers: Mapping[str, npt.NDArray[Any]]
     units: Mapping[str, Sequence[Mapping[str, float]]]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The tenants' rows one by one."""
+        """Return the tenants' rows one by one."""
         columns = {**{name: figures.figures_of(column) for name, column in self.numbers.items()}, **self.units}
         alike = {name: self.interval[name] for name in ("pool_id", "number")}
         return (dict(zip(columns, row, strict=True)) | alike for row in zip(*columns.values(), strict=True))
 
 
 def fairness_in_turn() -> int:
-    """Catch up, unless somebody is at it: a second process would do the same work for nothing."""
+    """Catch up, unless another process does so already: a second one would do the same work for nothing."""
     if not shared.add(LOCK, 1, timeout=PATIENCE):
         return 0
     try:
@@ -79,7 +81,8 @@ def fairness_catch_up(*, most: int = MOST_INTERVALS) -> int:
 
 
 def _pools_behind() -> list[int]:
-    """In one statement: of many pools few have closed an interval since the last call."""
+    """Return the pools with closed intervals whose fairness is not worked out, by one statement: of many pools few have
+    closed an interval since the last call."""
     closed = Interval.objects.filter(pool=OuterRef("pk")).order_by("-number").values("number")[:1]
     worked_out = IntervalFairness.objects.filter(pool=OuterRef("pk")).order_by("-number").values("number")[:1]
     pools = Pool.objects.annotate(closed=Subquery(closed), worked_out=Coalesce(Subquery(worked_out), 0))
@@ -87,7 +90,8 @@ def _pools_behind() -> list[int]:
 
 
 def fairness_store(interval: Interval) -> bool:
-    """False: it is there already, or cannot be worked out. Needs the scope of all tenants."""
+    """Work out the fairness of an interval and store it. Return False where it is there already, or cannot be worked
+    out. Needs the scope of all tenants."""
     try:
         contents = contents_of(interval)
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
@@ -98,14 +102,14 @@ def fairness_store(interval: Interval) -> bool:
 
 
 def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
-    """The rows of an interval, not saved."""
+    """Return the rows of an interval, not saved."""
     values = fairness_values(interval, view, plan)
     return FairnessRows(IntervalFairness(**values.interval), tuple(TenantFairness(**row) for row in values.rows()))
 
 
 def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy | None = None) -> FairnessValues:
-    """What the rows of an interval must say. Depends on nothing but what it is given. `policy`: the one that the
-    interval names, where it is built already."""
+    """Return what the rows of an interval must say. This depends on nothing but the arguments. `policy` is the one that
+    the interval names, where it is built already."""
     policy = policy or policy_built(json.loads(bytes(interval.policy)), view.cluster)
     with_floors = bool(getattr(policy, "floor", False))
     alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
@@ -114,7 +118,7 @@ def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy |
     whole = _interval_row(interval, values, ids, view.cluster.resources) | {"with_floors": with_floors}
     took_part = np.flatnonzero(_took_part(values.columns))
     columns = {name: column.take(took_part, axis=0) for name, column in values.columns.items()}
-    named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants' are alike
+    named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants have the same
     units = {name: list(map(named, map(tuple, columns.pop(name).tolist()))) for name in UNITS}
     columns["tenant_id"] = np.array(ids, np.int64)[took_part]
     return FairnessValues(whole, columns, units)
@@ -125,7 +129,8 @@ def _alone(policy: Policy, view: View, *, with_floors: bool) -> Mapping[int, Pla
 
 
 def _store(rows: FairnessRows) -> bool:
-    """Both tables or neither. Two who write the same meet at the interval's key, and the second writes nothing."""
+    """Write both tables or neither. Two processes that write the same rows meet at the interval's key, and the second
+    writes nothing."""
     try:
         with transaction.atomic():
             rows.interval.save(force_insert=True)
@@ -151,7 +156,7 @@ def _open(pool_id: int, most: int) -> list[Interval]:
 def _interval_row(
     interval: Interval, fairness: figures.Fairness, ids: Sequence[int], resources: Sequence[str]
 ) -> dict[str, Any]:
-    """Its columns."""
+    """Return the columns of the interval's row."""
     return {
         "interval_id": interval.pk,
         "pool_id": interval.pool_id,
@@ -183,8 +188,8 @@ def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
 
 
 def _took_part(columns: Mapping[str, npt.NDArray[Any]]) -> BoolArray:
-    """Of each tenant: whether it had work, or cells that could be sold, or a part of the quotas while others gained and
-    it did not."""
+    """Return for each tenant whether it had work, or cells that could be sold, or a part of the quotas while others
+    gained and it did not."""
     some: BoolArray = ~np.isnan(columns["ratio"]) | columns["kept"].any(axis=1)
     for name in ("own_value", "rented_value", "paid", "received", "alone", "contributed", "waiting"):
         some |= columns[name] != 0

@@ -1,5 +1,5 @@
-"""A hundred rows of figures in one statement, sent as one document: to write each figure into SQL takes longer than to
-work it out. JSON has floats as Python writes them, which read back exactly."""
+"""Writing a hundred rows of figures in one statement, sent as one document: to write each figure into SQL takes longer
+than to work it out. JSON has floats as Python writes them, which read back exactly."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tenants.scoping import TenantOwned, tenant_require
 
 
 def rows_insert(rows: Sequence[TenantOwned], *, once: tuple[str, ...] = ()) -> None:
-    """All of one model, with every column but the key. `once`: columns of which no two rows have the same; a row that
-    is there is written over. Needs the scope of their tenants."""
+    """Insert rows of one model, with every column but the key. The columns `once` identify a row: one that is there
+    already is written over. Needs the scope of their tenants."""
     if not rows:
         return
     names = _names(type(rows[0]))
@@ -41,7 +41,7 @@ def _statement(model: type[TenantOwned], once: tuple[str, ...]) -> str:
 
 
 def _moment_text(moment: object) -> str:
-    """A day, or a moment with all of its microseconds."""
+    """Return a day, or a moment with all of its microseconds, as text."""
     if not isinstance(moment, date):
         raise TypeError(f"{type(moment).__name__} is no column that can be sent as JSON")
     return moment.isoformat()

@@ -1,4 +1,4 @@
-"""What is read of one interval's fairness, as frozen values."""
+"""One interval's fairness as pages read it, in frozen values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TenantAccount:
         return self.row.gain / self.revenue if self.revenue > 0 else None
 
     def __getattr__(self, name: str) -> Any:
-        """The figures themselves, as a table reads them."""
+        """Return the figures themselves, as a table reads them."""
         if name == "row":
             raise AttributeError(name)
         return getattr(self.row, name)
@@ -35,18 +35,18 @@ class TenantAccount:
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """A certificate of the interval, with its arithmetic: got = value - paid, against alone."""
+    """A certificate of the interval, with its arithmetic: got = value - paid, compared with alone."""
 
     job: int
     tenant_id: int
     tenant: str
     slug: str
     served: bool
-    elapsed: float | None  # slots from its arrival to its end
+    elapsed: float | None  # slots from the job's arrival to its end
     value: float
     paid: float
     got: float
-    alone: float | None  # None: only worked out where it is not reached
+    alone: float | None  # None where it is reached: then it is not worked out
     broken: str
 
     @property
@@ -56,7 +56,8 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class RentPayment:
-    """What one job pays for its rent: gross price, the part that its tenant owed itself, and who gets the rest."""
+    """The payment of one job for its rent: the gross price, the part that its tenant owed itself, and who gets the
+    rest."""
 
     job: int
     tenant_id: int
@@ -66,7 +67,7 @@ class RentPayment:
     cost: float
     paid: float
     parts: tuple[tuple[str, float], ...]
-    dividend: float = 0.0  # of what is paid, a share of what renting gained
+    dividend: float = 0.0  # part of `paid`: a share of what renting gained
 
     @property
     def own_part(self) -> float:
@@ -78,7 +79,7 @@ class RentPayment:
 
 
 class RowsMade(Sequence[Row], Generic[Source, Row]):
-    """Rows of which each is made when somebody looks at it: a page shows thirty of ten thousand."""
+    """Rows that are each made only when read: a page shows thirty of ten thousand."""
 
     def __init__(self, sources: Sequence[Source], make: Callable[[Source], Row]) -> None:
         self._sources, self._make = sources, make
@@ -98,8 +99,8 @@ class RowsMade(Sequence[Row], Generic[Source, Row]):
 
 @dataclass(frozen=True)
 class IntervalAccount:
-    """`fairness` None: not worked out yet. `readable` False: the stored bytes were changed; verification names them.
-    `jobs`: broken certificates first."""
+    """An interval's fairness. `fairness` is None where it is not worked out yet. `readable` is False where the stored
+    bytes were changed; verification names them. `jobs` has broken certificates first."""
 
     interval: Interval
     fairness: IntervalFairness | None
@@ -125,11 +126,11 @@ class IntervalAccount:
 
     @property
     def operator_part(self) -> float:
-        """What tenants paid and no tenant received."""
+        """Return what tenants paid and no tenant received."""
         return sum(one.row.paid - one.row.received for one in self.tenants)
 
     @property
     def out_of_sum(self) -> float:
-        """All gains and the operator's part, less all value: 0 but for the last digits of floats."""
+        """Return all gains and the operator's part, less all value: 0 but for the last digits of floats."""
         revenue = self.fairness.revenue if self.fairness else 0.0
         return self.gains + self.operator_part - revenue

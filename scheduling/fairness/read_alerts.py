@@ -1,4 +1,4 @@
-"""Limits of fairness that were passed, and where every figure stands against its own."""
+"""Reading the limits of a pool's figures of fairness, and which of them are passed."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ def alerts_of(pool: Pool) -> list[FairnessAlert]:
 
 
 def alerts_passed(pool: Pool) -> list[FairnessAlert]:
-    """Those that are beyond their limit now."""
+    """Return the limits that are passed now."""
     return [row for row in alerts_of(pool) if row.passed_at is not None]

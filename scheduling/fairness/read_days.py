@@ -1,4 +1,5 @@
-"""Is it fair? One pool over some days, from the sums by day: every tenant, how far apart they are, and the market."""
+"""The fairness of one pool over some days, from the sums by day: every tenant, how far apart they are, and the
+market."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ UNITS = ("offered", "sold", "kept")
 
 
 def fairness_overview(pool: Pool, *, first: date, last: date) -> Overview:
-    """Both days included. Who asks may see every tenant, or takes no more of it than the one tenant that may read."""
+    """Return the overview of a pool, both days included. The caller must be allowed to see every tenant, or must use
+    only the part of the one tenant that it may read."""
     with scope_disabled("fairness compares all tenants of a pool"):
         return _overview(pool, first, last)
 
@@ -58,12 +60,12 @@ def spread_of(tenants: Iterable[TenantPeriod]) -> PeriodSpread:
 
 
 def period_of_days(number: int, *, today: date) -> tuple[date, date]:
-    """The last so many days, today included."""
+    """Return the first and the last of `number` days that end today."""
     return today - timedelta(days=number - 1), today
 
 
 def _tenants(pool: Pool, first: date, last: date, revenue: float) -> list[TenantPeriod]:
-    """Sums by the database; of the days only what a ratio is made of."""
+    """Return the tenants' sums, added up by the database. Of the single days it reads only what a ratio is made of."""
     rows = TenantDay.objects.filter(pool=pool, day__range=(first, last)).order_by()
     kinds = list(ResourceKind.objects.filter(pool=pool).values_list("name", flat=True))
     sums = {f"sum_{name}": Sum(name) for name in SUMS}

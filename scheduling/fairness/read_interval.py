@@ -21,13 +21,13 @@ from tenants.scoping import scope_disabled
 
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 OPERATOR = "Operator"
-NOT_THERE = -1  # of a tenant that a stored view does not have: no job is its own
-PARTS = ("policy", "view", "plan")  # of a stored interval, to take away
+NOT_THERE = -1  # the index of a tenant that a stored view does not have, so that no job is its own
+PARTS = ("policy", "view", "plan")  # the parts of a stored interval that one can download
 
 
 @dataclass(frozen=True)
 class _Who:
-    """The tenants of a stored interval, by their place in it."""
+    """The tenants of a stored interval, by their index in it."""
 
     ids: tuple[int, ...]
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class _Who:
 
 
 def interval_account(pool: Pool, number: int, *, tenant: Tenant | None = None) -> IntervalAccount | None:
-    """Of all tenants, or the parts that are one tenant's own."""
+    """Return the account of an interval for all tenants, or only the parts that are one tenant's own."""
     with scope_disabled("an interval's figures are those of all tenants; of one tenant, what is its own is shown"):
         return _account(pool, number, tenant)
 
@@ -66,7 +66,7 @@ def _account(pool: Pool, number: int, tenant: Tenant | None) -> IntervalAccount 
 
 
 def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
-    """The stored bytes of its policy, input or answer, as JSON."""
+    """Return the stored bytes of the interval's policy, input or answer, as JSON."""
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None or part not in PARTS:
         return None
@@ -74,7 +74,7 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
         return bytes(interval.policy)
     try:
         contents = contents_of(interval)
-    except UNREADABLE:  # changed by somebody; verification says so
+    except UNREADABLE:  # somebody changed the bytes; verification says so
         return None
     return contents.view if part == "view" else contents.plan
 
@@ -82,7 +82,8 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
 def _read(
     interval: Interval, fairness: IntervalFairness | None, tenant: Tenant | None
 ) -> tuple[Sequence[CertificateRow], Sequence[RentPayment]] | None:
-    """Certificates, broken ones first, and payments: those of all, or a tenant's own. None: unreadable."""
+    """Return certificates, broken ones first, and payments: those of all tenants, or one tenant's own. Return None
+    where the bytes are unreadable."""
     try:
         contents = contents_of(interval)
         view, plan = view_shown(contents.view), records.plan_from(contents.plan)
@@ -105,7 +106,7 @@ def _tenants(fairness: IntervalFairness, tenant: Tenant | None) -> Iterable[Tena
 def _jobs(
     view: View, plan: Plan, fairness: IntervalFairness | None, who: _Who, own: int | None
 ) -> Sequence[CertificateRow]:
-    """`own`: a tenant's place in the view, whose jobs alone are listed."""
+    """Return the rows of certificates. `own` is the index of a tenant in the view, whose jobs alone are listed."""
     runs = _runs(view, plan)
     certificate_rows = _certificates(view, plan, fairness)
     listed_jobs = {certificate.job for certificate in certificate_rows}
@@ -128,7 +129,7 @@ def _jobs(
 
 
 def _payments(view: View, plan: Plan, who: _Who, own: int | None) -> Sequence[RentPayment]:
-    """Of a tenant's own the other owners of what it paid have no name."""
+    """Return the payments of rents. For one tenant's own, the other owners who get a part have no name."""
     rents = [
         booking for booking in plan.bookings if booking.cost and (own is None or view.jobs[booking.job].tenant == own)
     ]
@@ -148,8 +149,9 @@ def _who(view: View) -> _Who:
 
 
 def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> list[Certificate]:
-    """Those of floors follow from the stored bytes alone. Whether a new floor is that of being alone, and what paper
-    mode would have given alone, was worked out with the figures: of that, what was broken is kept."""
+    """Return the certificates. Those of floors follow from the stored bytes alone. Whether a new floor is that of being
+    alone, and what paper mode would have given alone, was worked out with the figures: of that, the broken ones are
+    kept."""
     if fairness is None:
         return []
     index = {int(tenant.name): place for place, tenant in enumerate(view.cluster.tenants)}
@@ -160,7 +162,7 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
     ]
     if not fairness.with_floors:
         return broken
-    silent = replace(plan, floors=())  # without a world to compare them with, new floors would all count as wrong
+    silent = replace(plan, floors=())  # with nothing to compare them with, new floors would count as wrong
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     settled, _ = certificates(replace(view, floors=floors), silent, {}, with_floors=True)
     keys = {(row.job, row.broken) for row in settled}
@@ -169,13 +171,15 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
 
 @dataclass(frozen=True)
 class _JobEnd:
-    """`value` of what a job got; `booking`: by which it ends or has ended, None where it was not served."""
+    """The outcome of a job. `value` is what it is worth; `booking` is the one by which it ends or has ended, or None
+    where it was not served."""
 
     value: float = 0.0
     booking: Booking | None = None
 
     def paid(self, certificate: Certificate) -> float:
-        """Also for pieces of earlier intervals, less what came back: what its value exceeds what it got by."""
+        """Return what the job paid, also for pieces of earlier intervals, less what came back: the amount by which its
+        value exceeds what it got."""
         paid = self.booking.paid if self.booking else 0.0
         if certificate.broken in (FLOOR_MISSED, OTHER_FLOOR) or isclose(self.value - paid, certificate.gain):
             return paid
@@ -183,8 +187,8 @@ class _JobEnd:
 
 
 def _runs(view: View, plan: Plan) -> dict[int, _JobEnd]:
-    """By job: of those that this interval serves, of those whose rents it settles, which may have run long ago, and of
-    those that were begun in pieces and go on no more."""
+    """Return the end by job: for those that this interval serves, for those whose rents it settles, which may have run
+    long ago, and for those that were begun in pieces and do not continue."""
     worths = {**view.worths, **plan.worths}
     over = [refusal.job for refusal in plan.refusals if refusal.state != WAITING]
     runs = {number: _JobEnd(worths.get(number) or 0.0) for number in over}
@@ -194,7 +198,7 @@ def _runs(view: View, plan: Plan) -> dict[int, _JobEnd]:
         runs[settled.job] = _JobEnd(
             realised(view.jobs[settled.job], rent) if settled.worth is None else settled.worth, rent
         )
-    for booking in sorted(plan.bookings, key=lambda each: each.end):  # of a piece and the rest at home the second
+    for booking in sorted(plan.bookings, key=lambda each: each.end):  # keeps the later of two: piece, rest at home
         runs[booking.job] = _JobEnd(realised(view.jobs[booking.job], booking), booking)
     return runs
 
@@ -218,7 +222,7 @@ def _job(view: View, certificate: Certificate, run: _JobEnd, who: _Who) -> Certi
 
 def _unknown(view: View, booking: Booking, who: _Who) -> CertificateRow:
     job = view.jobs[booking.job]
-    value = float(booking.value) if job.divisible else realised(job, booking)  # of a piece: what is done by it is worth
+    value = float(booking.value) if job.divisible else realised(job, booking)  # a piece: the value of what is done
     elapsed, gain = booking.end - job.arrival, value - booking.paid
     about = (booking.job, who.ids[job.tenant], who.names[job.tenant], who.slugs[job.tenant])
     return CertificateRow(*about, True, elapsed, value, booking.paid, gain, None, "")

@@ -1,4 +1,4 @@
-"""Intervals by what an auditor looks for in them: broken certificates, blocked demand, one bidder, unsold units."""
+"""Lists of intervals by what an auditor looks for: broken certificates, blocked demand, one bidder, unsold units."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOKED_FOR: Mapping[str, str] = MappingProxyType(
 def fairness_intervals(
     pool: Pool, what: str = ALL, *, first: date | None = None, last: date | None = None
 ) -> QuerySet[IntervalFairness]:
-    """Both days included. Rows of the whole pool: for those who may see every tenant."""
+    """Return rows of the whole pool, both days included: only for readers who may see every tenant."""
     rows = IntervalFairness.objects.filter(pool=pool)
     if first is not None:
         rows = rows.filter(decided_at__gte=midnight(first, UTC))
@@ -43,7 +43,7 @@ def fairness_intervals(
 
 
 def own_intervals(tenant: Tenant, pool: Pool, *, first: date, last: date) -> QuerySet[TenantFairness]:
-    """The tenant's own rows of the intervals of these days. Needs its scope."""
+    """Return the tenant's own rows of the intervals of these days. Needs the tenant's scope."""
     days = PoolDay.objects.filter(pool=pool, day__range=(first, last))
     ends = days.aggregate(first=Min("first_number"), last=Max("last_number"))
     numbers = (ends["first"] or 0, ends["last"] or 0)

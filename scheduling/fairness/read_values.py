@@ -1,4 +1,4 @@
-"""What is read of fairness over some days, as frozen values."""
+"""Fairness over some days as pages read it, in frozen values."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class TenantPeriod:
     offered: Mapping[str, float]
     sold: Mapping[str, float]
     kept: Mapping[str, float]
-    by_day: Mapping[date, float | None]  # ratio
-    revenue: float  # of all tenants
+    by_day: Mapping[date, float | None]  # the ratio of each day
+    revenue: float  # that of all tenants
 
     @property
     def gain_shown(self) -> int:
-        """Micro-credits: what a reader gets who adds up its four parts as they are shown."""
+        """Return the gain in micro-credits that a reader gets by adding up its four parts as they are shown."""
         return micro(self.own_value) + micro(self.rented_value) - micro(self.paid) + micro(self.received)
 
     @property
@@ -89,7 +89,8 @@ class TenantPeriod:
 
 @dataclass(frozen=True)
 class MarketHealth:
-    """Counts of intervals. `waiting_for`: reason -> jobs that waited while units stayed unsold, summed by interval."""
+    """Counts of intervals. `waiting_for` maps each reason to the jobs that waited while units stayed unsold, summed by
+    interval."""
 
     intervals: int
     with_renters: int
@@ -112,7 +113,8 @@ class MarketHealth:
 
 @dataclass(frozen=True)
 class Overview:
-    """`behind`: closed intervals whose figures are not worked out yet. `before`: the same number of days earlier."""
+    """A pool over some days. `behind` counts closed intervals whose figures are not worked out yet. `before` is about
+    the same number of days earlier."""
 
     first: date
     last: date
@@ -143,6 +145,6 @@ class Overview:
 
 
 def units_by_resource(one: TenantPeriod) -> tuple[tuple[str, float, float, float], ...]:
-    """(resource, offered, sold, kept)."""
+    """Return rows of (resource, offered, sold, kept)."""
     names = sorted(one.offered.keys() | one.sold.keys() | one.kept.keys())
     return tuple((name, one.offered.get(name, 0.0), one.sold.get(name, 0.0), one.kept.get(name, 0.0)) for name in names)

@@ -7,13 +7,11 @@ harm: whoever connects again catches up from the feed.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from time import monotonic
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
@@ -22,6 +20,9 @@ from scheduling.feed.read_events import feed_cursor
 from scheduling.models import Event
 
 EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE, NOTICES})
+CURSOR_SECONDS = 1.0
+
+_cursor: tuple[float, int] | None = None  # of the feed: when this process asked for it last, and what it was then
 
 
 @dataclass
@@ -120,15 +121,29 @@ def _by_group(events: Iterable[Event]) -> dict[str, News]:
 
 
 def _send(news: Mapping[str, News]) -> None:
-    cursor = feed_cursor()
-    messages = {
-        group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
-        for group, one in news.items()
-    }
-    async_to_sync(_send_all)(messages)
-
-
-async def _send_all(messages: Mapping[str, dict[str, Any]]) -> None:
     layer = get_channel_layer()
-    if layer is not None:
-        await asyncio.gather(*(layer.group_send(group, message) for group, message in messages.items()))
+    if layer is None:
+        return
+    # Whoever was told at once comes back with this cursor for what to be told of next, and hears nothing twice.
+    cursor = _cursor_now() if any(one.told for one in news.values()) else _cursor_of_late()
+    layer.groups_tell(
+        {
+            group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
+            for group, one in news.items()
+        }
+    )
+
+
+def _cursor_of_late() -> int:
+    """As this process asked for it a second ago or less: with an older one, a page that connects again renews a part
+    once more, and misses nothing."""
+    if _cursor is None or monotonic() - _cursor[0] >= CURSOR_SECONDS:
+        return _cursor_now()
+    return _cursor[1]
+
+
+def _cursor_now() -> int:
+    global _cursor
+    asked_at, cursor = monotonic(), feed_cursor()
+    _cursor = (asked_at, cursor)
+    return cursor

@@ -1,4 +1,4 @@
-"""Jobs, from their submission to their end: submitting, cancelling, finding them, and the story of each."""
+"""Jobs, from their submission to their end: this submits, cancels and finds them, and reads the story of each."""
 
 from scheduling.jobs.arrays import SubmittedArray, array_describe
 from scheduling.jobs.cancellation import award_give_up, freed_of, given_up_event, slot_running, while_running

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import IO, Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from scheduling.common import Steps, as_sentence
 from scheduling.jobs.describing import JobWording, job_understood
@@ -129,7 +129,7 @@ def array_describe(
         return NOT_AT_ONCE
     digest = request_digest(pool, {"said": said.document, "array": count} | ({"together": True} if together else {}))
     with scope(by.tenant):
-        if before := _earlier(client_key, digest):
+        if before := _earlier(by.tenant, client_key, digest):
             return before
     understood = job_understood(pool=pool, said=said, by=by, at=at, together=together)
     if isinstance(understood, Refused):
@@ -148,9 +148,9 @@ def array_describe(
     return _submit(_Wish(pool, understood.name, spec, indexes, *who, digest, *later, understood.row, together))
 
 
-def _earlier(client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
+def _earlier(tenant: Tenant, client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
     """The key is remembered by the first member."""
-    earlier = earlier_submission(client_key, digest)
+    earlier = earlier_submission(tenant, client_key, digest)
     if earlier is None or isinstance(earlier, Refused):
         return earlier
     return SubmittedArray(JobArray.objects.get(pk=earlier.job.array_id), repeated=True)
@@ -158,19 +158,13 @@ def _earlier(client_key: str | None, digest: str) -> SubmittedArray | Refused | 
 
 def _submit(wish: _Wish) -> SubmittedArray | Refused:
     with scope(wish.tenant):
-        try:
-            return _stored(wish)
-        except IntegrityError:
-            # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
-            if earlier := _earlier(wish.client_key, wish.digest):
-                return earlier
-            raise
+        return _stored(wish)
 
 
 @transaction.atomic
 def _stored(wish: _Wish) -> SubmittedArray | Refused:
     # 1. Gather and check, once for all: the members differ in their index alone.
-    if earlier := _earlier(wish.client_key, wish.digest):
+    if earlier := _earlier(wish.tenant, wish.client_key, wish.digest):
         return earlier
     tenant, pool, at = wish.tenant, wish.pool, wish.at
     listed = members(wish.name, wish.indexes)
@@ -179,7 +173,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
     first, lane = listed[0].name, Lane.BATCH.value
     later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
-    checked = job_ready(Intake(pool, tenant, wish.user, at), first, wish.spec, lane, **later)
+    checked = job_ready(Intake(pool, tenant, wish.user, at, waits=True), first, wish.spec, lane, **later)
     if isinstance(checked, Refused):
         return checked
     if wish.together and pool.is_elastic:

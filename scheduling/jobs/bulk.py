@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from scheduling.common import Steps
 from scheduling.jobs.describing import JobWording, job_understood
@@ -18,6 +18,7 @@ from scheduling.jobs.submission import (
     Intake,
     InvalidJob,
     client_key_flaw,
+    client_key_take,
     job_digest,
     job_ready,
     pool_closed,
@@ -28,6 +29,7 @@ from scheduling.jobs.submission import (
 from scheduling.models import JobDescription, Lane, Pool, TrainingJob
 from scheduling.programs.ordering import Waited, waited_in_order
 from tenants.access import Access, Refused
+from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
@@ -92,13 +94,7 @@ def jobs_submit(
         return flaw
     digests = [_digest(pool, each) for each in words]
     with scope(by.tenant):
-        try:
-            return _stored(Intake(pool, by.tenant, by.user, at), words, by, client_key, digests)
-        except IntegrityError:
-            # Only the client's keys are unique. The other submission has committed by now, or the insert would wait.
-            if earlier := _earlier(client_key, digests):
-                return earlier
-            raise
+        return _stored(Intake(pool, by.tenant, by.user, at, waits=True), words, by, client_key, digests)
 
 
 @transaction.atomic
@@ -106,7 +102,7 @@ def _stored(
     intake: Intake, words: Sequence[JobWords], by: Access, client_key: str | None, digests: Sequence[str]
 ) -> SubmittedJobs | Refused:
     # 1. Gather and decide: what all of them meet first, then each by itself.
-    if earlier := _earlier(client_key, digests):
+    if earlier := _earlier(intake.tenant, client_key, digests):
         return earlier
     if closed := pool_closed(intake, Lane.BATCH):
         return closed
@@ -165,14 +161,12 @@ def _keys(client_key: str | None, count: int) -> list[str | None]:
     return [client_key, *(hashlib.sha256(f"{client_key} {index}".encode()).hexdigest() for index in range(1, count))]
 
 
-def _earlier(client_key: str | None, digests: Sequence[str]) -> SubmittedJobs | Refused | None:
+def _earlier(tenant: Tenant, client_key: str | None, digests: Sequence[str]) -> SubmittedJobs | Refused | None:
     """The jobs that this key has already made: these and no more, or the key was another submission's."""
-    if client_key is None:
+    if client_key is None or client_key_take(tenant, client_key) is None:
         return None
     keys = _keys(client_key, len(digests) + 1)
     rows = {row.client_key: row for row in TrainingJob.objects.filter(client_key__in=keys)}
-    if not rows:
-        return None
     jobs = [rows.get(key) for key in keys]
     if [job and job.request_digest for job in jobs] != [*digests, None]:
         return Refused("key_reused", "This key was used for another submission.")

@@ -1,4 +1,5 @@
-"""What a cancellation would do, before anybody asks for it. The same arithmetic as `cancellation`, nothing written."""
+"""Work out what a cancellation would do, before anybody asks for it, by the arithmetic of `cancellation`. Nothing is
+written."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from scheduling.models.jobs import LIVE_STATES
 
 @dataclass(frozen=True)
 class CancelPreview:
-    """Micro-credits. `returned` comes back at once, `kept` goes to the owners, `still_paid` goes on being settled.
-    `paid` is the price of what it has now. `earlier`: of what is still paid, what is held for slots that it had before:
-    pieces that are due only once it is done are due if it is cancelled."""
+    """What a cancellation would do to the money of a job, in micro-credits. `returned` comes back at once, `kept` goes
+    to the owners, `still_paid` goes on being settled. `paid` is the price of what the job has now. `earlier` is the
+    part of `still_paid` that is held for slots that it had before: pieces that are due only once the job is done are
+    also due if it is cancelled."""
 
     job: TrainingJob
     possible: bool
@@ -26,11 +28,11 @@ class CancelPreview:
     settled: int = 0
     still_paid: int = 0
     earlier: int = 0
-    free_from: int | None = None  # the first slot in which its units are on sale again; None: none are
+    free_from: int | None = None  # the first slot in which its units are on sale again; None if none are
 
     @property
     def reserved(self) -> int:
-        """Of what is still paid, what is held for the slots of what it has now."""
+        """Return the part of `still_paid` that is held for the slots of what the job has now."""
         return self.still_paid - self.earlier
 
     @property
@@ -57,7 +59,8 @@ def cancel_preview(job: TrainingJob, at: datetime) -> CancelPreview:
 
 
 def cancel_previews(jobs: Sequence[TrainingJob], at: datetime) -> list[CancelPreview]:
-    """In the order of the jobs, which come with their pools; two queries for all. Needs the tenant's scope."""
+    """Return a preview for each job, in their order; the jobs come with their pools. Takes two queries for all. Needs
+    the tenant's scope."""
     awards: dict[int, list[Award]] = {}
     for award in Award.objects.filter(MAY_HOLD, job__in=[job.pk for job in jobs]).order_by("start"):
         awards.setdefault(award.job_id, []).append(award)
@@ -67,7 +70,8 @@ def cancel_previews(jobs: Sequence[TrainingJob], at: datetime) -> list[CancelPre
 
 
 def _preview(job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None, at: datetime) -> CancelPreview:
-    """`awards`: for which something may be held, in the order of their slots; also pieces that are over."""
+    """Return the preview of one job. `awards` are those for which something may be held, in the order of their slots,
+    including pieces that are over."""
     if job.state not in LIVE_STATES:
         return CancelPreview(job, possible=False, state="over")
     settled = batch.settled_slot if batch else -1
@@ -75,7 +79,7 @@ def _preview(job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None,
     earlier = sum(award.owed_after(settled) for award in awards if award not in alive)
     if not alive:
         return CancelPreview(job, possible=True, state="waiting", still_paid=earlier, earlier=earlier)
-    award, running = alive[0], slot_running(job.pool, batch, at)  # what follows it in its window is at home, and free
+    award, running = alive[0], slot_running(job.pool, batch, at)  # what follows it in its window is at home and free
     if not has_begun(award, running):
         kept = sum(part for _, part in kept_parts(award.charges, job.pool.cancellation_keep_percent))
         back = award.paid - kept

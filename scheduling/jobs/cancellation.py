@@ -1,6 +1,7 @@
-"""A tenant takes a job back. Before its start most of the money returns; once it runs, its reservation is paid.
+"""Cancel jobs and arrays of jobs for their tenant.
 
-What it gives up early goes back on sale in the instant lane, and what that brings is the tenant's (`FreedUnits`).
+Before a job's start most of its money is returned; once it runs, its reservation stays paid. Units that it gives up
+early go back on sale in the instant lane, and the tenant gets what they bring (`FreedUnits`).
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ UNKNOWN_ARRAY = Refused("unknown_job", "There is no such array of jobs.")
 
 @transaction.atomic
 def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused:
-    """The job as it is afterwards. A job that is cancelled already stays as it is."""
+    """Cancel the job, and return it as it is afterwards. A job that is cancelled already stays as it is."""
     if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
         return NOT_ALLOWED
     with scope(by.tenant):
         job = TrainingJob.objects.select_related("pool").filter(pk=job_id).first()
         if job is None:
             return UNKNOWN_JOB
-        # Whoever decides about the job, starts it or pays for it holds one of the lanes; we wait for both.
+        # Code that decides about the job, starts it or pays for it holds the lock of one lane; we wait for both.
         batch = lane_lock(pool_id=job.pool_id, lane=Lane.BATCH)
         lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
         job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update(of=("self",)))
@@ -69,7 +70,7 @@ def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refuse
 
 @transaction.atomic
 def array_cancel(*, array_id: int, by: Access, at: datetime) -> int | Refused:
-    """Takes back all members that are not over, in one act; how many these were."""
+    """Cancel all members that are not over, in one act, and return how many these were."""
     if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
         return NOT_ALLOWED
     with scope(by.tenant):
@@ -94,8 +95,8 @@ def array_cancel(*, array_id: int, by: Access, at: datetime) -> int | Refused:
 def _cancel(
     job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None, by: Access, at: datetime
 ) -> tuple[list[Event], list[Posting]]:
-    """All but the events and the money, which come last. `awards`: those that are alive, in their order; more than one
-    where the job goes on in pieces."""
+    """Cancel one job, and return the events and postings, which the caller writes last. `awards` are those that are
+    alive, in their order; there is more than one where the job goes on in pieces."""
     job.state, job.ended_at = JobState.CANCELLED, at
     job.reason_code, job.reason_numbers = "cancelled_by", {"user": by.actor_name}
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
@@ -112,7 +113,8 @@ def _cancel(
 def award_give_up(
     award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime
 ) -> tuple[list[Posting], dict[str, Any]]:
-    """What is paid back, and what an event tells of the cut: before its start most of the money returns."""
+    """Give an award up, and return what is paid back and what an event reports of the cut. Before its start most of the
+    money is returned."""
     if not has_begun(award, slot_running(job.pool, batch, at)):
         postings, cut = _before_start(award, job, batch, at)
         return postings, {**cut, "returned": award.returned}
@@ -120,7 +122,7 @@ def award_give_up(
 
 
 def given_up_event(job: TrainingJob, cut: dict[str, Any], at: datetime) -> Event:
-    """Of a further award of a job that its tenant took back, or whose program has ended."""
+    """Return the event for a further award of a job that its tenant cancelled, or whose program has ended."""
     return job_event(EventKind.AWARD_GIVEN_UP, job, at=at, data={"job": job.pk, **cut})
 
 
@@ -133,8 +135,8 @@ def _tell_and_pay(events: Sequence[Event], postings: Sequence[Posting]) -> None:
 def _before_start(
     award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime
 ) -> tuple[list[Posting], dict[str, Any]]:
-    """Nothing of it is settled. All its units are free again, and all the money but what the rule keeps. What an event
-    tells of the cut comes second."""
+    """Give up an award of which nothing is settled: free all its units, and return all its money but what the rule
+    keeps. Return the postings, and what an event reports of the cut."""
     parts = kept_parts(award.charges, job.pool.cancellation_keep_percent)
     freed = _free(award, job, batch, award.start, paid_for=award.phase == OWN)
     award.state, award.cut_at = AwardState.ENDED, award.start
@@ -144,18 +146,20 @@ def _before_start(
 
 
 def slot_running(pool: Pool, batch: LaneClock | None, at: datetime) -> int:
-    """The slot that runs at this moment: never one that is settled, nor one whose settlement is only late."""
+    """Return the slot that runs at this moment. It is never one that is settled, nor one whose settlement is only
+    late."""
     return max(pool.slot_at(at), (batch.settled_slot if batch else -1) + 1)
 
 
 def has_begun(award: Award, running: int) -> bool:
-    """Whether its first slot has begun by the slot that runs, also where a late clock has not started it yet."""
+    """Return whether the award's first slot has begun by the slot that runs, even if a late clock has not started
+    it."""
     return award.state == AwardState.RUNNING or award.start <= running
 
 
 def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> dict[str, Any]:
-    """The slot that is running is the last it uses. The award goes on being settled to its end. What an event tells of
-    the cut."""
+    """Give up a running award after the slot that runs, and return what an event reports of the cut. The award goes on
+    being settled to its end."""
     cut, freed = slot_running(job.pool, batch, at) + 1, None
     if cut < award.end:
         freed = _free(award, job, batch, cut, paid_for=True)
@@ -165,15 +169,16 @@ def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: d
 
 
 def kept_parts(charges: Sequence[Sequence[Sequence[int]]], keep_percent: int) -> list[tuple[int, int]]:
-    """(owner, micro-credits) that stay with the owners of a cancelled award, each in proportion to its earnings.
+    """Return (owner, micro-credits) pairs that stay with the owners of a cancelled award, in proportion to their
+    earnings.
 
-    The whole is rounded once, down, in favour of who cancels; then it is split exactly.
+    The sum is rounded once, down, in favour of the tenant that cancels; then it is split exactly.
     """
     earned: dict[int, int] = {}
     for slot in charges:
         for owner, amount in slot:
             earned[owner] = earned.get(owner, 0) + amount
-    # In the order of every owners axis, the operator (0) last: what is left over goes to the first of equals.
+    # The order is that of every axis of owners, the operator (0) last: what is left over goes to the first of equals.
     owners = sorted((owner for owner in earned if earned[owner]), key=lambda owner: (owner == 0, owner))
     keep = sum(earned.values()) * keep_percent // 100
     if not keep:
@@ -182,7 +187,7 @@ def kept_parts(charges: Sequence[Sequence[Sequence[int]]], keep_percent: int) ->
 
 
 def cancellation(award: Award, parts: Sequence[tuple[int, int]], at: datetime) -> Posting:
-    """All that is held for the award goes back to its tenant, or to the owners."""
+    """Return the posting by which all that is held for the award goes back to its tenant, or to the owners."""
     entries = [(held(award.tenant_id), -award.paid), *parts_by_account(parts).items()]
     if award.returned:
         entries.append((available(award.tenant_id), award.returned))
@@ -199,15 +204,15 @@ def cancellation(award: Award, parts: Sequence[tuple[int, int]], at: datetime) -
 def _free(
     award: Award, job: TrainingJob, batch: LaneClock | None, since: int, *, paid_for: bool
 ) -> tuple[int, int] | None:
-    """Units back on sale; those that the tenant owns or has paid for are sold for its account, in the slots that are
-    the answer: [begin, end)."""
+    """Put the award's units back on sale from slot `since` on. Those that the tenant owns or has paid for are sold for
+    its account, in the slots [begin, end) that are returned."""
     units = UnitReader(job.pool).units_of(award, job, since=since)
     units_release(Lane(award.lane), units)
     if not paid_for:
         return None
     until = award.end
     if award.phase == OWN:
-        # Behind the frontier the next batch plan finds them among its owner's idle cells anyway.
+        # From the frontier on, the next batch plan finds them among its owner's idle cells anyway.
         until = min(until, batch.frontier if batch else 0)
         if TenantPolicy.objects.filter(pool=job.pool, tenant=award.tenant_id, lend=Lend.KEEP).exists():
             return None
@@ -219,7 +224,7 @@ def _free(
 
 
 def freed_of(award: Award, unit: CalendarUnit, amount: float) -> FreedUnits:
-    """A row, not saved, of what an award gave up in one place of the calendar."""
+    """Return a row, not saved, for what an award gave up at one position of the calendar."""
     return FreedUnits(
         tenant_id=award.tenant_id,
         award=award,

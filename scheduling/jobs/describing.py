@@ -155,7 +155,7 @@ def job_understood(
         return NOT_ALLOWED
     intake = intake or Intake(pool, by.tenant, by.user, at)
     brought = _brought(said, by)
-    outcome = understand(said, [each.name for each in intake.resources], float(pool.slot_seconds), at, brought)
+    outcome = understand(said, [each.name for each in intake.rows.resources], float(pool.slot_seconds), at, brought)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):

@@ -1,4 +1,4 @@
-"""Jobs that no interval of a pool will ever serve, told as they are submitted."""
+"""Find jobs that no interval of a pool will ever serve, so that their submitters learn of it at once."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from scheduling.core.types import BATCH, HasWindows, Job, Policy, Reason
 from scheduling.core.value import Linear
 from scheduling.market.decide import batch_policy
 from scheduling.market.reads import reason_sentence
-from scheduling.market.view import JobReader, PoolFrame, for_the_core, pool_frame
+from scheduling.market.view import JobReader, PoolFrame, PoolShape, for_the_core, frame_of, pool_text
 from scheduling.models import Pool, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-WORTH = ("value", "max_price")  # of a specification: what never keeps a job out that would be served without it
+WORTH = ("value", "max_price")  # of a specification; a job that is served without them is served whatever they say
 NOTHING = Linear(0.0, 0.0)
+MOST_KNOWN = 1_000  # questions about a pool that are remembered
 
 
 @dataclass(frozen=True)
 class NeverFits(Refused):
-    """No interval will ever serve the job. What would help: so many workers at once, so many epochs, or an operator
-    who lets intervals grow to `needs_slots`. None: nothing of that kind would."""
+    """No interval will ever serve the job. The numbers say what would help: `enough_workers` at once,
+    `epochs_that_fit`, or an operator who lets intervals grow to `needs_slots`. None means that nothing of that kind
+    would help."""
 
     needs_slots: int | None
     window_slots: int | None
@@ -33,37 +36,51 @@ class NeverFits(Refused):
 
 
 class Fitting:
-    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first of them is looked at, and jobs
-    that ask for the same are looked at once."""
+    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first job is checked, unless its
+    `text` was read just now. Jobs that ask for the same are checked once, and those that fit a window whenever they
+    come, once in this process."""
 
-    def __init__(self, pool: Pool, tenant_id: int) -> None:
-        self._pool, self._tenant_id = pool, tenant_id
-        self._fits: dict[str, bool] = {}  # by what a job asks for: whether it is served whatever it is worth
+    def __init__(self, pool: Pool, tenant_id: int, text: str | None = None) -> None:
+        self._pool, self._tenant_id, self._text = pool, tenant_id, text
+        self._fits: dict[str, bool] = {}  # what a job asks for, and when -> whether it is served whatever it is worth
 
     def never(self, row: TrainingJob, *, frontier: int) -> NeverFits | None:
-        """Of a job that is to wait in the batch lane from its arrival on; it need not be stored yet."""
-        if self._pool.is_elastic or not isinstance(self._policy, HasWindows):
+        """Return why the job will never be served, or None. It is to wait in the batch lane from its arrival on, and
+        need not be stored yet."""
+        if self._pool.is_elastic:
             return None
         wanted = {name: value for name, value in for_the_core(row.spec).items() if name not in WORTH}
-        slot = max(int(-(-row.arrival // 1)), frontier)
-        question = json.dumps([wanted, row.arrival, slot], sort_keys=True)
-        if self._fits.get(question):
+        known, asked = _fitting_windows(self._frame.shape), json.dumps([*self._settings, wanted], sort_keys=True)
+        if asked in known or not isinstance(self._policy, HasWindows):
             return None
         job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
+        worthless = replace(job, value=NOTHING)  # what can be served so can be served whatever it is worth
+        if self._policy.fits_a_window(self._frame.batch_cluster, worthless):
+            known.add(asked)
+            return None
+        slot = max(int(-(-row.arrival // 1)), frontier)
+        question = json.dumps([wanted, row.arrival, slot], sort_keys=True)
         if question not in self._fits:
-            # What can be served though it is worth nothing can be served whatever it is worth.
-            self._fits[question] = self._never(replace(job, value=NOTHING), slot) is None
+            self._fits[question] = self._never(worthless, slot) is None
         reason = None if self._fits[question] else self._never(job, slot)
         return None if reason is None else _refused(self._pool, reason)
 
     def _never(self, job: Job, slot: int) -> Reason | None:
-        assert isinstance(self._policy, HasWindows)  # noqa: S101  only these say so
+        assert isinstance(self._policy, HasWindows)  # noqa: S101  `never` asks no other policy
         return self._policy.never_serves(self._frame.batch_cluster, job, slot)
+
+    @cached_property
+    def _settings(self) -> tuple[Any, ...]:
+        """Return all that the answer depends on besides the pool's shape and the job."""
+        pool = self._pool
+        clock = (pool.clock_first, pool.clock_cap, pool.clock_restart)
+        return self._tenant_id, pool.batch_policy, pool.instant_policy is None, clock
 
     @cached_property
     def _frame(self) -> PoolFrame:
         with scope_disabled("what fits depends on everybody's cells"):
-            return pool_frame(self._pool, also=[self._tenant_id])
+            text = pool_text(self._pool) if self._text is None else self._text
+        return frame_of(self._pool, text, also=[self._tenant_id])
 
     @cached_property
     def _policy(self) -> Policy:
@@ -74,8 +91,19 @@ class Fitting:
         return JobReader(self._frame)
 
 
+_fitting: WeakKeyDictionary[PoolShape, set[str]] = WeakKeyDictionary()
+
+
+def _fitting_windows(shape: PoolShape) -> set[str]:
+    """Return what was asked for and fits a window of the pool in this shape. A pool that changes has another shape."""
+    known = _fitting.setdefault(shape, set())
+    if len(known) >= MOST_KNOWN:
+        known.clear()
+    return known
+
+
 def never_fits(row: TrainingJob, *, frontier: int) -> NeverFits | None:
-    """The same of one job."""
+    """Return the same for a single job."""
     return Fitting(row.pool, row.tenant_id).never(row, frontier=frontier)
 
 

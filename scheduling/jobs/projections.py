@@ -1,5 +1,4 @@
-"""What is projected of a job that waits: where its start at home was before and why it moved, and how past projections
-held."""
+"""Read the projected start of a job that waits: where it was before and why it moved, and how past projections held."""
 
 from __future__ import annotations
 
@@ -22,17 +21,18 @@ from scheduling.market.view import policy_built
 from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Pool, TrainingJob
 from tenants.scoping import scope_disabled
 
-HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, for nothing here
-MOST_FLOORS = 20  # newest of a job, among which the last change of its start is looked for
-MOST_JOBS = 1_000  # waiting in an interval that is read again for a page
-INTERVALS = 200  # whose projections a record looks back on
+HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, not needed here
+MOST_FLOORS = 20  # the newest of a job, which are searched for the last change of its start
+MOST_JOBS = 1_000  # jobs that may wait in an interval which is read again for a page
+INTERVALS = 200  # the last ones, whose projections a record counts
 MOST_LOOKED_AT = 2_000
 ENDED = (JobState.REJECTED, JobState.EXPIRED, JobState.FAILED, JobState.STOPPED)
 
 
 @dataclass(frozen=True)
 class ProjectionMove:
-    """`before`: the start that was projected until then; None: none was. `jobs`: that have its place now."""
+    """The last change of a projected start. `before` is the start that was projected until then, or None where none
+    was. `jobs` are those that have its place now."""
 
     interval: int
     before: int | None
@@ -47,8 +47,8 @@ class ProjectionMove:
 
 @dataclass(frozen=True)
 class PastProjections:
-    """Of jobs with a projected start: how many started by then, how many later and by how many slots in the middle of
-    them, and how many never did, or not yet though it has passed."""
+    """How the projections of `projections` jobs held: how many started by then, how many started later and by a median
+    of how many slots, and how many never started, or not yet though the projected start has passed."""
 
     projections: int = 0
     by_then: int = 0
@@ -87,7 +87,8 @@ class _FirstStart:
 
 
 def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
-    """None where it waits for no place that may still move. Needs the tenant's scope, and the job with its pool."""
+    """Return the projected start of a job, or None where it waits for no place that may still move. Needs the tenant's
+    scope, and the job with its pool."""
     if job.state != JobState.QUEUED:
         return None
     rows = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
@@ -106,7 +107,8 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
 
 
 def held(estimates: Iterable[_FirstStart], slot: int) -> PastProjections:
-    """How projections held, seen in the running slot. What was cancelled, or is still to come, does not count."""
+    """Return how projections held, as seen in the running slot. Jobs that were cancelled before they began, or that are
+    still to start, do not count."""
     by_then = not_started = 0
     late: list[int] = []
     for each in estimates:
@@ -122,8 +124,8 @@ def held(estimates: Iterable[_FirstStart], slot: int) -> PastProjections:
 
 
 def _first_starts(pool: Pool, slot: int) -> list[_FirstStart]:
-    """Of the pool's last intervals: the first projection of each attempt of a job, newest first. Of others it tells
-    how many there were, and never which."""
+    """Return the first projection of each attempt of a job in the pool's last intervals, newest first. Jobs of other
+    tenants are counted among them, and never named."""
     newest = Interval.objects.filter(pool=pool).order_by("-number").values("number")[:1]
     earlier = JobFloor.objects.filter(
         job=OuterRef("job"), attempt=OuterRef("attempt"), interval__lt=OuterRef("interval"), end__gt=F("start")
@@ -144,7 +146,7 @@ def _first_starts(pool: Pool, slot: int) -> list[_FirstStart]:
 
 
 def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> ProjectionMove | None:
-    """The last change of its start; None where there was none."""
+    """Return the last change of the job's start, or None where there was none."""
     for newer, older in pairwise(floors):
         if older.attempt != newer.attempt:
             return None
@@ -159,16 +161,17 @@ def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> ProjectionMove | Non
 
 @lru_cache(maxsize=256)
 def _why(interval_id: int, digest: str, number: int) -> tuple[MoveCause, tuple[int, ...]]:
-    """Read from what is stored of an interval, which never changes. `digest`: of its contents."""
+    """Return why a start moved, and which jobs have its place, as read from a stored interval, which never changes.
+    `digest` is that of its contents."""
     readable = Interval.objects.filter(pk=interval_id, digest=digest, jobs_waiting__lte=MOST_JOBS)
-    interval = readable.filter(code_version=code_version()).first()  # other rules may have had other reasons
+    interval = readable.filter(code_version=code_version()).first()  # other code may have decided for other reasons
     if interval is None:
         return MoveCause.UNKNOWN, ()
     try:
         contents = contents_of(interval)
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         policy = policy_built(json.loads(contents.policy), view.cluster)
-    except (zlib.error, ValueError, KeyError, TypeError):  # verification names such an interval
+    except (zlib.error, ValueError, KeyError, TypeError):  # verification reports such an interval
         return MoveCause.UNKNOWN, ()
     if not isinstance(policy, Astraea):
         return MoveCause.UNKNOWN, ()

@@ -1,4 +1,4 @@
-"""Arrays of jobs as one line: how many of their members are in which state, and what they pay in all."""
+"""Sum up arrays of jobs, each in one line: how many of its members are in which state, and what they pay in all."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from scheduling.models.jobs import LIVE_STATES
 
 @dataclass(frozen=True)
 class ArraySums:
-    """`states`: those in which there are members, in the order of a job's life, with how many. `price`: micro-credits,
-    the sum of what its members show. `together`: whether they are bought in one interval, all or none."""
+    """One array in sums. `states` maps each state in which there are members to how many there are, in the order of a
+    job's life. `price` is the sum of what its members show, in micro-credits. `together` says whether they are bought
+    in one interval, all or none."""
 
     array: JobArray
     first_job: int
@@ -33,12 +34,13 @@ class ArraySums:
 
     @cached_property
     def in_words(self) -> str:
-        """As "7 finished, 2 running"."""
+        """Return the states in words, such as "7 finished, 2 running"."""
         return ", ".join(f"{count:,} {JobState(state).label.lower()}" for state, count in self.states.items())
 
 
 def array_sums(arrays: Collection[int]) -> dict[int, ArraySums]:
-    """By their numbers, those of the open tenant; three queries, and none without any."""
+    """Return the sums of those of these arrays that are the open tenant's, by id. Takes three queries, and none without
+    any array."""
     if not arrays:
         return {}
     rows = {array.pk: array for array in JobArray.objects.filter(pk__in=arrays).select_related("pool", "submitted_by")}
@@ -62,12 +64,12 @@ def array_sums(arrays: Collection[int]) -> dict[int, ArraySums]:
 
 
 def array_by_id(array_id: int) -> ArraySums | None:
-    """Of the open tenant."""
+    """Return the sums of an array of the open tenant."""
     return array_sums([array_id]).get(array_id)
 
 
 def jobs_of_array(array_id: int) -> list[TrainingJob]:
-    """Those of its members that are not over, with their pool."""
+    """Return the array's members that are not over, with their pool."""
     rows = TrainingJob.objects.filter(array=array_id, state__in=LIVE_STATES)
     return list(rows.select_related("pool").order_by("array_place"))
 

@@ -1,7 +1,7 @@
-"""The likely course of a job that is begun in pieces: a guess from its first piece, and how such guesses held.
+"""Guess the likely course of a job that is begun in pieces from its first piece, and count how such guesses held.
 
-A guess is not stored. Its only grounds, the first piece, are: so what would have been guessed of a job is worked out
-from its awards, and so is what became of it.
+A guess is not stored. The first piece, on which alone it rests, is stored: so both the guess for a job and what became
+of the job are worked out from its awards.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from scheduling.core.types import SHARED
 from scheduling.jobs.read_pieces import work_of
 from scheduling.models import Award, AwardState, JobState, Pool, TrainingJob
 
-LOOKED_AT = 500  # newest jobs of a tenant
+LOOKED_AT = 500  # newest jobs of a tenant, as many as are read
 
 
 @dataclass(frozen=True)
 class Guess:
-    """So many pieces as large as the first, at its price, one a window. Slots and micro-credits."""
+    """A guess that the job takes `pieces` pieces as large as the first, at its price, one in each window. `end` is the
+    first slot after them, `price` is micro-credits for all of them."""
 
     pieces: int
     end: int
@@ -28,8 +29,8 @@ class Guess:
 
 @dataclass(frozen=True)
 class Begun:
-    """A job that was begun in pieces and is over. `end`: the first slot after its last piece; None: it was not
-    finished. `paid`: micro-credits for all of its pieces, less what came back."""
+    """A job that was begun in pieces and is over. `end` is the first slot after its last piece, or None if it was not
+    finished. `paid` is micro-credits for all of its pieces, less what came back."""
 
     guess: Guess
     end: int | None
@@ -38,8 +39,9 @@ class Begun:
 
 @dataclass(frozen=True)
 class CourseRecord:
-    """Of so many jobs that were begun in pieces and are over: how many ended by the guessed end, and how many later and
-    by how many slots in the middle of them; how many did not finish; how many cost no more than was guessed."""
+    """How guesses held for `jobs` jobs that were begun in pieces and are over: how many ended by the guessed end, how
+    many ended later and by a median of how many slots, how many did not finish, and how many cost no more than was
+    guessed."""
 
     jobs: int = 0
     by_then: int = 0
@@ -60,14 +62,14 @@ class CourseRecord:
 
 
 def guess(*, start: int, end: int, done: int, work: int, price: int, window: int | None) -> Guess:
-    """`start` to `end`: the first piece, which does `done` mini-batches of `work`; `window`: slots of the longest one,
-    None where windows have no longest."""
+    """Return the guess. The first piece runs from `start` to `end` and does `done` mini-batches of `work`. `window` is
+    the slots of the longest window, or None where windows have no longest."""
     pieces = -(-work // done)
     return Guess(pieces, start + pieces * (window or end - start), price * work // done)
 
 
 def courses_record(pool: Pool) -> CourseRecord:
-    """Of the open tenant's newest jobs in this pool. Two short queries."""
+    """Return how guesses held for the open tenant's newest jobs in this pool. Takes two short queries."""
     newest = TrainingJob.objects.order_by("-pk").values_list("pk", flat=True)[:LOOKED_AT]
     awards = Award.objects.filter(pool=pool, job__in=list(newest), work__isnull=False).order_by("job_id", "start")
     by_job: dict[int, list[Award]] = {}
@@ -78,7 +80,7 @@ def courses_record(pool: Pool) -> CourseRecord:
 
 
 def record(begun: Iterable[Begun]) -> CourseRecord:
-    """How guesses held."""
+    """Return how guesses held for these jobs."""
     jobs = list(begun)
     late = [each.end - each.guess.end for each in jobs if each.end is not None and each.end > each.guess.end]
     unfinished = sum(each.end is None for each in jobs)
@@ -93,8 +95,9 @@ def record(begun: Iterable[Begun]) -> CourseRecord:
 
 
 def guess_of(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> Guess | None:
-    """What the first of a job's parts lets one guess; None where that is no rented piece which leaves something, or
-    where the rest followed at home in the same window, which is no guess. `parts`: in the order of their starts."""
+    """Return what the first of a job's parts lets one guess. Return None where it is no rented piece which leaves
+    something to do, or where the rest followed at home in the same window, which is no guess. `parts` are in the order
+    of their starts."""
     first = next((part for part in parts if part.state != AwardState.VOID), None)
     work = work_of(job)
     if first is None or first.phase != SHARED or first.work is None or first.work >= work:
@@ -105,7 +108,7 @@ def guess_of(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> Guess | No
 
 
 def _begun(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> Begun | None:
-    """None where it is not over, was taken back, or was not begun in pieces."""
+    """Return the job with its guess, or None where it is not over, was cancelled, or was not begun in pieces."""
     first = guess_of(pool, job, parts)
     if first is None or job.state not in (JobState.FINISHED, JobState.EXPIRED, JobState.FAILED, JobState.STOPPED):
         return None

@@ -1,4 +1,4 @@
-"""A job as its submitter said it."""
+"""Read the description of a job: the job as its submitter said it, in hours or by a batch script."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LATER = {
 
 
 def with_description(jobs: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
-    """Each row with `description`: an object of its columns, None where the job was said in detail."""
+    """Add `description` to each row: an object of its columns, or None where the job came as a specification."""
     columns = JSONObject(how="how", said="said", lines="lines")
-    # That of an array is kept with its first member.
+    # The description of an array is kept with its first member.
     first = TrainingJob.objects.filter(array=OuterRef(OuterRef("array")), array_place=0).values("pk")
     rows = JobDescription.objects.filter(job=Coalesce(Subquery(first), OuterRef("pk")))
     return jobs.annotate(description=Subquery(rows.values(all=columns)))
 
 
 def description_shown(job: TrainingJob) -> dict[str, Any] | None:
-    """What was said, and of a script what came of each line; None where the job was said in detail. The job comes
-    `with_description`."""
+    """Return what the submitter said and, of a script, what became of each line; None where the job came as a
+    specification. The job must come from `with_description`."""
     description: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
     if description is None:
         return None
@@ -41,7 +41,7 @@ def description_shown(job: TrainingJob) -> dict[str, Any] | None:
 
 
 def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was said, in words and with units."""
+    """Yield what was said as pairs of a label and words with units."""
     answers, worth_said = description.get("hours") or {}, description.get("worth") or {}
     least, most = answers.get("least"), answers.get("most")
     if most is not None:
@@ -79,7 +79,7 @@ def _clock(moment: object, description: Mapping[str, Any]) -> str:
 
 
 def lines_shown(text: str, lines: Sequence[OptionLine]) -> list[dict[str, Any]]:
-    """Each line that says something, with its beginning as it is written."""
+    """Return each line of a script that has a verdict, with its beginning as it is written."""
     text_lines = text.split("\n")
     return [
         {

@@ -1,4 +1,4 @@
-"""How well the market's estimates held, and what an estimate said about one job."""
+"""Read how well the market's estimates of starts and prices held."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LOOKED_AT = 100
 
 @dataclass(frozen=True)
 class Record:
-    """Of the tenant's last estimates whose jobs have begun: how many began, and paid, within the range. Of those that
-    go on in pieces, the ones that are over: before that nobody knows what all of them cost."""
+    """How many of the tenant's last estimates whose jobs have begun held: how many began, and paid, within the range. A
+    job that goes on in pieces counts once it is over, as nobody knows before what all of them cost."""
 
     estimates: int
     started_in_range: int
@@ -24,7 +24,8 @@ class Record:
 
 
 def estimates_record(pool: Pool, *, most: int = LOOKED_AT) -> Record:
-    """Needs the tenant's scope. One short range of an index, however many jobs there were."""
+    """Return the record of a pool. Needs the tenant's scope. Reads one short range of an index, however many jobs there
+    were."""
     rows = StartEstimate.objects.filter(job__pool=pool, started__isnull=False).order_by("-pk")
     pieces = Award.objects.filter(job=OuterRef("job"), work__isnull=False).order_by()
     in_all = pieces.values("job").annotate(total=Sum(F("paid") - F("returned"))).values("total")

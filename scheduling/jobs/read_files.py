@@ -1,8 +1,8 @@
-"""The files of a job: what its program has in its folder, which outlives each start of it. They are listed and opened
-where the engine of the job's pool keeps them: on this machine, or in the shared folder of a cluster.
+"""Read the files of a job: what its program has in its folder, which outlives each start of the job. They are listed
+and opened where the engine of the job's pool keeps them: on this machine, or in the shared folder of a cluster.
 
-Whoever may read a job's log may read them, with one exception: files that came with the program's archive are for those
-who may read the program's words.
+Everybody who may read a job's log may read them, with one exception: files that came with the program's archive are for
+people who may read the program's text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UNREADABLE = Refused(UNKNOWN_FILE, "The job's program has closed this file to ot
 
 @dataclass(frozen=True)
 class JobFile:
-    """`path`: from the job's folder, as `path_shown` writes it."""
+    """A file of a job. `path` begins at the job's folder, and is written as `path_shown` writes it."""
 
     path: str
     bytes: int
@@ -63,9 +63,10 @@ class JobFile:
 
 @dataclass(frozen=True)
 class JobFiles:
-    """`more`: there are others after the last one. `left_out`: links, pipes, devices and files that cannot be read.
-    `sentence`: why there are none, where there are none. `is_told`: whether a person who did not ask wants to know.
-    `kept_until`: from then on they may be removed; None: not by the clock."""
+    """A listing of a job's files. `more` says that others follow the last one. `left_out` counts links, pipes, devices
+    and files that cannot be read. `sentence` says why there are none, where there are none. `is_told` says whether a
+    person who did not ask wants to know. From `kept_until` on the files may be removed; it is None where the clock does
+    not remove them."""
 
     files: tuple[JobFile, ...] = ()
     more: bool = False
@@ -81,16 +82,17 @@ class JobFiles:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a job's folder is: below `root`."""
+    """Where a job's folder is: `inner` is its path below `root`."""
 
     root: Path
     inner: Parts
-    is_ours: bool  # on this machine, where files are removed by the clock
+    is_ours: bool  # whether it is on this machine, where the clock removes files
     engine: str
 
 
 def job_files(job: TrainingJob, by: Access, at: datetime, *, after: Parts = (), most: int = MOST_FILES) -> JobFiles:
-    """Those of the job that come after a path, by path. Needs the tenant's scope; the job comes with its pool."""
+    """Return the job's files that come after a path, in the order of paths. Needs the tenant's scope; the job comes
+    with its pool."""
     place = _place(job)
     if isinstance(place, JobFiles):
         return place
@@ -105,7 +107,7 @@ def job_files(job: TrainingJob, by: Access, at: datetime, *, after: Parts = (), 
 
 
 def job_file(job: TrainingJob, by: Access, at: datetime, path: Parts) -> OpenedFile | Refused:
-    """One of them, open for reading. Needs the tenant's scope; the job comes with its pool."""
+    """Return one of the job's files, open for reading. Needs the tenant's scope; the job comes with its pool."""
     place = _place(job)
     if isinstance(place, JobFiles):
         return Refused(UNKNOWN_FILE, place.sentence)
@@ -123,7 +125,7 @@ def job_file(job: TrainingJob, by: Access, at: datetime, path: Parts) -> OpenedF
 
 
 def _place(job: TrainingJob) -> _Place | JobFiles:
-    """Where its files are; or why there are none, whatever lies there."""
+    """Return where the job's files are; or why it gives none, whatever lies there."""
     if PROGRAM not in job.spec:
         return JobFiles(sentence=NO_PROGRAM)
     run = Run.objects.filter(job=job).order_by("-pk").only("pk", "engine").first()
@@ -132,7 +134,7 @@ def _place(job: TrainingJob) -> _Place | JobFiles:
     if jobs_undone().filter(pk=job.pk).exists():
         return JobFiles(sentence=UNDONE, is_told=True)
     parts = Award.objects.filter(job=job, work__isnull=False, rent=RentState.OPEN)
-    if job.pool.parts_worth_nothing and parts.exists():  # nothing of it is paid, and it may all come back (D16)
+    if job.pool.parts_worth_nothing and parts.exists():  # nothing of it is paid yet, and all of it may come back (D16)
         return JobFiles(sentence=NOT_DONE, is_told=True)
     engine = run.engine
     is_ours = engine == LocalEngine.name
@@ -145,7 +147,7 @@ def _place(job: TrainingJob) -> _Place | JobFiles:
 
 
 def _why_none(job: TrainingJob, place: _Place, error: OSError, at: datetime) -> JobFiles:
-    """The folder cannot be opened."""
+    """Return why there are no files where the folder cannot be opened."""
     is_closed = error.errno in (errno.EACCES, errno.EPERM)
     if place.is_ours and is_closed:
         return JobFiles(sentence=CLOSED, is_told=True)
@@ -160,8 +162,8 @@ def _why_none(job: TrainingJob, place: _Place, error: OSError, at: datetime) -> 
 
 
 def _hidden(job: TrainingJob, by: Access) -> Callable[[Parts], bool]:
-    """Which paths this reader is not told of: the platform's own, and what came with words that they may not read. All,
-    where nobody knows any more what came."""
+    """Return a test for paths that this reader does not see: the platform's own, and files that came with a program
+    whose text the reader may not read. Every path is hidden where it is not known any more which files came."""
     ours = tuple(part.encode() for part in OURS.parts)
     if (paths := _archive_paths(job, by)) is None:
         return lambda path: True
@@ -169,10 +171,11 @@ def _hidden(job: TrainingJob, by: Access) -> Callable[[Parts], bool]:
 
 
 def _archive_paths(job: TrainingJob, by: Access) -> frozenset[Parts] | None:
-    """The files of its program's archive, for whoever may not read them; None: the archive is kept no more."""
+    """Return the files of the program's archive if this reader may not read them, else none. Return None if the archive
+    is not kept any more."""
     named = job.spec[PROGRAM]
     name, version, owner = named["name"], named.get("version"), named.get("owner")
-    if version is None:  # it comes with the product
+    if version is None:  # it is built in
         return frozenset()
     stored = stored_program(tenant_id=job.tenant_id, name=name, version=version, owner=owner, with_archive=False)
     if stored is None or not stored.program.archive or may_read(by, stored.program.owner.tenant or OPERATOR):
@@ -181,7 +184,8 @@ def _archive_paths(job: TrainingJob, by: Access) -> frozenset[Parts] | None:
 
 
 def _kept_until(job: TrainingJob) -> datetime | None:
-    """As `scheduling.app.retention` removes them: by whole days of UTC after the job's end."""
+    """Return when the job's files may be removed, as `scheduling.app.retention` does: by whole days of UTC after its
+    end."""
     days: int = settings.RETENTION_RUN_FILES_DAYS
     if not days or job.ended_at is None or job.state in LIVE_STATES:
         return None
@@ -199,7 +203,7 @@ def _row(file: StrangerFile) -> JobFile:
 
 
 def _moment(seconds: float) -> datetime:
-    """A program may have given its file a time that no calendar has."""
+    """Return the time of these seconds since 1970. A program may have given its file a time that no calendar has."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The life of a job: four steps for a glance, and everything that was told of it, in order."""
+"""Read the life of a job: four steps for a glance, and all events of the feed about it, in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Happening:
 
 @dataclass(frozen=True)
 class LifeStep:
-    """`state`: done, now, or nothing yet. `at` None: nobody knows."""
+    """One step in the life of a job. `state` is done, now, or nothing yet. `at` is None where nobody knows the time."""
 
     state: str
     title: str
@@ -36,13 +36,13 @@ class LifeStep:
 
 
 def happenings(pool: Pool, tenant_id: int, job_id: int) -> tuple[Happening, ...]:
-    """The newest ones of the feed about this job, oldest first. One range of an index."""
+    """Return the newest events of the feed about this job, oldest first. Reads one range of an index."""
     rows = Event.objects.filter(tenant=tenant_id, subject=f"job:{job_id}").order_by("-id")[:MOST]
     return tuple(Happening(row.at, row.kind, _heading(row.kind), _sentence(pool, row)) for row in reversed(rows))
 
 
 def _heading(stored: str) -> str:
-    """Of a kind that another version wrote, its code as words."""
+    """Return the heading of a kind of event; of a kind that another version wrote, its code as words."""
     kind = kind_of(stored)
     return kind.heading if kind and kind.heading else stored.replace("_", " ").capitalize()
 
@@ -84,7 +84,7 @@ def _sentence(pool: Pool, row: Event) -> str:
 
 
 def _why_less(data: Mapping[str, Any]) -> str:
-    """Why an award came cheaper in the end."""
+    """Return why an award came cheaper in the end."""
     if data.get("cause") == NOT_DONE:
         return "The job was never done, and its parts are worth nothing"
     if data["to_slot"] <= data["from_slot"]:
@@ -93,7 +93,7 @@ def _why_less(data: Mapping[str, Any]) -> str:
 
 
 def _program(data: Mapping[str, Any]) -> str:
-    """What was started; of what is built in there is no version."""
+    """Return what was started. A built-in program has no version."""
     again = " It was started again." if data.get("run") else ""
     if "version" not in data:
         return again.strip()
@@ -101,7 +101,7 @@ def _program(data: Mapping[str, Any]) -> str:
 
 
 def _smaller(pool: Pool, row: Event) -> str:
-    """Of a job that runs with less than the pool's policy would have given it."""
+    """Return why a job runs with less than the pool's policy would have given it, or an empty text."""
     smaller_offer = row.data.get("smaller")
     return f" {reason_sentence(pool, smaller_offer['reason'], smaller_offer['numbers'])}" if smaller_offer else ""
 
@@ -109,7 +109,8 @@ def _smaller(pool: Pool, row: Event) -> str:
 def life(
     job: TrainingJob, award: Award | None, floor: JobFloor | None, news: Sequence[Happening], at: datetime
 ) -> tuple[LifeStep, ...]:
-    """Submitted, decided, begun, ended: each with its time, or with what is known of it at this moment."""
+    """Return the steps submitted, decided, begun and ended, each with its time, or with what is known of it at this
+    moment."""
     who = f"by {job.submitted_by}" if job.submitted_by else "by a program"
     came = LifeStep(DONE, "Submitted", job.submitted_at, job.pool.slot_at(job.submitted_at), f"{who}, {job.lane} lane")
     decided = _decided(job, award, news)
@@ -122,7 +123,7 @@ def _decided(job: TrainingJob, award: Award | None, news: Sequence[Happening]) -
     if award is not None and job.pool.is_elastic:
         return LifeStep(DONE, "First sized", award.awarded_at, None, "and again in every slot since")
     if award is not None:
-        newest_first = news if award.work is not None else tuple(reversed(news))  # of pieces the first began it
+        newest_first = news if award.work is not None else tuple(reversed(news))  # the first of its pieces began it
         decided = next((each.at for each in newest_first if each.kind == EventKind.JOB_AWARDED), None)
         interval = f"interval {award.interval.number}, " if award.interval else "instant lane, "
         where = "on your own cells" if award.phase == "own" else "rented from the pool"

@@ -1,4 +1,4 @@
-"""The list of a tenant's jobs: the question that an address asks, and what each row says."""
+"""Read the list of a tenant's jobs: the filter that an address asks for, and what each row says."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from scheduling.models.jobs import LIVE_STATES, SavedView
 from tenants.models import User
 from tenants.zones import midnight
 
-ALIVE, OVER = "alive", "over"  # beside the states themselves, as filters
+ALIVE, OVER = "alive", "over"  # filters beside the states themselves
 GROUPS: Mapping[str, tuple[JobState, ...]] = {
     ALIVE: LIVE_STATES,
     OVER: tuple(state for state in JobState if state not in LIVE_STATES),
 }
-# What a row tells of its award: enough to explain the job, fetched with the row itself.
+# Fields of an award that are enough to explain its job in a row; they are fetched with the row itself.
 AWARD_FIELDS = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "work")
 
 
 @dataclass(frozen=True)
 class JobsQuestion:
-    """What the filter asks for. Days are whole days of the reader's zone, both included."""
+    """The filter of the list. Days are whole days of the reader's zone, both included."""
 
     state: str = ""
     lane: str = ""
-    name: str = ""  # as it begins
+    name: str = ""  # how the name begins
     mine: bool = False
     since: date | None = None
     until: date | None = None
@@ -38,12 +38,13 @@ class JobsQuestion:
 
     @property
     def is_open(self) -> bool:
-        """Nothing is filtered."""
+        """Return whether nothing is filtered."""
         return self == JobsQuestion()
 
 
 def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJob]:
-    """Needs the tenant's scope. Every filter but the lane is the beginning of an index or cheap beside one."""
+    """Return the jobs that the filter lets through. Needs the tenant's scope. Every filter but the lane is the
+    beginning of an index, or cheap beside one."""
     rows = TrainingJob.objects.select_related("pool", "tenant")
     if question.state in GROUPS:
         rows = rows.filter(state__in=GROUPS[question.state])
@@ -54,7 +55,7 @@ def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJ
     if question.lane in Lane.values:
         rows = rows.filter(lane=question.lane)
     if question.name:
-        # As a range, so that it is one of the index; "\U0010ffff" comes after every letter.
+        # This is written as a range, so that the index serves it; "\U0010ffff" comes after every letter.
         rows = rows.filter(name__gte=question.name, name__lt=question.name + "\U0010ffff")
     if question.mine and person is not None:
         rows = rows.filter(submitted_by=person)
@@ -66,8 +67,8 @@ def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJ
 
 
 def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJob]:
-    """The same with one row for each array: its first member of those that the filter lets through. Members differ
-    in state and name alone."""
+    """Return the same with one row for each array: its first member of those that the filter lets through. Members
+    differ in state and name alone."""
     rows = jobs_rows(question, person)
     if not question.state and not question.name:
         return rows.filter(array_place=0)
@@ -76,8 +77,8 @@ def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[Trainin
 
 
 def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
-    """Each row with what its newest award says, as `given`; None where it has none. Also one from before a loss: what
-    was paid for it counts."""
+    """Add to each row what its newest award says, as `given`; None where it has none. This may be an award from before
+    a loss: what was paid for it counts."""
     award = Award.objects.filter(job=OuterRef("pk"))
     newest_award = award.order_by("-attempt", "-start").values(
         newest_award=JSONObject(**{name: F(name) for name in AWARD_FIELDS}, paid_before=paid_beside())
@@ -86,7 +87,8 @@ def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
 
 
 def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:
-    """Of a row of `with_awards`; asks the database nothing, and is made once for a row. `at`: see `job_view`."""
+    """Return the view of a row of `with_awards`. It asks the database nothing, and is made once for each row. `at`: see
+    `job_view`."""
     view: JobView | None = row.__dict__.get("view")
     if view is None:
         payload = getattr(row, "given", None)
@@ -102,7 +104,7 @@ class JobsSummary:
 
 
 def jobs_summary() -> JobsSummary:
-    """Of the tenant's jobs that are alive: few, whatever came before. Needs the tenant's scope."""
+    """Count the tenant's jobs that are alive: they are few, whatever came before. Needs the tenant's scope."""
     states = list(TrainingJob.objects.filter(state__in=LIVE_STATES).values_list("state", flat=True))
     return JobsSummary(*(states.count(state) for state in (JobState.RUNNING, JobState.AWARDED, JobState.QUEUED)))
 
@@ -112,5 +114,5 @@ def saved_views(person: User | None) -> list[SavedView]:
 
 
 def jobs_chosen(ids: Sequence[int]) -> list[TrainingJob]:
-    """Those of them that are the open tenant's, oldest first."""
+    """Return those of these jobs that are the open tenant's, oldest first."""
     return list(TrainingJob.objects.filter(pk__in=ids).select_related("pool").order_by("pk"))

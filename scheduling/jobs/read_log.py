@@ -1,6 +1,7 @@
-"""The log of a job's newest run: searched, followed, taken whole. However long it is, a question reads little of it.
+"""Read the log of a job's newest run: search it, follow it, or take it whole. However long it is, a question reads
+little of it.
 
-What stands in it are bytes of a stranger: cut at a length when they were written, and shown as text alone.
+Its lines are bytes of a stranger: they were cut at a length when they were written, and are shown as text alone.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from scheduling.programs.levels import ERROR, GRAVE, WARNING, at_least, level_of
 MOST_LINES = 200  # on a page
 MOST_DIGITS = 12  # of the seconds of a moment
 PART_BYTES = 256 * 1024  # read at once
-MOST_BYTES = 4 * 1024 * 1024  # looked through for one question; then it is said how to go on
+MOST_BYTES = 4 * 1024 * 1024  # searched for one question; then the answer says how to go on
 
 
 @dataclass(frozen=True)
 class LogQuestion:
-    """`text`: anywhere in a line, in whichever case. `level`: this one or a graver one. `who`: as "worker 1"."""
+    """The filter of a log. `text` may be anywhere in a line, in whichever case. `level` lets through this one and
+    graver ones. `who` is the writer, such as "worker 1"."""
 
     text: str = ""
     level: str = ""
@@ -36,7 +38,8 @@ class LogQuestion:
 
     @cached_property
     def marks(self) -> tuple[bytes, ...]:
-        """What stands in each line that fits, in small letters: most others are passed over without being read."""
+        """Return texts, in small letters, that are in each line that fits, so that most others are skipped without
+        being read."""
         marks = [self.text.lower(), f" {self.who.lower()} " if self.who else ""]
         return tuple(mark.encode() for mark in marks if mark and mark.isascii())
 
@@ -48,7 +51,7 @@ class LogQuestion:
 
 @dataclass(frozen=True)
 class LogView:
-    """Lines in their order. `before`: earlier ones are found from here back; None: there are none."""
+    """Lines in their order. Earlier ones are before byte `before` of the log, which is None where there are none."""
 
     lines: tuple[RunLogLine, ...]
     before: int | None
@@ -57,7 +60,8 @@ class LogView:
 
 @dataclass(frozen=True)
 class LogFound:
-    """`after`: where the next question goes on. `more`: there is something there already."""
+    """Lines in their order. The next question goes on at byte `after`; `more` says that there is something there
+    already."""
 
     lines: tuple[RunLogLine, ...]
     after: int
@@ -65,7 +69,8 @@ class LogFound:
 
 
 def log_view(run: Run, question: LogQuestion, before: int | None = None) -> LogView:
-    """The newest lines that fit, `MOST_LINES` at most, of the `MOST_BYTES` before `before`, or before the log's end."""
+    """Return the newest lines that fit, `MOST_LINES` at most, of the `MOST_BYTES` before `before`, or before the log's
+    end."""
     home, files, lines = home_of(run), records(), list[RunLogLine]()
     end = files.log_size(home, run.key) if before is None else before
     least = max(end - MOST_BYTES, 0)
@@ -82,7 +87,7 @@ def log_view(run: Run, question: LogQuestion, before: int | None = None) -> LogV
 
 
 def log_found(run: Run, question: LogQuestion, after: int, most: int) -> LogFound:
-    """Lines that fit from a place on, as far as `MOST_BYTES` go."""
+    """Return lines that fit from byte `after` on, `most` of them, as far as `MOST_BYTES` go."""
     home, files, lines = home_of(run), records(), list[RunLogLine]()
     size, start = files.log_size(home, run.key), after
     last = min(size, after + MOST_BYTES)
@@ -99,7 +104,7 @@ def log_found(run: Run, question: LogQuestion, after: int, most: int) -> LogFoun
 
 
 def log_whole(run: Run) -> Iterator[bytes]:
-    """All of it, part by part: each line as it was written, with its moment as people read it."""
+    """Yield the whole log, part by part: each line as it was written, with its moment as people read it."""
     home, files = home_of(run), records()
     size, start = files.log_size(home, run.key), 0
     clock = lru_cache(maxsize=64)(lambda second: f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}".encode())

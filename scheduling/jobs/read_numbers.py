@@ -1,4 +1,4 @@
-"""What a program of people's own says of itself: every number by its name, as it went over all runs of its job."""
+"""Read what a program of people's own reports of itself: every number by its name, over all runs of its job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from scheduling.jobs.read_run import home_of, records, thinned
 from scheduling.models import Run
 
-MOST_SERIES = 12  # that are drawn; of the others the newest value is shown
+MOST_SERIES = 12  # numbers that are drawn; of others only the newest value is shown
 COUNTERS = ("step", "epoch", "of")  # they say how far it is, and make no curve
 
 
@@ -24,21 +24,21 @@ class NumberPoint:
 
 @dataclass(frozen=True)
 class Series:
-    """One number over time; of several processes that say it, the first."""
+    """One number over time. Where several processes report it, these are the values of the first."""
 
     name: str
     points: tuple[NumberPoint, ...]
 
     @property
     def last(self) -> float:
-        """The newest value."""
+        """Return the newest value."""
         return self.points[-1].value
 
 
 @dataclass(frozen=True)
 class NumbersView:
-    """`done` of `of`, in `unit`s: steps or epochs, where the program says both. `address`: where it can be watched, as
-    it says itself."""
+    """The numbers of a program. `done` of `of` counts `unit`s: steps, or epochs where it reports no steps. `address` is
+    where it can be watched, as the program says itself."""
 
     series: tuple[Series, ...]
     others: tuple[tuple[str, float], ...]
@@ -50,14 +50,15 @@ class NumbersView:
 
     @property
     def share(self) -> float:
-        """Of the work that is done, in per cent."""
+        """Return the share of the work that is done, in per cent."""
         if self.done is None or not self.of or self.of <= 0:
             return 0.0
         return min(max(100.0 * self.done / self.of, 0.0), 100.0)
 
 
 def numbers_view(runs: Sequence[Run]) -> NumbersView | None:
-    """Of a job's runs, the newest first. None: its program has said nothing yet, or is ours."""
+    """Return the numbers of a job's runs, which come newest first. Return None if its program has reported nothing yet,
+    or is built in."""
     progress = next((run.progress for run in runs if "numbers" in run.progress), None)
     if progress is None:
         return None
@@ -78,7 +79,7 @@ def numbers_view(runs: Sequence[Run]) -> NumbersView | None:
 
 
 def series_of(runs: Sequence[Run]) -> list[Series]:
-    """Every number that was said, by name, with the points of all runs in the order of time."""
+    """Return every number that was reported, by name, with the points of all runs in the order of time."""
     series: dict[str, dict[tuple[str, int], list[NumberPoint]]] = {}
     for run in sorted(runs, key=lambda each: each.pk):
         for row in records().progress(home_of(run), run.key):

@@ -1,4 +1,4 @@
-"""When a job that ends with its loss will probably have converged, by what it reported; and how well that held."""
+"""Read when a job that ends with its loss will probably have converged, by what it reported, and how well that held."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from scheduling.core.scenario import BadScenario
 from scheduling.market.elastic import target_of
 from scheduling.models import UNTIL, JobReport, TrainingJob
 
-LOOKED_AT = 100  # of the tenant's last jobs that ended so
+LOOKED_AT = 100  # of the tenant's last jobs that ended by themselves
 MOST_POINTS = 200  # of a curve
 PER_CENT = 100.0
 
 
 @dataclass(frozen=True)
 class OutlookRecord:
-    """Of the tenant's last jobs that ended by themselves and had an estimate: how many that is, how many ended within
-    their first estimate, to the epoch, and by how much of their epochs it was wrong, in the middle, in per cent."""
+    """How estimates held for the tenant's last jobs that ended by themselves and had an estimate. `jobs` counts them,
+    `held` those that ended within their first estimate, to the epoch. `off_by` is the median error, in per cent of
+    their epochs."""
 
     jobs: int = 0
     held: int = 0
@@ -28,14 +29,14 @@ class OutlookRecord:
 
 @dataclass(frozen=True)
 class Outlook:
-    """`threshold` in per cent of the largest loss. All else in epochs; `rest`, `low` and `high` are to go, None once it
-    is over. `reported` and `estimated`: (epoch, loss)."""
+    """When a job will probably have converged. `threshold` is in per cent of the largest loss, all else in epochs;
+    `rest`, `low` and `high` are to go, and None once it is over. `reported` and `estimated` are (epoch, loss) pairs."""
 
     threshold: float
     patience: int
     most: int
     done: int
-    estimated_now: bool  # else it has what it declared
+    estimated_now: bool  # else the job has only what it declared
     rest: int | None
     low: int | None
     high: int | None
@@ -50,7 +51,7 @@ class Outlook:
 
     @property
     def total(self) -> int | None:
-        """Epochs when it will be over."""
+        """Return after how many epochs it will be over."""
         return None if self.rest is None else self.done + self.rest
 
     @property
@@ -63,15 +64,15 @@ class Outlook:
 
     @property
     def first_held(self) -> bool | None:
-        """Whether it ended within its first estimate. None: not known, or there was none."""
+        """Return whether it ended within its first estimate; None if that is not known, or there was none."""
         if self.ended_after is None or self.first_low is None or self.first_high is None:
             return None
         return self.first_low <= self.ended_after <= self.first_high
 
 
 def job_outlook(job: TrainingJob) -> Outlook | None:
-    """Needs the tenant's scope. None: the job trains a number of epochs, whatever its loss; or it
-    is over, and no report of it is there."""
+    """Return the outlook of a job. Return None if the job trains a number of epochs, whatever its loss; or if it is
+    over and no report of it is there. Needs the tenant's scope."""
     if job.spec.get(UNTIL) is None:
         return None
     try:
@@ -112,7 +113,8 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
 
 
 def outlook_record(most: int = LOOKED_AT) -> OutlookRecord:
-    """Needs the tenant's scope. One short range of an index, however many jobs there were."""
+    """Return how first estimates held. Needs the tenant's scope. Reads one short range of an index, however many jobs
+    there were."""
     rows = JobReport.objects.filter(ended_after__isnull=False, first_after__isnull=False).order_by("-job")
     forecasts = list(rows.values_list("first_low", "first_high", "ended_after")[:most])
     held = sum(math.ceil(low) <= ended <= math.ceil(high) for low, high, ended in forecasts)
@@ -121,7 +123,7 @@ def outlook_record(most: int = LOOKED_AT) -> OutlookRecord:
 
 
 def whole_epochs(number: float | None) -> int | None:
-    """An epoch that has begun is trained to its end."""
+    """Round a number of epochs up, as an epoch that has begun is trained to its end."""
     return None if number is None else math.ceil(number)
 
 

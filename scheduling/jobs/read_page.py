@@ -1,4 +1,4 @@
-"""One job as its page tells it: where it is and why, the promise it was given, and what it costs."""
+"""Read one job for its page: where it is and why, the promise it was given, and what it costs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.ledger.amounts import adding_up, micro
 from tenants.ledger.selectors import TransactionView, transactions_about
 
-HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, for nothing here
+HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, not needed here
 MOST_OTHERS = 20
 MOST_SERVERS = 4  # named in a sentence; the rest is counted
 
 
 @dataclass(frozen=True)
 class JobWorld:
-    """One way in which the job could run, or does. Amounts in micro-credits."""
+    """One way in which the job could run, or does. Amounts are in micro-credits."""
 
     where: str
     starts_at: datetime
@@ -37,13 +37,13 @@ class JobWorld:
     end: int
     worth: int
     pays: int
-    own_part: int = 0  # of what it pays, what comes back
-    dividend: int = 0  # of what it pays, a share of what renting gains it
-    projected: bool = False  # planned anew at each interval, so that it may still come out otherwise
+    own_part: int = 0  # the part of what it pays that comes back
+    dividend: int = 0  # the part of what it pays that is a share of what renting gains it
+    projected: bool = False  # whether each interval plans it anew, so that it may still change
 
     @property
     def net(self) -> int:
-        """What it costs in the end."""
+        """Return what it costs in the end."""
         return self.pays - self.own_part
 
     @property
@@ -52,14 +52,14 @@ class JobWorld:
 
     @property
     def terms(self) -> tuple[int, ...]:
-        """What a reader can add up to nothing."""
+        """Return amounts that a reader can add up to nothing."""
         return (self.worth, -self.pays, self.own_part, -self.surplus)
 
 
 @dataclass(frozen=True)
 class EstimateView:
-    """`paid`: of a job that goes on in pieces, what all of them cost, as far as they are bought: whether that was
-    within the range is known once it is over."""
+    """What was estimated for a job, and how that held. Of a job that goes on in pieces, `paid` is what all of them
+    cost, as far as they are bought: whether that was within the range is known once the job is over."""
 
     made_at: datetime
     earliest_at: datetime
@@ -96,14 +96,14 @@ class JobPage:
     in_market: JobWorld | None  # as awarded
     slots: SlotTable | None
     payees: tuple[NamedPayee, ...]
-    own_part: int  # of the gross price, what would have been its own tenant's
-    own_idle_worth: int  # instant lane: its worth on its tenant's own cells, as they were idle when it was asked for
+    own_part: int  # the part of the gross price that would have been its own tenant's
+    own_idle_worth: int  # instant lane: its worth on those cells of its tenant that were idle when it was answered
     estimate: EstimateView | None
     attempts: tuple[AttemptView, ...]
     postings: tuple[TransactionView, ...]
-    asked_interval: int | None  # the number of the one that gave it its place, or else its floor
-    others: tuple[TrainingJob, ...]  # that must have ended well before it, the first of them
-    other_arrays: tuple[ArraySums, ...]  # all of whose jobs must have, the first of them
+    asked_interval: int | None  # the number of the interval that gave it its place, or else its floor
+    others: tuple[TrainingJob, ...]  # the first of the jobs that must have ended well before it
+    other_arrays: tuple[ArraySums, ...]  # the first of the arrays all of whose jobs must have
     queue: QueuePlace | None  # while it waits for an interval
     by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
     pieces: PiecesOfJob | None  # of a job that goes on in pieces: then `award` is all of them together
@@ -117,14 +117,15 @@ class JobPage:
 
     @property
     def gain(self) -> int | None:
-        """What the market added to the promise; None where one of the two is missing, or the job ended before it had
-        what it was given."""
+        """Return what the market added to the promise; None where one of the two is missing, or the job ended before it
+        had what it was given."""
         ended_early = self.job.state in (JobState.CANCELLED, JobState.FAILED, JobState.STOPPED)
         return self.in_market.surplus - self.home.surplus if self.in_market and self.home and not ended_early else None
 
     @property
     def digits(self) -> int:
-        """With which the sums of both worlds, and what is between them, add up as they are shown."""
+        """Return with how many digits the sums of both worlds, and the difference between them, add up as they are
+        shown."""
         sums = [world.terms for world in (self.home, self.in_market) if world]
         if self.home and self.in_market and self.gain is not None:
             sums.append((self.in_market.surplus, -self.home.surplus, -self.gain))
@@ -134,7 +135,8 @@ class JobPage:
 
     @property
     def paid_before(self) -> int:
-        """For what was delivered of it before the platform cut it short, where it was sold whole."""
+        """Return what was paid for what was delivered before the platform cut the job short, where it was sold
+        whole."""
         return sum(attempt.paid - attempt.returned for attempt in self.attempts)
 
     @property
@@ -143,7 +145,7 @@ class JobPage:
 
     @property
     def lead(self) -> str:
-        """The template of the sentences that its page begins with."""
+        """Return the template of the sentences that its page begins with."""
         state = JobState(self.job.state)
         if self.by_use:
             kind = "by_use"
@@ -159,7 +161,7 @@ class JobPage:
 
     @property
     def is_refused(self) -> bool:
-        """It never got anything: there is nothing to say of a price, a start or a promise."""
+        """Return whether it never got anything, so that there is nothing to say of a price, a start or a promise."""
         never = JobState(self.job.state) in (JobState.REJECTED, JobState.EXPIRED)
         return never and self.award is None and self.by_use is None and not self.attempts
 
@@ -169,7 +171,8 @@ class JobPage:
 
 
 def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
-    """Needs the tenant's scope, and the job with its pool, tenant and submitter. `money`: with the book's lines."""
+    """Return the page of a job. Needs the tenant's scope, and the job with its pool, tenant and submitter. `money` adds
+    the book's lines."""
     pool = job.pool
     awards, by_use, gross = _awards(job), None, None
     lost = sum(each.returned for each in awards if each.state == AwardState.VOID) if pool.is_elastic else 0
@@ -230,7 +233,7 @@ def _others(job: TrainingJob) -> tuple[TrainingJob, ...]:
 
 
 def _awards(job: TrainingJob) -> list[Award]:
-    """Oldest first; of a job with an award for each slot, the newest ones."""
+    """Return the job's awards, oldest first; of a job with an award for each slot, the newest ones."""
     awards = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     return list(awards.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
 
@@ -241,7 +244,8 @@ def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:
 
 
 def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> JobWorld | None:
-    """None also where no schedule at home was worth anything: then there is nothing to compare with."""
+    """Return how the job would run alone. Return None also where no schedule at home was worth anything, as then there
+    is nothing to compare with."""
     if floor is None or floor.end <= floor.start:
         return None
     workers = where(floor.allocation, names)
@@ -264,7 +268,8 @@ def _in_market(pool: Pool, award: Award | None, names: Mapping[int, str]) -> Job
 
 
 def _own_part(awards: Sequence[Award]) -> int:
-    """Of their gross price; what was lost is done again."""
+    """Return the own part of the awards' gross price. An award that was lost does not count, as its work is done
+    again."""
     paid = [award for award in awards if award.paid and award.state != AwardState.VOID]
     return sum(max(micro(award.cost) - (award.paid - award.dividend), 0) for award in paid)
 
@@ -274,8 +279,8 @@ def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:
 
 
 def where(allocation: Sequence[Sequence[int]], names: Mapping[int, str]) -> str:
-    """Most workers at once on each server: "4 on s02, 2 on s03"; where slots differ in their servers, as the instant
-    lane's do, "6 at a time, moving between s02, s03 and s04"."""
+    """Return the most workers at once on each server, such as "4 on s02, 2 on s03". Where slots differ in their
+    servers, as the instant lane's do, return "6 at a time, moving between s02, s03 and s04"."""
     most: defaultdict[int, int] = defaultdict(int)
     for server, _, _, workers, _ in allocation:
         most[server] = max(most[server], workers)
@@ -294,11 +299,11 @@ def _list_text(parts: Sequence[str]) -> str:
 
 
 def _estimate(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> EstimateView | None:
-    """`parts`: where it goes on in pieces."""
+    """Return the job's newest estimate and how it held. `parts` are its pieces, where it goes on in pieces."""
     estimate = StartEstimate.objects.filter(job=job).order_by("-pk").first()
     if estimate is None:
         return None
-    begun, priced = estimate.started is not None, estimate.price_high > 0  # no price was posted yet: nothing was said
+    begun, priced = estimate.started is not None, estimate.price_high > 0  # without a posted price none was estimated
     paid = sum(part.paid - part.returned for part in parts) if parts else estimate.paid
     so_far = bool(parts) and job.state in LIVE_STATES
     return EstimateView(

@@ -1,4 +1,4 @@
-"""A job that goes on in pieces, as its page tells it: what each did and cost, and what is left (D1 to D10)."""
+"""Read a job that goes on in pieces for its page: what each piece did and cost, and what is left (D1 to D10)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tenants.ledger.amounts import adding_up, micro
 
 @dataclass(frozen=True)
 class JobPiece:
-    """One of its awards. `share`: of all its work, in per cent; `saving`: slots of it that a save and a load take.
-    Micro-credits."""
+    """One of the job's awards. `share` is in per cent of all its work; `saving` is the slots of it that a save and a
+    load take. Amounts are micro-credits."""
 
     where: str
     starts_at: datetime
@@ -30,37 +30,38 @@ class JobPiece:
 
 @dataclass(frozen=True)
 class PiecesOfJob:
-    """`share`: of the work that is done or planned, in per cent. `worth`: what that is worth to its owner; None where
-    its end at home says so."""
+    """All pieces of a job. `share` is the work that is done or planned, in per cent. `worth` is what that is worth to
+    its owner, or None where its end at home says so."""
 
     rows: tuple[JobPiece, ...]
     share: float
     paid: int
     worth: int | None
-    all_came_back: bool = False  # for the job was never done (D16)
+    all_came_back: bool = False  # as the job was never done (D16)
 
     @property
     def now(self) -> JobPiece:
-        """The one that runs, or else begins next; the last one where none is to come."""
+        """Return the piece that runs, or else the one that begins next; the last one where none is to come."""
         alive = [row for row in self.rows if row.state in (AwardState.RUNNING, AwardState.BOOKED)]
         return min(alive, key=lambda row: row.start, default=self.rows[-1])
 
     @property
     def digits(self) -> int:
-        """With which what the pieces cost adds up as it is shown."""
+        """Return with how many digits the costs of the pieces add up as they are shown."""
         return adding_up((*(row.paid for row in self.rows), -self.paid))
 
 
 def in_parts(job: TrainingJob, awards: Sequence[Award]) -> list[Award]:
-    """Those of a job's awards that are parts of it; none where one of them does all of its work: it may rent in pieces,
-    and was sold whole."""
+    """Return those of a job's awards that are parts of it. Return none where one award does all of its work: the job
+    may rent in pieces, and was sold whole."""
     parts = [award for award in awards if award.work is not None]
     whole = len(parts) == 1 and parts[0].state != AwardState.VOID and (parts[0].work or 0) >= work_of(job)
     return [] if whole else parts
 
 
 def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapping[int, str]) -> PiecesOfJob | None:
-    """Of a job's awards, oldest first; None where it is not in pieces. `where`: by award."""
+    """Return the pieces of a job from its awards, oldest first; None where it is not in pieces. `where` names the
+    servers of each award."""
     parts = in_parts(job, awards)
     if not parts:
         return None
@@ -73,12 +74,12 @@ def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapp
 
 
 def _price(award: Award) -> int:
-    """What one of its parts costs: of a lost one, what was delivered of it."""
+    """Return what one of its parts costs; of a lost one, what was delivered of it costs."""
     return award.paid - (award.returned if award.state == AwardState.VOID else award.adjusted)
 
 
 def work_of(job: TrainingJob) -> int:
-    """Mini-batches in all."""
+    """Return how many mini-batches the job has in all."""
     return int(job.spec["epochs"]) * int(job.spec["chunks"]) * int(job.spec.get("minibatches", 1))
 
 
@@ -101,8 +102,11 @@ def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) ->
 
 
 def award_of_pieces(awards: Sequence[Award]) -> Award:
-    """One award, not saved, with the slots of all pieces that were not lost; nothing in those in which its job waited.
-    What came back at a settlement, or of a lost one, is no part of its payment. `awards`: one at least, oldest first.
+    """Return one award, not saved, with the slots of all pieces that were not lost, and nothing in slots in which the
+    job waited.
+
+    What came back at a settlement, or of a lost piece, is no part of its payment. `awards` has at least one, the oldest
+    first.
     """
     last, delivered = awards[-1], [award for award in awards if award.state != AwardState.VOID]
     begin, end = awards[0].start, max(award.end for award in awards)

@@ -1,4 +1,4 @@
-"""Where a waiting job stands among those that the next interval looks at, and how the market's estimates held."""
+"""Read how many jobs come before a waiting one in the next interval, and how the market's estimates held."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MOST_COUNTED = 1_000
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """`before`: jobs that came before it, of which `mine` are its tenant's; `more`: they were counted no further."""
+    """The place of a waiting job. `before` counts the jobs that came before it, of which `mine` are its tenant's.
+    `more` says that no further ones were counted."""
 
     before: int
     mine: int
@@ -34,9 +35,11 @@ class QueuePlace:
 
 
 def queue_place(job: TrainingJob, *, at: datetime) -> QueuePlace | None:
-    """None of a job that no interval looks at. Needs the tenant's scope. Three short queries.
+    """Return the place of a job, or None if it waits for no interval. Needs the tenant's scope. Takes three short
+    queries.
 
-    Jobs rent in the order in which they arrived. Where every slot is dealt out anew there is no such order.
+    Jobs rent in the order in which they arrived. Where every slot is dealt out anew there is no such order, so None is
+    returned.
     """
     pool = job.pool
     if (job.state, job.lane) != (JobState.QUEUED, Lane.BATCH) or pool.is_elastic:

@@ -1,4 +1,4 @@
-"""Jobs as programs see them: where each is and why, what it was given, and what is still held for it."""
+"""Read jobs as programs see them: where each is and why, what it was given, and what is still held for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JobRow:
 
     @property
     def index(self) -> int | None:
-        """Among the members of its array."""
+        """Return its index among the members of its array."""
         return None if self.array is None else self.array.array.indexes[self.job.array_place]
 
     @property
@@ -54,13 +54,13 @@ class JobRow:
 
 
 def job_list() -> QuerySet[TrainingJob]:
-    """The open tenant's jobs, with what `job_rows` needs at hand; without their specifications. Many jobs share a pool
-    and a person: each of these is made once, and not for every row."""
+    """Return the open tenant's jobs with what `job_rows` needs, without their specifications. Many jobs share a pool
+    and a person, so each of these is made once and not for every row."""
     return TrainingJob.objects.prefetch_related("pool", "tenant", "submitted_by").defer("spec")
 
 
 def job_by_id(job_id: int) -> TrainingJob | None:
-    """Of the open tenant."""
+    """Return a job of the open tenant."""
     return next(iter(_job(job_id=job_id)), None)
 
 
@@ -72,8 +72,9 @@ _job = RepeatedRead(
 
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
-    """In their order, of whichever pools: two queries, the second one only where something may be held; two more where
-    one goes on in pieces or was lost before, and three more where one is a member of an array."""
+    """Return the rows of jobs of whichever pools, in their order. This takes two queries, the second one only where
+    something may be held; two more where a job goes on in pieces or was lost before, and three more where one is a
+    member of an array."""
     newest = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
     if begun := [award.pk for award in newest if has_several(award)]:
         beside = dict(Award.objects.filter(pk__in=begun).annotate(beside=paid_beside()).values_list("pk", "beside"))
@@ -87,7 +88,7 @@ def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
 
 
 def job_row(job: TrainingJob, award: Award | None) -> JobRow:
-    """One that was just taken, with what it was given at once."""
+    """Return the row of a job that was just submitted, with what it was given at once."""
     return _row(job, award, _held_by_job([award] if award else []))
 
 
@@ -102,7 +103,7 @@ _FIELDS += ("returned", "charges", "rent", "adjusted", "cut_at", "work_left", "p
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:
-    """Pool id -> the last slot that is paid for."""
+    """Return the last slot that is paid for, by pool id."""
     if not pools:
         return {}
     rows = LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH)
@@ -110,14 +111,14 @@ def _settled(pools: Collection[int]) -> dict[int, int]:
 
 
 def _row(job: TrainingJob, award: Award | None, held: Mapping[int, int]) -> JobRow:
-    """`award`: its newest."""
+    """Return the row of a job. `award` is its newest."""
     of_attempt = award if award and award.attempt == job.attempt else None
     return JobRow(job, job_view(job.pool, job, award), of_attempt, held.get(job.pk, 0))
 
 
 def _held_by_job(newest: Sequence[Award]) -> dict[int, int]:
-    """What the slots cost that are not paid for yet: of the newest award of each job, or of all its pieces, for the
-    rents of those that are over may still be open."""
+    """Return what the slots that are not paid for yet cost, by job: slots of the newest award of each job, or of all
+    its pieces, as the rents of pieces that are over may still be open."""
     in_pieces = [award.job_id for award in newest if award.work is not None]
     holding = [award for award in newest if award.work is None and may_hold(award)]
     if in_pieces:

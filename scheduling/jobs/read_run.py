@@ -1,4 +1,4 @@
-"""What a job's program did and does: its runs, the loss by epoch, when it will be done, and its log."""
+"""Read what a job's program did and does: its runs, the loss by epoch, when it will be done, and lines of its log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.market.view import is_divisible
 from scheduling.models import Run, RunState, TrainingJob
 from scheduling.models.runs import OPEN
 
-MOST_RUNS = 50  # of a job, whose curves are put together: it has one for each of its pieces
+MOST_RUNS = 50  # of a job, whose curves are joined: it has a run for each of its pieces
 MOST_POINTS = 400  # of a curve on the page
 P = TypeVar("P")
 
@@ -35,12 +35,12 @@ class EpochPoint:
 
 @dataclass(frozen=True)
 class RunLogLine:
-    """Of the log."""
+    """One line of the log."""
 
     at: datetime
     who: str
     text: str
-    level: str = ""  # as it says itself
+    level: str = ""  # as the line says itself
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class RunView:
     epochs: int
     points: tuple[EpochPoint, ...]
     ends_at: datetime | None  # by its speed; None: not known, or over
-    late: bool  # it would need longer than it has
+    late: bool  # whether it would need longer than it has
 
     @property
     def share(self) -> float:
-        """Of the work that is done, in per cent."""
+        """Return the share of the work that is done, in per cent."""
         return 100.0 * self.epoch / self.epochs if self.epochs else 0.0
 
     @property
     def last(self) -> EpochPoint | None:
-        """The last epoch that is complete."""
+        """Return the last epoch that is complete."""
         return self.points[-1] if self.points else None
 
     @property
@@ -76,7 +76,7 @@ class RunView:
 
     @property
     def is_own(self) -> bool:
-        """Whether people brought its program: what it says of itself are numbers by name."""
+        """Return whether people brought its program; such a program reports numbers by name."""
         return self.run.program not in PROGRAMS
 
     @property
@@ -85,13 +85,13 @@ class RunView:
 
 
 def job_runs(job: TrainingJob) -> list[Run]:
-    """The newest first. Needs the tenant's scope."""
+    """Return the runs of the job, the newest first. Needs the tenant's scope."""
     return list(Run.objects.filter(job=job).select_related("award").order_by("-pk")[:MOST_RUNS])
 
 
 def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:
-    """None: the job has no program, or it never began. `total`: after how many epochs it will probably end, where that
-    is before all of them."""
+    """Return the newest run of the job, or None if the job has no program or never began. `total` is after how many
+    epochs it will probably end, where that is before all of them."""
     runs = job_runs(job)
     if not runs:
         return None
@@ -113,12 +113,14 @@ def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:
 
 
 def _goes_on(job: TrainingJob, run: Run) -> bool:
-    """Whether it may go on after the end of what it runs on: if that is a rented piece. At home its time is over."""
+    """Return whether the job may go on after the end of what it runs on: it may if that is a rented piece. At home its
+    time is over."""
     return is_divisible(job) and run.award.work is not None and run.award.phase != OWN
 
 
 def curve(runs: Sequence[Run]) -> list[EpochPoint]:
-    """By epoch; where one was trained twice, after a loss of what was not saved, the later one counts."""
+    """Return the complete epochs in order. Where one was trained twice, as what was not saved was lost, the later one
+    counts."""
     points: dict[int, EpochPoint] = {}
     for run in sorted(runs, key=lambda each: each.pk):
         for row in records().progress(home_of(run), run.key):
@@ -128,7 +130,7 @@ def curve(runs: Sequence[Run]) -> list[EpochPoint]:
 
 
 def predicted_end(run: Run, points: Sequence[EpochPoint], epochs: int) -> datetime | None:
-    """From the mean length of the last few epochs."""
+    """Return when the last epoch will end, by the mean length of the last few."""
     if run.state not in OPEN or not points or points[-1].epoch >= epochs:
         return None
     last = points[-5:]
@@ -137,29 +139,29 @@ def predicted_end(run: Run, points: Sequence[EpochPoint], epochs: int) -> dateti
 
 
 def thinned(points: Sequence[P], most: int = MOST_POINTS) -> tuple[P, ...]:
-    """The first, the last and evenly spaced ones between."""
+    """Return the first point, the last one, and evenly spaced ones between."""
     step = -(-len(points) // most) if points else 1
     thin = list(points[::step])
     return tuple(thin if not points or thin[-1] is points[-1] else [*thin, points[-1]])
 
 
 def speaker(line: LogLine) -> str:
-    """One name for who wrote it."""
+    """Return one name for the writer of the line."""
     return "engine" if line.role == "engine" else f"{line.role} {line.rank}"
 
 
 def line_of(line: LogLine, level: str = "") -> RunLogLine:
-    """With its time, and one name for who wrote it."""
+    """Return the line with its time, and one name for its writer."""
     return RunLogLine(datetime.fromtimestamp(line.at, UTC), speaker(line), line.text, level)
 
 
 def records() -> GangRecords:
-    """Where the local engine keeps what gangs say."""
+    """Return the records in which the local engine keeps what gangs report."""
     return GangRecords(settings.RUNS_DIR)
 
 
 def home_of(run: Run) -> str:
-    """The name under which a job's runs lie together."""
+    """Return the name under which a job's runs lie together."""
     return f"job-{run.job_id}"
 
 

@@ -1,4 +1,4 @@
-"""What an award costs, slot by slot: its units at the price at which it got them, exact amounts, and how far it is
+"""Read what an award costs, slot by slot: its units at the price at which it got them, exact amounts, and how far it is
 paid."""
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from scheduling.market.reads import Factor, decided_award
 from scheduling.models import Award, AwardState, Interval, Lane, LaneClock, Pool, RentState, ResourceKind
 from tenants.ledger.amounts import credits_of, micro, multiplying_up
 
-DAY = 86_400  # seconds for which prices are remembered that never change
+DAY = 86_400  # seconds for which prices that never change are cached
 TOGETHER = "worker with its parameter servers"
 SETTLED, RUNNING, HELD, RETURNED = "settled", "running", "held", "returned"
 
 
 @dataclass(frozen=True)
 class SlotRow:
-    """One slot of an award. Amounts in micro-credits; of the factors, credits. `paid` is what is set aside for the
-    slot. `price` - `own_part` = `pays`; None where nobody can say any more what the units cost."""
+    """One slot of an award. Amounts are in micro-credits, those of the factors in credits. `paid` is what is set aside
+    for the slot. `price` - `own_part` = `pays`; the first two are None where nobody can say any more what the units
+    cost."""
 
     slot: int
     at: datetime
@@ -37,13 +38,14 @@ class SlotRow:
 
     @property
     def digits(self) -> int:
-        """Of the factors' prices, so that units times price come to the price of the slot."""
+        """Return how many digits the factors' prices need, so that units times price come to the price of the slot."""
         return multiplying_up([(factor.units, factor.price) for factor in self.factors], self.price or 0)
 
 
 @dataclass(frozen=True)
 class SlotTable:
-    """`returned`: what came back; `kept`: what a cancellation before the start left with the owners."""
+    """All slots of an award. `returned` is what came back; `kept` is what a cancellation before the start left with the
+    owners."""
 
     rows: tuple[SlotRow, ...]
     paid: int
@@ -51,7 +53,7 @@ class SlotTable:
     held: int
     returned: int
     kept: int
-    by_owner: Mapping[int, int]  # owner -> what it gets of the slots that are delivered
+    by_owner: Mapping[int, int]  # owner -> what it gets for the slots that are delivered
     settled_by_owner: Mapping[int, int]
 
     @property
@@ -72,12 +74,12 @@ class SlotTable:
 
 
 def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, int] | None = None) -> SlotTable:
-    """Needs the tenant's scope, for the award is the tenant's. `gross`: of an elastic pool, slot -> micro-credits
-    before the own part; slots in which the job waited are not listed."""
+    """Return the slots of an award. Needs the tenant's scope, as the award is the tenant's. `gross` maps each slot of
+    an elastic pool to micro-credits before the own part is taken off; slots in which the job waited are not listed."""
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     settled = clock.settled_slot if clock else -1
     units = _units(award)
-    # Of a rent that was settled for less, or pays owners a dividend, units times price are not what is paid.
+    # A rent that was settled for less, or pays owners a dividend, does not pay units times price.
     priced = gross is None and award.lane == Lane.BATCH and not (award.adjusted or award.dividend)
     factors = _factors(pool, award) if priced else {}
     rows = []
@@ -103,7 +105,7 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
 
 
 def slot_tables(tables: Sequence[SlotTable]) -> SlotTable | None:
-    """Those of a job's awards as one, by slot; None where there are none."""
+    """Return the tables of a job's awards as one, by slot; None where there are none."""
     if not tables:
         return None
     by_owner, settled_by_owner = Counter[int](), Counter[int]()
@@ -124,8 +126,8 @@ def slot_tables(tables: Sequence[SlotTable]) -> SlotTable | None:
 
 
 def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
-    """From the interval that decided it, which is a large row and never changes: read once. `award` comes with its
-    interval, as far as that is small."""
+    """Return the units and prices of each slot from the interval that decided it. That is a large row which never
+    changes, so it is read once. `award` comes with its interval, without the large columns."""
     if award.interval is None:
         return {}
     key = f"award-prices:{award.interval.digest}:{award.job_id}:{award.start}"
@@ -164,7 +166,8 @@ def _charge(award: Award, slot: int) -> list[list[int]]:
 
 
 def _state(award: Award, slot: int, settled: int, now: int) -> str:
-    """A void award returns the slots from its cut on; one that was cancelled before its start returns them all."""
+    """Return the state of a slot. A void award returns the slots from its cut on; one that was cancelled before its
+    start returns all of them."""
     cut = award.cut_at
     given_back = award.state == AwardState.VOID or (award.state == AwardState.ENDED and cut == award.start)
     if given_back and cut is not None and slot >= cut:
@@ -175,7 +178,7 @@ def _state(award: Award, slot: int, settled: int, now: int) -> str:
 
 
 def _units(award: Award) -> dict[int, tuple[int, int]]:
-    """Slot -> workers and parameter servers in it."""
+    """Return the workers and parameter servers of each slot."""
     units = dict.fromkeys(range(award.start, award.end), (0, 0))
     for _, start, end, workers, ps in award.allocation:
         for slot in range(max(start, award.start), min(end, award.end)):

@@ -1,10 +1,10 @@
-"""A folder that a stranger fills, read by whoever may read more than the stranger: listed, and a file of it opened.
+"""Read a folder that a stranger fills, for code that may read more than the stranger: list it, and open a file of it.
 
-Nothing is followed: each part of a name is opened without links, below the folder before it, so that a link of the
-stranger's leads nowhere, whenever it is made. What is opened is a file with one name alone: a pipe or a device would
-keep us waiting, and another name may be somebody else's.
+No link is followed: each part of a path is opened without links, below the folder before it, so that a link of the
+stranger's leads nowhere, whenever it is made. Only a regular file with one name alone is opened: a pipe or a device
+would keep us waiting, and another name may be somebody else's.
 
-A path is bytes; as a text, each byte that is no printable sign is written \\xNN, and a backslash twice.
+A path is bytes; as a text, each byte that is not printable is written \\xNN, and a backslash is doubled.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-MOST_NAMES = 10_000  # that are read of one folder
-MOST_LOOKED_AT = 20_000  # names, in all folders, for one listing
-MOST_DEEP = 40  # folders in one another
-LONGEST_PATH = 1_000  # bytes: as an address can say it
+MOST_NAMES = 10_000  # read of one folder at most
+MOST_LOOKED_AT = 20_000  # names read in all folders for one listing
+MOST_DEEP = 40  # nested folders
+LONGEST_PATH = 1_000  # bytes that an address can hold
 PIECE = 512 * 1024  # bytes that are read at once
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PASSED = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,7 +33,7 @@ Parts = tuple[bytes, ...]  # of a path
 
 @dataclass(frozen=True)
 class StrangerFile:
-    """A file as it is now. `changed_at`: seconds since 1970."""
+    """A file as it is now. `changed_at` is in seconds since 1970."""
 
     path: Parts
     bytes: int
@@ -42,8 +42,8 @@ class StrangerFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """By path, part by part. `more`: there are others after the last one. `left_out`: links, pipes and devices, files
-    with several names, and what may not be read, as far as was looked."""
+    """Files in the order of their paths, part by part. `more` says that others follow the last one. `left_out` counts
+    links, pipes and devices, files with several names, and what may not be read, as far as the listing went."""
 
     files: tuple[StrangerFile, ...]
     more: bool
@@ -55,7 +55,7 @@ class OpenedFile:
     """A file that is open for reading, and how it was at that moment."""
 
     about: StrangerFile
-    version: str  # the same as long as it was not written
+    version: str  # the same as long as the file is not written
     stream: FileIO
 
     @property
@@ -63,7 +63,7 @@ class OpenedFile:
         return self.about.bytes
 
     def pieces(self, start: int, end: int) -> Iterator[bytes]:
-        """Its bytes from `start` to `end`; fewer where it was cut meanwhile, and never what it grew by."""
+        """Yield its bytes from `start` to `end`: fewer where it was cut meanwhile, and never what it grew by."""
         with closing(self.stream) as stream:
             stream.seek(start)
             while (rest := end - start) > 0 and (piece := stream.read(min(PIECE, rest))):
@@ -75,13 +75,13 @@ class OpenedFile:
 
 
 def path_shown(path: Parts) -> str:
-    """As a text in which each sign can be seen."""
+    """Return the path as a text in which each character can be seen."""
     text = b"/".join(path).decode("utf-8", "surrogateescape")
     return "".join(_sign_shown(sign) for sign in text)
 
 
 def path_said(text: str) -> Parts | None:
-    """The path that such a text says; None where it says none, or leaves its folder."""
+    """Return the path that such a text says; None where it says none, or one that leaves its folder."""
     try:
         line = text.encode()
     except UnicodeEncodeError:
@@ -100,8 +100,8 @@ def path_said(text: str) -> Parts | None:
 def files_listed(
     root: Path, inner: Parts, most: int, *, after: Parts = (), skip: Callable[[Parts], bool] = lambda path: False
 ) -> Listing:
-    """The files below the folder `inner` of `root`, `most` of them, those that come after a path. `skip`: paths that
-    are not told of. Raises `OSError` where there is no such folder."""
+    """Return the first `most` files below the folder `inner` of `root` that come after a path. `skip` says which paths
+    to hide. Raises `OSError` where there is no such folder."""
     with _below(root, inner, _FOLDER) as folder:
         walk = _Walk(most + 1, after, skip)
         walk.folder(folder, ())
@@ -109,7 +109,8 @@ def files_listed(
 
 
 def file_opened(root: Path, inner: Parts, path: Parts) -> OpenedFile | None:
-    """A file below the folder `inner` of `root`. None: it is no file with one name alone. Raises `OSError`."""
+    """Open a file below the folder `inner` of `root`. Return None if it is no regular file with one name alone. Raises
+    `OSError`."""
     with _below(root, (*inner, *path[:-1]), _PASSED) as folder:
         descriptor = os.open(path[-1], _FILE, dir_fd=folder)
     about = os.fstat(descriptor)
@@ -121,7 +122,7 @@ def file_opened(root: Path, inner: Parts, path: Parts) -> OpenedFile | None:
 
 
 class _Walk:
-    """Folder by folder, in the order of the names."""
+    """A walk through folders, one after the other, in the order of the names."""
 
     def __init__(self, most: int, after: Parts, skip: Callable[[Parts], bool]) -> None:
         self._most, self._after, self._skip = most, after, skip
@@ -134,7 +135,7 @@ class _Walk:
         return len(self.files) >= self._most
 
     def folder(self, descriptor: int, place: Parts) -> None:
-        """All that is in an open folder."""
+        """Walk through all that is in an open folder."""
         for name in self._names(descriptor):
             path = (*place, name)
             if self._is_done:
@@ -150,7 +151,7 @@ class _Walk:
                 self._inner(folder, name, path)
                 return
         except FileNotFoundError:
-            return  # it was there a moment ago
+            return  # it was removed a moment ago
         except OSError:
             self.left_out += 1
             return
@@ -175,7 +176,7 @@ class _Walk:
             os.close(descriptor)
 
     def _names(self, descriptor: int) -> list[bytes]:
-        """Of a folder, in their order; of very many only some, which makes the listing one that is cut."""
+        """Return the names in a folder in their order; of very many only some, so that the listing counts as cut."""
         names: list[bytes] = []
         with os.scandir(descriptor) as entries:
             for entry in entries:
@@ -187,13 +188,13 @@ class _Walk:
         return sorted(names)
 
     def _comes_before(self, path: Parts) -> bool:
-        """Whether it, and all that it may hold, comes before what is asked for."""
+        """Return whether the path, and all that it may hold, comes before what is asked for."""
         return path < self._after[: len(path)]
 
 
 @contextmanager
 def _below(root: Path, parts: Parts, how: int) -> Iterator[int]:
-    """A descriptor of a folder below `root`, of which each part is a folder and no link."""
+    """Open a folder below `root`, of whose path each part is a folder and no link, and yield its descriptor."""
     at = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, part in enumerate(parts, 1):

@@ -1,4 +1,4 @@
-"""A person's saved views of the list of jobs. They change nothing but that person's page."""
+"""Save and remove a person's views of the list of jobs. They change nothing but that person's page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD_QUERY = Refused("bad_query", "This filter is too long to be saved.")
 
 @transaction.atomic
 def view_save(*, name: str, query: str, by: Access) -> SavedView | Refused:
-    """Under a name that is taken already, it takes that view's place."""
+    """Save a view. It replaces a view that has this name already."""
     if by.tenant is None or by.user is None or not by.allows(Permission.JOBS_VIEW):
         return NOT_ALLOWED
     name = name.strip()
@@ -39,7 +39,7 @@ def view_save(*, name: str, query: str, by: Access) -> SavedView | Refused:
 
 
 def view_remove(*, view_id: int, by: Access) -> str | Refused:
-    """The name that it had."""
+    """Remove a view, and return the name that it had."""
     if by.tenant is None or by.user is None or not by.allows(Permission.JOBS_VIEW):
         return NOT_ALLOWED
     with scope(by.tenant):

@@ -1,4 +1,5 @@
-"""The program that a batch script becomes: one of the tenant's own, named after the job, a version for each text."""
+"""Make the program that a batch script becomes: one of the tenant's own, named after the job, with a version for each
+text."""
 
 from __future__ import annotations
 
@@ -43,15 +44,15 @@ NEEDS_SCOPE = Refused(
 
 
 def has_commands(script: Script) -> bool:
-    """Whether anything of the script would run; else it only says what to reserve."""
+    """Return whether anything of the script would run; else it only says what to reserve."""
     return _first_command(script) is not None
 
 
 def script_document(
     script: Script, request: ScriptRequest, name: str, archive: str = ""
 ) -> dict[str, Any] | tuple[LineRefusal, ...]:
-    """The script as a document of the catalogue; or why its processes cannot be started as it says. `archive`: the
-    digest of the files that come along."""
+    """Return the script as a document of the catalogue, or why its processes cannot be started as it says. `archive` is
+    the digest of the files that come along."""
     tasks, processes, gpus = request.processes_per_worker, _processes(script, request), request.gpus_per_worker
     if processes not in (1, gpus):
         field = "ntasks_per_node" if script.place("ntasks_per_node") else "ntasks"
@@ -75,8 +76,8 @@ def script_document(
 def script_lines(
     script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], files: Brought | None
 ) -> Iterator[OptionLine]:
-    """The lines of the head as a program keeps them, and what becomes of the commands. `files`: what comes along;
-    None: nobody knows."""
+    """Yield the lines of the script's head as a program keeps them, and what becomes of its commands. `files` are those
+    that come along, or None where nobody knows."""
     for line in lines:
         option = line.option.split("=")[0]
         if option in ("--output", "-o") and line.verdict == UNDERSTOOD:
@@ -109,8 +110,8 @@ def script_lines(
 
 
 def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
-    """The program as a specification names it: the newest version if it says just this, else the one that registering
-    it makes. Nothing is registered."""
+    """Return the program as a specification names it: the newest version if it says just this, else the version that
+    registering it would make. Nothing is registered."""
     if by.tenant is None or not by.allows(Permission.PROGRAMS_REGISTER):
         return NEEDS_SCOPE
     if not ProgramSwitch.objects.filter(tenant=by.tenant, may_bring=True).exists():
@@ -134,8 +135,8 @@ def script_register(
     at: datetime,
     archive: IO[bytes] | None = None,
 ) -> dict[str, Any] | Refused:
-    """The same, registered: found by its digest, or made. `archive`: the files that come along, where they were not
-    sent before."""
+    """Return the same after registering it: the version is found by its digest, or made. `archive` has the files that
+    come along, where they were not sent before."""
     outcome = program_register(document=document, archive=archive, by=by, at=at)
     if isinstance(outcome, Refused):
         return Refused(outcome.code, outcome.sentence)  # its faults name fields of a document that nobody wrote
@@ -143,7 +144,7 @@ def script_register(
 
 
 def files_brought(archive: str, by: Access) -> Brought | None:
-    """What is in an archive that the tenant has sent before. None: there is none, or none of the tenant's."""
+    """Return what is in an archive that the tenant has sent before; None if there is none, or none of the tenant's."""
     own = ProgramVersion.objects.filter(program__tenant=by.tenant, archive=archive)
     if by.tenant is None or not own.exists() or (names := archive_names(archive)) is None:
         return None
@@ -151,7 +152,7 @@ def files_brought(archive: str, by: Access) -> Brought | None:
 
 
 def _way_along(file: str) -> str:
-    """What helps, where a script names a file that does not come along."""
+    """Return what helps where a script names a file that does not come along."""
     if file.startswith("../"):
         return "only what lies below the folder of the submission can"
     if file.endswith("bin/activate"):
@@ -166,28 +167,29 @@ def _slug(name: str) -> str:
 
 
 def _index(indexes: Sequence[int]) -> dict[str, Any]:
-    """The parameter that says which member of an array a job is."""
+    """Return the parameter that says which member of an array a job is."""
     return {"name": INDEX, "kind": "whole", "default": indexes[0], "least": 0, "most": 10**9, "title": "Index"}
 
 
 def _processes(script: Script, request: ScriptRequest) -> int:
-    """Of a worker. A launcher starts them itself, so that the script runs once there, as Slurm would have it."""
+    """Return how many processes of each worker we start. A launcher starts them itself, so that the script runs once
+    there, as on Slurm."""
     return 1 if any(calls(script)) else request.processes_per_worker
 
 
 def _values(request: ScriptRequest, local: int) -> dict[str, str]:
-    """What `srun` may ask for, as far as it is known before the job runs."""
+    """Return the counts that `srun` may ask for, as far as they are known before the job runs."""
     fixed = request.job.least == request.job.most
     values = {LOCAL: str(local)}
     return values | ({PROCESSES: str(request.job.most * local), NODES: str(request.job.most)} if fixed else {})
 
 
 def _text(script: Script, name: str, gpus: int, tasks: int) -> str:
-    """The whole script, with what Slurm would tell it after its first line."""
+    """Return the whole script, with lines after its first one that set what Slurm would have set."""
     first, _, rest = script.body.partition("\n")
     return "\n".join([first, *beginning(script, name, f"BOURSE_PARAMETER_{INDEX.upper()}", gpus, tasks), rest])
 
 
 def _first_command(script: Script) -> int | None:
-    """The number of its line."""
-    return next((number for number, _ in script.commands()), None)
+    """Return the number of the line with its first command."""
+    return next((command.line for command in script.shell.commands), None)

@@ -1,4 +1,4 @@
-"""A job that the instant lane refused waits for the next interval instead, when its tenant says so."""
+"""Let a job that the instant lane refused wait for the next interval instead, when its tenant says so."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tenants.services.members import NOT_ALLOWED
 
 @transaction.atomic
 def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused:
-    """Into the batch lane as of now: for the batch lane it arrives at this moment, not when it was first refused."""
+    """Put the job into the batch lane as of now: there it arrives at this moment, not when it was first refused."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     with scope(by.tenant):
         job = TrainingJob.objects.select_related("pool").filter(pk=job_id).first()
         if job is None:
             return Refused("unknown_job", "There is no such job.")
-        # The batch lane first: a decision that is being made would not know of the job, and must not close over it.
+        # We lock the batch lane first: a decision that is being made does not know of the job, and must end before.
         lane_lock(pool_id=job.pool_id, lane=Lane.BATCH)
         job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update(of=("self",)))
         if job.lane == Lane.BATCH and job.state == JobState.QUEUED:
@@ -38,7 +38,7 @@ def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused
 
 
 def _queue(job: TrainingJob, at: datetime) -> TrainingJob:
-    refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # both answers stay known
+    refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # so that both answers stay known
     job.lane, job.state, job.ended_at = Lane.BATCH, JobState.QUEUED, None
     job.reason_code, job.reason_numbers = "waiting_for_interval", {**closes(job.pool, at), "instant": refused["reason"]}
     job.save(update_fields=["lane", "state", "ended_at", "arrival", "reason_code", "reason_numbers"])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import connection, transaction
 from django.db.models import Q
 
 from scheduling.common import Steps, as_sentence
@@ -21,8 +20,9 @@ from scheduling.core.scenario.fields import text
 from scheduling.feed import events_append
 from scheduling.jobs.fitting import Fitting
 from scheduling.jobs.second_chance import job_queue
-from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
+from scheduling.market.calendar import closes, lane_lock
 from scheduling.market.decide import (
+    LOOK_BACK,
     Pinned,
     cooling,
     estimates_keep,
@@ -32,7 +32,7 @@ from scheduling.market.decide import (
 )
 from scheduling.market.elastic import target_check
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import NewSpecReader, PoolResource, SpecRead, arrival_of, gives_floors, pool_resources
+from scheduling.market.view import IntakeRows, NewSpecReader, SpecRead, arrival_of, gives_floors, intake_rows
 from scheduling.models import (
     HELD,
     PROGRAM,
@@ -41,7 +41,6 @@ from scheduling.models import (
     JobDescription,
     JobState,
     Lane,
-    LaneClock,
     Pool,
     TrainingJob,
 )
@@ -54,7 +53,6 @@ from scheduling.refusals import NOT_AT_ONCE
 from tenants.access import Access, Refused, RefusedForMoney
 from tenants.models import Tenant, User
 from tenants.names import is_blank
-from tenants.repeated import RepeatedRead
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
@@ -78,41 +76,54 @@ class OverBudget(RefusedForMoney):
 
 @dataclass(frozen=True)
 class Checked:
-    """The row that would be stored, what it means, and the first slot that the batch lane has not sold yet. `begin`: no
-    sooner does it arrive. `description`: as it was said, stored with the job."""
+    """The row that would be stored, and what it means. `begin`: no sooner does it arrive. `description`: as it was
+    said, stored with the job."""
 
     job: TrainingJob
     read: SpecRead
-    frontier: int
     begin: datetime | None = None
     description: JobDescription | None = None
 
 
 class Intake:
     """A pool and a tenant as they stand while jobs are taken in: what each of these jobs is checked against. Each part
-    is read when the first job needs it, so many jobs ask the database for no more than one."""
+    is read when the first job needs it, so many jobs ask the database for no more than one. `rows`: as they were read a
+    moment ago. `waits`: the jobs are to wait for an interval, so what ever fits is read with all else."""
 
-    def __init__(self, pool: Pool, tenant: Tenant, user: User | None, at: datetime) -> None:
-        self.pool, self.tenant, self.user, self.at = pool, tenant, user, at
-        self.fitting = Fitting(pool, tenant.pk)
+    def __init__(
+        self,
+        pool: Pool,
+        tenant: Tenant,
+        user: User | None,
+        at: datetime,
+        rows: IntakeRows | None = None,
+        *,
+        waits: bool = False,
+    ) -> None:
+        self.pool, self.tenant, self.user, self.at, self._rows, self._waits = pool, tenant, user, at, rows, waits
         self.programs = cache(usable_programs)
         self.unfinished = cache(jobs_unfinished)
 
     @cached_property
-    def clocks(self) -> Mapping[str, LaneClock]:
-        return clocks_of(self.pool)
+    def rows(self) -> IntakeRows:
+        if self._rows is not None:
+            return self._rows
+        prices_from, fitting = self.pool.slot_at(self.at) - LOOK_BACK, self._waits and not self.pool.is_elastic
+        return intake_rows(self.pool, self.tenant.pk, prices_from=prices_from, fitting=fitting)
 
     @cached_property
-    def resources(self) -> Sequence[PoolResource]:
-        return pool_resources(self.pool, self.tenant.pk)
+    def fitting(self) -> Fitting:
+        return Fitting(self.pool, self.tenant.pk, self.rows.text)
 
     @cached_property
     def reader(self) -> NewSpecReader:
-        return NewSpecReader(self.pool, self.resources)
+        return NewSpecReader(self.pool, self.rows)
 
     @cached_property
     def left(self) -> int | None:
         """What the budgets of this period leave the person; None: no limit."""
+        if not self.rows.any_budget:
+            return None
         limits = tenant_limits(tenant_id=self.tenant.pk, at=self.at)
         return left_for(limits, self.tenant.pk, self.user.pk if self.user else None)
 
@@ -233,12 +244,12 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     return tuple(each for each, rows_of_it in states.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)  # what fails here undoes all of it anyway
 def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
     """`instead_of`: why the instant lane did not even look at it."""
-    if earlier := earlier_submission(wish.client_key, wish.digest):
+    if earlier := earlier_submission(wish.tenant, wish.client_key, wish.digest):
         return earlier
-    intake = Intake(wish.pool, wish.tenant, wish.user, wish.at)
+    intake = Intake(wish.pool, wish.tenant, wish.user, wish.at, waits=lane == Lane.BATCH)
     checked = job_ready(intake, wish.name, wish.spec, lane, begin=wish.begin, after=wish.after)
     if isinstance(checked, Refused):
         return checked
@@ -260,7 +271,7 @@ def job_ready(
     checked = job_checked(intake, name, spec, lane, begin=begin, together=together)
     if isinstance(checked, Refused):
         return checked
-    if lane == Lane.BATCH and (never := intake.fitting.never(checked.job, frontier=checked.frontier)):
+    if lane == Lane.BATCH and (never := intake.fitting.never(checked.job, frontier=checked.read.rows.frontier)):
         return never
     unfinished = intake.unfinished(tuple(after))
     if isinstance(unfinished, str):
@@ -302,7 +313,7 @@ def job_checked(
         submitted_by=intake.user,
         arrival=arrival,
     )
-    return Checked(job, read, frontier_of(intake.clocks), begin)
+    return Checked(job, read, begin)
 
 
 def spec_checked(
@@ -353,7 +364,7 @@ def pool_closed(intake: Intake, lane: str) -> Refused | None:
     pool = intake.pool
     if intake.at < pool.epoch_at:
         return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
-    if any(clock.draining for clock in intake.clocks.values()):
+    if intake.rows.draining:
         return Refused("pool_draining", f"{pool.name} is coming to rest and takes no new jobs.")
     if lane == Lane.INSTANT and pool.instant_policy is None:
         return Refused("lane_closed", f"{pool.name} has no instant lane.")
@@ -370,7 +381,6 @@ def _over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
 
 def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
     job, clock, at = checked.job, None, wish.at
-    # The lane's lock comes before the row: whoever sends the same key meanwhile waits for the row's fate.
     if job.lane == Lane.INSTANT:
         clock = lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
         if clock is None or clock.held:
@@ -380,14 +390,7 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
         waiting_said(checked, at)
         job.reason_numbers |= {"instant": instead_of} if instead_of else {}
     steps = Steps("admission", "")
-    try:
-        with transaction.atomic() if job.client_key else nullcontext():
-            rows_store([checked])
-    except IntegrityError:
-        # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
-        if earlier := earlier_submission(job.client_key, job.request_digest):
-            return earlier
-        raise
+    rows_store([checked])
     steps.is_about(f"job {job.pk}")
     steps.done("store", lane=job.lane, pool=job.pool.slug)
     if clock is not None:
@@ -403,7 +406,7 @@ def waiting_said(checked: Checked, at: datetime) -> None:
     if job.not_before == HELD:
         job.reason_code, job.reason_numbers = "waits_for_jobs", {"jobs": jobs_named(job.after)}
     else:
-        closing = closes(job.pool, max(at, checked.begin or at), checked.frontier)
+        closing = closes(job.pool, max(at, checked.begin or at), checked.read.rows.frontier)
         job.reason_code, job.reason_numbers = "waiting_for_interval", closing
 
 
@@ -424,7 +427,7 @@ def waiting_tell(
     # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
     by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != HELD]
     known = [(each.job, each.read) for each in by_itself if estimated]
-    estimates = estimates_keep(known, frontier=submitted[0].frontier, at=at)
+    estimates = estimates_keep(known, at=at)
     steps.done("estimate")
     events = []
     for each in submitted:
@@ -434,23 +437,28 @@ def waiting_tell(
     steps.done("tell", last=True)
 
 
-def earlier_submission(client_key: str | None, digest: str) -> Submitted | Refused | None:
-    """The job that this key has already made."""
+def earlier_submission(tenant: Tenant, client_key: str | None, digest: str) -> Submitted | Refused | None:
+    """The job that this key has already made. Needs the tenant's scope."""
     if client_key is None:
         return None
     if flaw := client_key_flaw(client_key):
         return flaw
-    job = next(iter(_of_key(client_key=client_key)), None)
-    if job is None:
+    number = client_key_take(tenant, client_key)
+    if number is None:
         return None
+    job = TrainingJob.objects.get(pk=number)
     if job.request_digest != digest:
         return Refused("key_reused", "This key was used for another submission.")
     return Submitted(job, Award.objects.filter(job=job).order_by("-attempt", "-start").first(), repeated=True)
 
 
-_of_key = RepeatedRead(
-    lambda client_key: TrainingJob.objects.filter(client_key=client_key).order_by(), scoped=True, client_key="a key"
-)
+def client_key_take(tenant: Tenant, client_key: str) -> int | None:
+    """The number of the job that this key has already made. Whoever comes with the key after us waits until the open
+    transaction is over, before it locks anything else, and then finds the job that we made."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT scheduling_client_key(%s, %s)", [tenant.pk, client_key])
+        (number,) = cursor.fetchone()
+    return None if number is None else int(number)
 
 
 def client_key_flaw(client_key: str) -> Refused | None:
@@ -468,7 +476,7 @@ def submission_before(
         return None
     request = _with_otherwise({"said": dict(said), "lane": lane}, otherwise)
     with scope(by.tenant):
-        return earlier_submission(client_key, request_digest(pool, request))
+        return earlier_submission(by.tenant, client_key, request_digest(pool, request))
 
 
 def job_digest(

@@ -1,4 +1,4 @@
-"""What needs no live market: runs, comparisons, repeated figures of papers, training of networks."""
+"""The lab, which needs no live market: runs, comparisons, repeated figures of papers, training of networks."""
 
 from scheduling.lab.reproduction.describing import Claim
 from scheduling.lab.reproduction.judging import HELD, INCOMPARABLE, NO_DIFFERENCE, NOT_HELD, ClaimVerdict, judge

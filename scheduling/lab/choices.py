@@ -1,4 +1,4 @@
-"""A pool's last days under each choice of plan, price and dividend, as a study: what owners and jobs would have had."""
+"""Studies of a pool's last days under each choice of plan, price and dividend: what owners and jobs would have had."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SAVING_SLOTS = 0.25
 
 
 def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
-    """Ask for the study; it begins as soon as nothing else is worked at. Set against what holds in the pool now for
-    tenants that said nothing."""
+    """Ask for the study; it begins as soon as no other work is under way. It is set against the rule that holds in the
+    pool now for tenants that set nothing."""
     if not gives_floors(pool):
         return NO_PLANS
     now = (pool.usual_plan, pool.batch_policy.get("price", POSTED), float(pool.batch_policy.get("dividend", 0.0)))
@@ -49,8 +49,9 @@ def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
 
 
 def windows_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
-    """The same days in windows of 8, 16 and 32 slots, with jobs that are sold whole and with jobs that rent in pieces,
-    each of which loses a quarter of a slot to a save. Set against whole jobs in windows of 32."""
+    """Ask for a study of the same days in windows of 8, 16 and 32 slots, with jobs that are sold whole and with jobs
+    that rent in pieces, each of which loses a quarter of a slot to a save. It is set against whole jobs in windows of
+    32."""
     if not gives_floors(pool):
         return NO_PLANS
     saving = SAVING_SLOTS * pool.slot_seconds / 60

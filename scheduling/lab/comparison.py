@@ -1,4 +1,4 @@
-"""Comparing policies: the same scenarios under each, the same figures of each, their means and spreads."""
+"""Comparing policies: the same scenarios run under each, and the same figures of each run, with means and spreads."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from scheduling.lab.settings import Setting, Variant, settings_for, with_changes
 from scheduling.lab.tables import NOTHING, with_spread
 from tenants import csv_files
 
-ROUNDING = 1e-9  # relative, on credits
+ROUNDING = 1e-9  # relative, for amounts of credits
 
 Figures = dict[str, float | None]
 
-# The figures of a comparison, in order, and what they are called.
+# The figures of a comparison, in order, and their titles.
 MEASURES = {
     "revenue": "realised revenue, credits",
     "ideal_revenue": "ideal revenue, credits",
@@ -38,7 +38,7 @@ MEASURES = {
     "jobs_below_floor": "jobs below their floor",
     "tenants_worse_off": "tenants worse off than alone",
     "owners_income": "owners' income, credits",
-    "taken_over": "taken over by the teacher",  # part of the runs; of learned policies alone
+    "taken_over": "taken over by the teacher",  # the part of runs in which it did; only for learned policies
     "seconds": "seconds of computing",
 }
 
@@ -62,17 +62,17 @@ class VariantColumn:
     runs: Sequence[Figures]
 
     def mean(self, measure: str) -> float | None:
-        """None where any run does not know the figure."""
+        """Return the mean, or None where any run does not know the figure."""
         numbers = self._numbers(measure)
         return fmean(numbers) if numbers else None
 
     def spread(self, measure: str) -> float | None:
-        """The standard deviation over the runs (n - 1); None for a single one."""
+        """Return the standard deviation over the runs (n - 1), or None for a single one."""
         numbers = self._numbers(measure)
         return stdev(numbers) if len(numbers) > 1 else None
 
     def text(self, measure: str, nothing: str = NOTHING) -> str:
-        """`22,612 ± 340`, or the mean alone where nothing varied."""
+        """Return `22,612 ± 340`, or the mean alone where nothing varied."""
         mean = self.mean(measure)
         return nothing if mean is None else with_spread(mean, self.spread(measure) or 0.0)
 
@@ -82,7 +82,7 @@ class VariantColumn:
 
 
 def trial_run(trial: Trial) -> Figures:
-    """The figures of one run."""
+    """Return the figures of one run."""
     scenario = _prepared(scenario_load(trial.path), trial)
     return figures(run(_seeded(scenario, trial.step)))
 
@@ -96,7 +96,8 @@ def _prepared(scenario: Scenario, trial: Trial) -> Scenario:
 
 
 def plan(path: Path, variants: Sequence[Variant], changes: Mapping[str, Sequence[Setting]], seeds: int) -> list[Trial]:
-    """The runs to make. What does not depend on a seed is run once; settings nobody can use are refused here."""
+    """Return the runs to make. A variant that does not depend on a seed is run once; settings that nobody can use are
+    refused here."""
     scenario = scenario_load(path)
     with flaws_of(path):
         redrawn = seeds > 1 and can_redraw(scenario)
@@ -114,9 +115,9 @@ def plan(path: Path, variants: Sequence[Variant], changes: Mapping[str, Sequence
 
 
 def every_policy(path: Path) -> tuple[list[Variant], list[str]]:
-    """All policies that can be built for the scenario, and why the others cannot.
+    """Return all policies that can be built for the scenario, and why the others cannot.
 
-    An elastic pool's policy is another one with prices, and is not compared with itself.
+    An elastic pool's policy is another policy with prices, so it is not compared with itself.
     """
     scenario = scenario_load(path)
     compared, left_out = [], []
@@ -131,7 +132,8 @@ def every_policy(path: Path) -> tuple[list[Variant], list[str]]:
 
 
 def can_redraw(scenario: Scenario) -> bool:
-    """Whether the scenario is, but for its policies, what its generator draws: edited by hand it stays as it is."""
+    """Return whether the scenario is, but for its policies, what its generator draws. A scenario that was edited by
+    hand is not drawn again."""
     if scenario.generator is None or scenario.generator.get("name") != "synthetic":
         return False
     original = write(redraw(scenario, 0))
@@ -139,7 +141,7 @@ def can_redraw(scenario: Scenario) -> bool:
 
 
 def redraw(scenario: Scenario, step: int) -> Scenario:
-    """The scenario that its generator draws with the seed plus `step`; the policies stay."""
+    """Return the scenario that its generator draws with the seed plus `step`; the policies stay."""
     generator = scenario.generator or {}
     try:
         document = workload.synthetic(**generator["args"], seed=generator["seed"] + step)
@@ -149,13 +151,13 @@ def redraw(scenario: Scenario, step: int) -> Scenario:
 
 
 def _seeded(scenario: Scenario, step: int) -> Scenario:
-    """A policy that draws does so with its own seed plus `step`."""
+    """Return the scenario with a policy that draws, if it does, with its own seed plus `step`."""
     seed = getattr(policies_build(scenario)[BATCH], "seed", None) if step else None
     return scenario if seed is None else replace(scenario, policy={**scenario.policy, "seed": seed + step})
 
 
 def figures(done: ScenarioRun) -> Figures:
-    """The measures of one run; utilisation once for each resource."""
+    """Return the measures of one run; utilisation is there once for each resource."""
     summary = metrics.summary(done.scenario, done.outcome)
     rows = metrics.tenant_rows(done.scenario, done.outcome, done.alone)
     alone_known = any(alone is not None for alone in done.alone)
@@ -178,7 +180,8 @@ def figures(done: ScenarioRun) -> Figures:
 
 
 def _below_floor(done: ScenarioRun, summary: Mapping[str, Any]) -> int | None:
-    """Jobs that fell short of what they would have got alone: their floor, or else in the run of that world."""
+    """Return how many jobs got less than they would have got alone: than their floor, or else than in the run of that
+    world."""
     if not done.alone_outcomes:
         return None if None in done.alone else summary["jobs_below_floor"]
     floors = {track.job.number: metrics.net(track) for outcome in done.alone_outcomes for track in outcome.tracks}
@@ -190,10 +193,10 @@ def _short(amount: float, floor: float) -> bool:
 
 
 def title(measure: str) -> str:
-    """What a measure is called; `utilisation worker` is that of a resource."""
+    """Return the title of a measure; `utilisation worker` is that of a resource."""
     return MEASURES.get(measure, measure.replace("utilisation ", "utilisation of "))
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The rows under their header, numbers as in result files."""
+    """Return the rows under their header, with numbers as in result files."""
     return csv_files.csv_text([header, *(plain(row) for row in rows)], ends="\n")

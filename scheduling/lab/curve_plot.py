@@ -1,4 +1,5 @@
-"""The learning curve as a picture: mean completion on the validation draws round by round, and the teacher's."""
+"""The learning curve as a picture: mean completion on the validation draws round by round, beside that of the
+teacher."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ LINE, TEACHER, INK, QUIET = "#2A55D4", "#15171C", "#15171C", "#5F6570"
 
 
 def pictures(curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> dict[str, bytes]:
-    """{"png": ..., "svg": ...}. The same curve gives the same bytes."""
+    """Return {"png": ..., "svg": ...}. The same curve gives the same bytes."""
     return render(lambda picture: _draw(picture.subplots(), curve, teachers, teacher), 9, 4)
 
 

@@ -1,4 +1,4 @@
-"""Files in and out: whole or not at all, and every failure one line that names the file."""
+"""Reading and writing files, whole or not at all. Every failure is one line that names the file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pathlib import Path
 from scheduling.core.scenario import BadScenario, Scenario, read
 
 LARGEST = 2**29  # bytes of a scenario file: twenty times the busy part of Philly
-PACKED = b"\x1f\x8b"  # how a file of gzip begins, whatever it is called
+PACKED = b"\x1f\x8b"  # how a file of gzip begins, whatever its name
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # how UTF-16 begins, as some shells of Windows write it
 
 
 def scenario_load(path: Path) -> Scenario:
-    """The scenario in a file; the place of a flaw begins with the file's name."""
+    """Read the scenario in a file; the place of a flaw begins with the file's name."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            content = b"" if size > LARGEST else file.read(LARGEST + 1)  # what is no file has no size
+            content = b"" if size > LARGEST else file.read(LARGEST + 1)  # a pipe or a terminal has no size
     except OSError as error:
         raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
     if max(size, len(content)) > LARGEST:
@@ -35,7 +35,7 @@ def scenario_load(path: Path) -> Scenario:
 
 @contextlib.contextmanager
 def flaws_of(path: Path) -> Iterator[None]:
-    """Whatever is found wrong meanwhile is wrong with this file, and says so."""
+    """Add the file's name to the place of every flaw that is raised inside."""
     try:
         yield
     except BadScenario as error:
@@ -43,14 +43,14 @@ def flaws_of(path: Path) -> Iterator[None]:
 
 
 def table_lines(path: Path, errors: str = "strict") -> Generator[str, None, None]:
-    """The lines of a table of a trace, packed with gzip or not; the file is closed with the iterator. With `errors`
-    "replace" what is not UTF-8 becomes U+FFFD, and the reader judges the line."""
+    """Return the lines of a table of a trace, packed with gzip or not; the file is closed with the iterator. With
+    `errors` "replace", bytes that are not UTF-8 become U+FFFD, and the reader judges the line."""
     with _text_of(path, errors) as text:
         yield from text
 
 
 def text_load(path: Path, longest: int) -> str:
-    """A file's text, packed with gzip or not, of at most so many characters."""
+    """Return a file's text, packed with gzip or not, of at most `longest` characters."""
     with _text_of(path, "strict") as text:
         content = text.read(longest + 1)
     if len(content) > longest:
@@ -60,8 +60,8 @@ def text_load(path: Path, longest: int) -> str:
 
 @contextlib.contextmanager
 def _text_of(path: Path, errors: str) -> Iterator[io.TextIOWrapper]:
-    """The file as text. What it begins with says whether it is packed; the sign that Windows writes before UTF-8 is
-    no part of it."""
+    """Open the file as text. Its first bytes say whether it is packed; the mark that Windows writes before UTF-8 is
+    left out."""
     try:
         with path.open("rb") as file:
             is_packed = file.peek(len(PACKED)).startswith(PACKED)
@@ -80,7 +80,7 @@ def save(path: Path, content: str | bytes) -> None:
     """Put the content in place in one step: a reader sees the old file or the new one, never a part."""
     data = content.encode() if isinstance(content, str) else content
     try:
-        if path.exists() and not path.is_file():  # a pipe or a terminal: there is nothing to replace
+        if path.exists() and not path.is_file():  # a pipe or a terminal cannot be replaced
             path.write_bytes(data)
             return
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -110,7 +110,8 @@ def place_check(path: Path) -> None:
 
 
 def folder_make(path: Path) -> None:
-    """The folder for results, made where it is missing; one that takes no files is refused before what may be long."""
+    """Make the folder for results where it is missing. A folder that takes no files is refused here, before work that
+    may be long."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         _writable(path)
@@ -119,11 +120,11 @@ def folder_make(path: Path) -> None:
 
 
 def _writable(folder: Path) -> None:
-    """Raises what a new file in the folder would fail with."""
+    """Raise the error with which a new file in the folder would fail."""
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
 def reason(error: BaseException) -> str:
-    """What the system said, in a few words."""
+    """Return what the system said, in a few words."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -1,4 +1,4 @@
-"""The same function on many inputs, on all cores, answers in the order of the inputs."""
+"""Calling one function on many inputs, on all cores. The answers are in the order of the inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from scheduling.lab.progress import ProgressLine
 
-EVERY = 1.0  # seconds between two words on how far it is
+EVERY = 1.0  # seconds between two reports of progress
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -18,7 +18,8 @@ Answer = TypeVar("Answer")
 def each(
     function: Callable[[Task], Answer], tasks: Sequence[Task], processes: int, progress: ProgressLine
 ) -> list[Answer]:
-    """`function` of every task. It and the tasks travel to other processes unless one is enough."""
+    """Return the function's answer for every task. The function and the tasks are sent to other processes unless one is
+    enough."""
     processes = min(processes, len(tasks))
     if processes <= 1:
         return [_reported(function(task), number, len(tasks), progress) for number, task in enumerate(tasks, 1)]
@@ -28,7 +29,7 @@ def each(
             futures = [pool.submit(function, task) for task in tasks]
             pending = set(futures)
             while pending:
-                progress(len(tasks) - len(pending), len(tasks))  # also while the first ones are under way
+                progress(len(tasks) - len(pending), len(tasks))  # also before the first one is done
                 _, pending = wait(pending, timeout=EVERY, return_when=FIRST_COMPLETED)
             progress(len(tasks), len(tasks))
             return [future.result() for future in futures]

@@ -1,7 +1,8 @@
-"""The figures of a comparison as a picture: one panel for each, a bar for each policy, the spread across its end.
+"""The figures of a comparison as a picture: one panel for each figure, a bar for each policy, the spread across its
+end.
 
-Bars begin at zero and are named at their left, so no colour needs to be told from another; the number stands at
-the end of each. The same columns give the same bytes.
+Bars begin at zero and have their names at the left, so that no colours must be distinguished; the number is at the end
+of each. The same columns give the same bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any
 from scheduling.lab.comparison import VariantColumn, title
 
 PANELS_ACROSS = 3
-MANY, PANELS_ACROSS_MANY = 8, 5  # with more bars than that in each panel a picture goes wide and not tall
+MANY, PANELS_ACROSS_MANY = 8, 5  # with more bars than that a picture becomes wide, not tall
 BAR, SPREAD, INK, QUIET, BAND = "#2A55D4", "#15171C", "#15171C", "#5F6570", "#F1F3F7"
 
 
 def pictures(
     heading: str, columns: Sequence[VariantColumn], measures: Sequence[str], named: Callable[[str], str] = title
 ) -> dict[str, bytes]:
-    """{"png": ..., "svg": ...} of the measures that are known of any policy."""
+    """Return {"png": ..., "svg": ...} of the measures that are known of any policy."""
     names = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
     across = PANELS_ACROSS if len(columns) <= MANY else PANELS_ACROSS_MANY
     down = math.ceil(len(names) / across)
@@ -40,7 +41,7 @@ def pictures(
 
 
 def render(draw: Callable[[Any], None], width: float, height: float) -> dict[str, bytes]:
-    """{"png": ..., "svg": ...} of what `draw` draws on an empty picture of so many inches."""
+    """Return {"png": ..., "svg": ...} of what `draw` draws on an empty picture of `width` by `height` inches."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,7 +63,7 @@ def _saved(picture: Any, form: str, **options: Any) -> bytes:
 
 
 def _panel(panel: Any, columns: Sequence[VariantColumn], measure: str, *, labelled: bool) -> None:
-    """One measure; the first policy stands at the top."""
+    """Draw one measure, with the first policy at the top."""
     places = range(len(columns), 0, -1)
     means = [column.mean(measure) or 0.0 for column in columns]
     spreads = [column.spread(measure) or 0.0 for column in columns]
@@ -91,7 +92,8 @@ def _panel(panel: Any, columns: Sequence[VariantColumn], measure: str, *, labell
 
 
 def _scale(panel: Any, means: Sequence[float], spreads: Sequence[float]) -> None:
-    """Zero is always in the picture, and there is room for the numbers to the right of the bars."""
+    """Set the axis so that zero is always in the picture, and there is room for the numbers to the right of the
+    bars."""
     low = min(0.0, *(mean - spread for mean, spread in zip(means, spreads, strict=True)))
     high = max(0.0, *(mean + spread for mean, spread in zip(means, spreads, strict=True)))
     width = (high - low) or 1.0

@@ -1,4 +1,4 @@
-"""A run on the screen: its jobs if they are few, its tenants, its figures."""
+"""The report of a run on the screen: its jobs if they are few, its tenants, its figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.lab.tables import Cell, figure, table
 FEW_JOBS = 40
 FEW_TENANTS = 20
 
-# Why a network lost its post.
+# Why the guard took the decisions from a network.
 GUARD = {
     "weights_untrained": "there are no trained weights",
     "weights_outdated": "its weights were made for another version of the program",
@@ -26,7 +26,7 @@ Document = Mapping[str, Any]
 
 
 def report(name: str, scenario: Scenario, result: Document) -> str:
-    """The whole summary of one run."""
+    """Return the whole summary of one run."""
     parts = [_title(name, scenario, result)]
     if "guard" in result:
         parts.append(_guard(result["policy"]["teacher"], result["guard"]))
@@ -41,7 +41,7 @@ def report(name: str, scenario: Scenario, result: Document) -> str:
 
 
 def line(name: str, result: Document) -> str:
-    """The summary of one run of many."""
+    """Return the summary of one run among many."""
     metrics = result["metrics"]
     return (
         f"{name}: {result['policy']['name']}, {metrics['awarded']:,} of {len(result['jobs']):,} jobs awarded, "
@@ -58,19 +58,19 @@ def _title(name: str, scenario: Scenario, result: Document) -> str:
 
 
 def _units(scenario: Scenario) -> str:
-    """In what all of it is counted."""
+    """Return the sentence that says in which units everything is counted."""
     seconds = figure(scenario.cluster.slot_seconds)
     return f"Amounts in credits, times in slots of {seconds} s from 0; utilisation until the last job ends (makespan)."
 
 
 def _guard(teacher: str, guard: Mapping[str, Any]) -> str:
-    """Who decided in place of the network, and why."""
+    """Return the sentence that says which policy decided in place of the network, and why."""
     why = GUARD.get(guard["code"], guard["code"])
     return f"{teacher} decided in place of the network from slot {guard['slot']} on: {why}."
 
 
 def _jobs(scenario: Scenario, result: Document) -> str:
-    """A row per job. The floor is shown where any job has one."""
+    """Return a table with a row for each job. The floor is shown where any job has one."""
     with_floor = any(row["floor"] for row in result["jobs"])
     headers = ["job", "tenant", "state", "phase", "placement", "start", "end", "workers", "ps", "value"]
     headers += [*(["floor"] if with_floor else []), "cost", "surplus", "paid", "to, or why not"]
@@ -82,7 +82,7 @@ def _jobs(scenario: Scenario, result: Document) -> str:
 
 
 def _job(row: Document, *, with_floor: bool) -> list[Cell]:
-    """The schedule and the terms; a job that has no schedule has no terms either."""
+    """Return the schedule and the terms; a job that has no schedule has no terms either."""
     floor = [row["floor"]] if with_floor else []
     schedule = ("start", "end", "workers", "ps", "value")
     terms = ("cost", "surplus", "paid")
@@ -111,7 +111,7 @@ def _reasons(jobs: Iterable[Document]) -> str:
 
 
 def figures(result: Document) -> str:
-    """Every metric, one a line."""
+    """Return every metric, one on a line."""
     rows = [*_flat(result["metrics"]), *((f"seconds {name}", length) for name, length in result["seconds"].items())]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name.ljust(width)}  {figure(value)}" for name, value in rows)
@@ -126,7 +126,7 @@ def _flat(metrics: Mapping[str, Any]) -> Iterable[tuple[str, float | None]]:
 
 
 def scenario_line(scenario: Scenario) -> str:
-    """How large a scenario is."""
+    """Return how large a scenario is."""
     cluster = scenario.cluster
     units = ", ".join(
         f"{figure(total)} {name}" for name, total in zip(cluster.resources, cluster.total.tolist(), strict=True)

@@ -1,6 +1,6 @@
-"""Studies that somebody asks for: made, started, called off, shown to owners, removed. No market is changed by them.
+"""Requests for studies: to make, start, call off, show to owners or remove one. They change no market.
 
-A study is a row with its files, and nobody has to be told of it: `rounds` finds it.
+A study is a row with its files, and no process needs to be notified of it: `rounds` finds it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED
 
-MOST_OPEN = 3  # of one person
-MOST_KEPT = 200  # of everybody
+MOST_OPEN = 3  # open studies of one person
+MOST_KEPT = 200  # studies of all persons together
 MOST_BYTES = 32 << 20  # of all files of a study as they are sent
 PART_BYTES = 1 << 20
-MOST_MINUTES = 120.0  # a study that takes longer is one for the command
+MOST_MINUTES = 120.0  # a longer study must be run by the command
 LONGEST = timedelta(days=366)
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-SCENARIO = "scenario.json"  # what a pool's own past is called among the files
-REPORT, FIGURES, PAGE = "report.html", "figures.csv", "page.html"  # what comes of a study
+SCENARIO = "scenario.json"  # the name of a pool's own past among the files
+REPORT, FIGURES, PAGE = "report.html", "figures.csv", "page.html"  # the results of a study
 UNTITLED = "A study"
 
 UNKNOWN_STUDY = Refused("unknown_study", "There is no such study.")
@@ -63,8 +63,9 @@ def study_create(
     by: Access,
     at: datetime,
 ) -> LabStudy | Refused:
-    """Ask for a study. `document` as a study's file has it, `files` by the names that its history says; or of a pool's
-    own past in [first_at, last_at), and then without a history. `is_shown` to its owners, once it is done."""
+    """Ask for a study. `document` is as in a study's file, and `files` are by the names in its history. With `pool` it
+    is about the pool's own past in [first_at, last_at), and then the document has no history. `is_shown` lets its
+    owners read it once it is done."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     if pool is not None:
@@ -104,7 +105,8 @@ def study_create(
 def _document(
     document: Mapping[str, Any], files: Mapping[str, bytes], pool: Pool | None, first_at: datetime | None
 ) -> dict[str, Any]:
-    """The document with its title and history, once all that can be looked at without reading a log is right."""
+    """Return the document with its title and history, once everything that can be checked without reading a log is
+    right."""
     if not isinstance(document, Mapping):
         raise BadScenario("study", "must be an object")
     whole = {"title": UNTITLED, **document}
@@ -136,7 +138,7 @@ def _document(
 
 
 def study_start(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
-    """Begin with the replays, after a look at the cost."""
+    """Begin with the replays, once a person has seen how long they take."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     study = LabStudy.objects.filter(pk=study_id).first()
@@ -150,7 +152,7 @@ def study_start(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refuse
 
 
 def study_cancel(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
-    """Call it off. Whoever works at it finds that out within a second and keeps nothing more."""
+    """Call a study off. A process that works at it notices within two seconds and stores nothing more."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     rows = LabStudy.objects.filter(pk=study_id)
@@ -161,7 +163,7 @@ def study_cancel(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refus
 
 
 def study_resume(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
-    """Go on with one that was called off, or of which nothing came: what it has done is not done again."""
+    """Continue a study that was called off or that failed. What it has done is not done again."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     rows = LabStudy.objects.filter(pk=study_id)
@@ -172,7 +174,7 @@ def study_resume(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refus
 
 
 def study_show(*, study_id: int, is_shown: bool, by: Access) -> LabStudy | Refused:
-    """Let the owners that it is about read it, each with the others unnamed; or no longer."""
+    """Let the owners that the study is about read it, each with the others unnamed; or no longer."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     rows = LabStudy.objects.filter(pk=study_id)
@@ -182,7 +184,7 @@ def study_show(*, study_id: int, is_shown: bool, by: Access) -> LabStudy | Refus
 
 
 def study_remove(*, study_id: int, by: Access) -> Refused | None:
-    """Remove it with its files. Whoever works at it finds that out as if it were called off."""
+    """Remove a study with its files. A process that works at it notices as if it were called off."""
     if not by.allows(Permission.FAIRNESS_VIEW):
         return NOT_ALLOWED
     deleted, _ = LabStudy.objects.filter(pk=study_id).delete()
@@ -191,7 +193,7 @@ def study_remove(*, study_id: int, by: Access) -> Refused | None:
 
 @transaction.atomic
 def file_keep(study: LabStudy, name: str, content: bytes) -> None:
-    """Keep a file in pieces, in the place of one of that name."""
+    """Store a file in pieces, in place of an older one of that name."""
     LabFile.objects.filter(study=study, name=name).delete()
     LabFile.objects.bulk_create(
         [
@@ -203,19 +205,19 @@ def file_keep(study: LabStudy, name: str, content: bytes) -> None:
 
 
 def file_pieces(study_id: int, name: str) -> Iterator[bytes]:
-    """A file, piece by piece."""
+    """Return a file, piece by piece."""
     last = LabFile.objects.filter(study=study_id, name=name).aggregate(last=Max("place"))["last"]
     for place in range(0 if last is None else last + 1):
         yield bytes(LabFile.objects.get(study=study_id, name=name, place=place).content)
 
 
 def file_bytes(study_id: int, name: str) -> bytes | None:
-    """A whole file; None where there is none."""
+    """Return a whole file, or None where there is none."""
     rows = LabFile.objects.filter(study=study_id, name=name).order_by("place")
     pieces = [bytes(content) for content in rows.values_list("content", flat=True)]
     return b"".join(pieces) if pieces else None
 
 
 def page_of(owner: str | None) -> str:
-    """What the page of an owner, or of the staff, is called among the files."""
+    """Return the name of the page of an owner, or of the staff, among the files."""
     return PAGE if owner is None else f"{hashlib.sha256(owner.encode()).hexdigest()}.{PAGE}"

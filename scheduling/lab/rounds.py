@@ -1,8 +1,9 @@
-"""Working at studies: one process at a time, oldest first, so that the market always has one left.
+"""Working at studies, oldest first. Only one process does it at a time, so that another one is always free for the
+market.
 
-A study is worked at in pieces: its history is read, then replay after replay is made and kept, then the figures are
-worked out. Whoever comes after a restart or a kill goes on behind the last piece that was kept. Within a piece there is
-a pause every other second, in which whatever else was asked about the past has its turn, and in which one that was
+A study is done in pieces: its history is read, then replay after replay is made and kept, then the figures are worked
+out. A process that begins after a restart or a kill continues after the last piece that was kept. Within a piece there
+is a pause every other second, in which other questions about the past have their turn, and in which a study that was
 called off ends.
 """
 
@@ -43,23 +44,23 @@ from scheduling.models import STUDY_AT_WORK, LabFile, LabStudy, Pool, StudyState
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-ROUND = timedelta(minutes=10)  # after which no piece is begun: the broker hands on what takes much longer
+ROUND = timedelta(minutes=10)  # no piece begins after it, as the broker hands on much longer tasks
 PAUSE = timedelta(seconds=2)
-MOST_TRIES = 3  # of one piece
+MOST_TRIES = 3  # tries of one piece
 PROBE = 400  # jobs that are replayed to learn how long all will take
-NOTHING: Mapping[str, Any] = {"name": "fifo", "workers": 1}  # a policy that a history does not look at
+NOTHING: Mapping[str, Any] = {"name": "fifo", "workers": 1}  # a policy, which a history does not read
 BROKE_OFF = Refused("failed", "It broke off three times: it took too long, or too much memory. Use `manage.py lab`.")
 
 Clock = Callable[[], datetime]
 
 
 class _CalledOff(Exception):
-    """Somebody changed the study's state meanwhile, or removed it."""
+    """The study's row was changed or removed meanwhile, as happens when somebody calls it off."""
 
 
 @dataclass
 class _StudyWork:
-    """A study that is being worked at. `pause` between two slots of a replay."""
+    """A study that a process works at. `pause` is called between two slots of a replay."""
 
     row: LabStudy
     clock: Clock
@@ -67,7 +68,7 @@ class _StudyWork:
     looked: datetime
 
     def keep(self, **columns: Any) -> None:
-        """Change the row, if it is still ours."""
+        """Change the row, if this process still has it."""
         mine = LabStudy.objects.filter(pk=self.row.pk, state=self.row.state, tries=self.row.tries)
         if not mine.update(**columns):
             raise _CalledOff
@@ -75,7 +76,7 @@ class _StudyWork:
             setattr(self.row, name, value)
 
     def pause(self, settled: int, jobs: int) -> None:
-        """Every other second: tell how far the replay is, and let others have their turn."""
+        """Every other second, write how far the replay is, and give other work its turn."""
         now = self.clock()
         if now - self.looked < PAUSE:
             return
@@ -85,9 +86,9 @@ class _StudyWork:
 
 
 def studies_round(*, clock: Clock, others: Callable[[], None]) -> int:
-    """Work at what waits, oldest first; returns how many studies. None where another process is at it.
+    """Work at the studies that wait, oldest first. Return how many it worked at: none where another process is at it.
 
-    `others` does what else was asked about the past. It is called by this process, under the same lock.
+    `others` answers the other questions about the past. It is called by this process, under the same lock.
     """
     ends, worked = clock() + ROUND, 0
     with alone(AUDIT_LOCK) as ours:
@@ -101,7 +102,7 @@ def studies_round(*, clock: Clock, others: Callable[[], None]) -> int:
 
 
 def _work(row: LabStudy, clock: Clock, others: Callable[[], None], ends: datetime) -> None:
-    """One study, as far as it comes until `ends`. A row that is found running was left by a process that ended."""
+    """Do one study, as far as it gets until `ends`. A row that is already running was left by a process that ended."""
     state = StudyState.READING if row.state == StudyState.READING else StudyState.RUNNING
     claimed = {"state": state, "tries": row.tries + 1, "began_at": row.began_at or clock()}
     if not LabStudy.objects.filter(pk=row.pk, state=row.state, tries=row.tries).update(**claimed):
@@ -135,7 +136,7 @@ def _end(work: _StudyWork, state: StudyState, sentence: str) -> None:
 
 
 def _history(work: _StudyWork, folder: Path) -> tuple[Study, History]:
-    """The study's files laid out, and its history read from them."""
+    """Write the study's files into the folder, and read its history from them."""
     row = work.row
     if row.pool is not None and not LabFile.objects.filter(study=row, name=SCENARIO).exists():
         file_keep(row, SCENARIO, _past_of_pool(row.pool, row.first_at, row.last_at))
@@ -146,7 +147,7 @@ def _history(work: _StudyWork, folder: Path) -> tuple[Study, History]:
 
 
 def _past_of_pool(pool: Pool, first_at: datetime | None, last_at: datetime | None) -> bytes:
-    """The pool's jobs of the period as a scenario file, as `pool_scenario` writes it, without its policy."""
+    """Return the pool's jobs of the period as a scenario file, as `pool_scenario` writes it, without its policy."""
     if first_at is None or last_at is None:
         raise AssertionError("a study of a pool has a period")
     first, last = (max(0, math.floor(arrival_of(pool, moment))) for moment in (first_at, last_at))
@@ -161,7 +162,7 @@ def _past_of_pool(pool: Pool, first_at: datetime | None, last_at: datetime | Non
 
 
 def _reading(work: _StudyWork, study: Study, history: History) -> None:
-    """What was read, and how long the replays will take: the first jobs are replayed to learn it."""
+    """Store what was read, and how long the replays will take: the first jobs are replayed to find out."""
     row, tasks = work.row, _tasks(study)
     few = replace(history, jobs=history.jobs[:PROBE])
     seconds: dict[bool, float] = {}
@@ -205,7 +206,7 @@ def _read(history: History) -> dict[str, Any]:
 
 
 def _tasks(study: Study) -> list[tuple[StudyRule, str]]:
-    """The replays: each rule under each assumption of worth that makes a difference to it."""
+    """Return the replays: each rule under each assumption of worth that makes a difference to it."""
     return [(rule, worth) for rule in study.rules for worth in study.worths_of(rule)]
 
 
@@ -219,14 +220,14 @@ def _name(study: Study, task: tuple[StudyRule, str]) -> str:
 
 
 def _replays(work: _StudyWork, study: Study, history: History, folder: Path, ends: datetime) -> None:
-    """What is missing, one after the other; once nothing is, what comes of them."""
+    """Make the missing replays, one after the other; once none is missing, write the results."""
     row, tasks = work.row, _tasks(study)
     while missing := _missing(row, study, tasks):
         if work.clock() >= ends:
             work.keep(state=StudyState.WAITING, tries=0)
             return
         content = replay_bytes(history, study, *missing[0], work.pause)
-        work.keep(part=0.0)  # nothing is kept of one that was called off meanwhile
+        work.keep(part=0.0)  # raises, so that nothing is kept of a study that was called off meanwhile
         file_keep(row, _name(study, missing[0]), content)
         work.keep(done=len(tasks) - len(_missing(row, study, tasks)), tries=1)
     work.keep(done=len(tasks), part=0.0)
@@ -245,7 +246,7 @@ def _replays(work: _StudyWork, study: Study, history: History, folder: Path, end
 
 
 def _answer(study: Study, figures: HistoryFigures) -> dict[str, Any]:
-    """The one number. Empty where the study sets nothing beside anything."""
+    """Return the one number with its interval and counts, or nothing where the study compares nothing."""
     key = Key("owner", study.answer, study.against, ALL, TOGETHER, "", "saved")
     if key not in figures.by_key:
         return {}

@@ -1,4 +1,5 @@
-"""Running a scenario: its policies built and timed, its jobs decided, and every tenant's world without the others."""
+"""Running a scenario: its policies are built and timed, its jobs decided, and every tenant's world is run without the
+others."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class ScenarioRun:
-    """A scenario run to its end. `alone` (tenants,) is null where no cells say what alone would mean."""
+    """A scenario run to its end. `alone` (tenants,) has None where no cells say what alone would mean."""
 
     scenario: Scenario
     policies: Mapping[str, Policy]
@@ -30,12 +31,12 @@ class ScenarioRun:
     seconds: Mapping[str, float]  # of the run itself, without the tenants' own worlds
 
     def document(self) -> dict[str, Any]:
-        """The result file."""
+        """Return the result file."""
         return results.document(self.scenario, self.policies, self.outcome, self.alone, self.seconds)
 
 
 class Timed:
-    """A policy, and the time it took to decide. Stands in for the policy in the loop; the loop sees no clock."""
+    """A policy, and the time it took to decide. It takes the policy's place in the loop; the loop sees no clock."""
 
     name: ClassVar[str] = "timed"
 
@@ -62,7 +63,7 @@ def run(scenario: Scenario, on_slot: Progress | None = None) -> ScenarioRun:
 
 
 def policies_build(scenario: Scenario) -> dict[str, Policy]:
-    """The policy of each lane; a single one takes the jobs of every lane."""
+    """Return the policy of each lane; a single one takes the jobs of every lane."""
     policies = {BATCH: _build(scenario, scenario.policy, "policy")}
     if scenario.instant is not None:
         policies[INSTANT] = _build(scenario, scenario.instant, "instant")
@@ -73,13 +74,13 @@ def _build(scenario: Scenario, settings: Mapping[str, Any], section: str) -> Pol
     check_name(settings["name"], f"{section}.name")
     try:
         return build(with_weights(settings), scenario.cluster, scenario.jobs)
-    except BadScenario as error:  # builders know their section as "policy"
+    except BadScenario as error:  # builders call their section "policy"
         place = section + error.place.removeprefix("policy") if error.place.startswith("policy") else error.place
         raise BadScenario(place, error.message) from None
 
 
 def check_name(name: object, place: str) -> None:
-    """There is such a policy."""
+    """Refuse a name that no policy has."""
     if name not in POLICIES:
         near = suggestion(str(name), POLICIES)
         raise BadScenario(place, f"unknown policy {quoted(name)}{near}; there are {', '.join(sorted(POLICIES))}")
@@ -88,7 +89,8 @@ def check_name(name: object, place: str) -> None:
 def _alone(
     scenario: Scenario, policies: Mapping[str, Policy], outcome: Outcome
 ) -> tuple[Sequence[float | None], Sequence[Outcome]]:
-    """What each tenant would have gained alone: its floors, else a run of its own cells under the same policies."""
+    """Return what each tenant would have gained alone: by its floors, or else by a run of its own cells under the same
+    policies."""
     tenants = range(len(scenario.cluster.tenants))
     if (floors := metrics.alone_gains(scenario, outcome)) is not None:
         return floors.tolist(), ()
@@ -100,5 +102,5 @@ def _alone(
 
 
 def _home_run(home: Scenario, policies: Mapping[str, Policy]) -> Outcome:
-    """One tenant's own world; without cells nothing can happen in it."""
+    """Run one tenant's own world. Without cells nothing can happen in it."""
     return simulate(home, policies) if home.cluster.servers else Outcome((), (), 0)

@@ -1,4 +1,4 @@
-"""Settings of policies on a command line: `theta.worker=16`, `astraea[mode=guarantee,theta.worker=2]`."""
+"""Reading settings of policies from a command line: `theta.worker=16`, `astraea[mode=guarantee,theta.worker=2]`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """`astraea guarantee theta=2`: short enough for a column, and different for different variants."""
+        """Return `astraea guarantee theta=2`: short enough for a column, and different for different variants."""
         words = [self.name]
         for (*parent, last), value in self.changes:
             siblings = [other for path, other in self.changes if list(path[:-1]) == parent]
             alike = len(parent) > 0 and len(siblings) > 1 and all(other == value for other in siblings)
-            key = ".".join(parent if alike else [*parent, last])  # the same for every resource: said once
+            key = ".".join(parent if alike else [*parent, last])  # the same for every resource, so it is named once
             words.append(_word(value) if key == "mode" else f"{key}={_word(value)}")
         return " ".join(dict.fromkeys(words))
 
 
 def setting(text: str, option: str = "--set") -> Setting:
-    """The path and the value of KEY=VALUE; the value is JSON, or a bare word."""
+    """Return the path and the value of KEY=VALUE; the value is JSON, or a bare word."""
     key, equals, value = text.partition("=")
     path = tuple(part.strip() for part in key.split("."))
     if not equals or not all(path):
@@ -43,13 +43,13 @@ def _value(text: str, place: str) -> Any:
     try:
         return parse(text)
     except BadScenario as error:
-        if text[:1] in '[{"-0123456789' or text in ("NaN", "Infinity"):  # it was meant to be JSON
+        if text[:1] in '[{"-0123456789' or text in ("NaN", "Infinity"):  # the text was meant to be JSON
             raise BadScenario(place, error.message) from None
     return text
 
 
 def with_changes(settings: Mapping[str, Any], changes: Sequence[Setting], option: str = "--set") -> dict[str, Any]:
-    """The settings with each change made at its path; objects on the way are made where there are none."""
+    """Return the settings with each change made at its path; objects on the way are made where there are none."""
     changed: dict[str, Any] = dict(settings)
     for path, value in changes:
         changed = _with_change(changed, path, value, f"{option} {'.'.join(path)}")
@@ -67,12 +67,12 @@ def _with_change(settings: Mapping[str, Any], path: Sequence[str], value: Any, p
 
 
 def settings_for(policy: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """The scenario's own settings for its own policy; any other policy begins with its defaults."""
+    """Return the scenario's own settings for its own policy; any other policy begins with its defaults."""
     return policy if name in (None, policy["name"]) else {"name": name}
 
 
 def variants(text: str) -> list[Variant]:
-    """The policies of `--policies`, separated by commas; no two may read alike."""
+    """Return the policies of `--policies`, which are separated by commas; no two may have the same label."""
     policies = [_variant(part.strip()) for part in _split(text)]
     for number, variant in enumerate(policies):
         if variant.label in [earlier.label for earlier in policies[:number]]:
@@ -89,7 +89,7 @@ def _variant(text: str) -> Variant:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts between commas that stand in no bracket."""
+    """Return the parts between commas that are outside of brackets."""
     depth, part = 0, ""
     for sign in text:
         depth += (sign in "[{") - (sign in "]}")

@@ -1,4 +1,4 @@
-"""Tables for the screen: words to the left, numbers to the right."""
+"""Tables for the screen, with words at the left and numbers at the right."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 Cell = str | float | int | None
 NOTHING = "-"
-DIGITS = 4  # that count
+DIGITS = 4  # significant digits
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, figures_after: int | None = None) -> str:
-    """The rows under their headers, which may have several lines.
+    """Return the rows under their headers, which may have several lines.
 
-    Set right are columns with a number, and those from `figures_after` on.
+    Columns with a number are set right, and so are those from index `figures_after` on.
     """
     texts = [[cell if isinstance(cell, str) else figure(cell) for cell in row] for row in rows]
     right = [
@@ -26,7 +26,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, figures_aft
 
 
 def _heads(headers: Sequence[str]) -> list[list[str]]:
-    """The lines of the headers; they end together, just above the rows."""
+    """Return the lines of the headers; they end together, just above the rows."""
     split = [header.split("\n") for header in headers]
     lines = max(len(parts) for parts in split)
     return [list(line) for line in zip(*([""] * (lines - len(parts)) + parts for parts in split), strict=True)]
@@ -38,7 +38,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def figure(number: float | None) -> str:
-    """A number as short as it can be read: about four digits that count, thousands set apart."""
+    """Return a number as short as it can be read: about four significant digits, with separated thousands."""
     if number is None:
         return NOTHING
     if number == int(number) and abs(number) < 1e15:
@@ -47,7 +47,7 @@ def figure(number: float | None) -> str:
 
 
 def with_spread(mean: float, spread: float) -> str:
-    """`22,612 ± 340`, both with the decimals that the larger needs; the mean alone where nothing varied."""
+    """Return `22,612 ± 340`, both with the decimals that the larger needs, or the mean alone where nothing varied."""
     if not spread:
         return figure(mean)
     places = decimals(max(abs(mean), abs(spread)))
@@ -55,5 +55,5 @@ def with_spread(mean: float, spread: float) -> str:
 
 
 def decimals(number: float) -> int:
-    """Decimal places that leave four digits: 12.34, 0.1234, 12345."""
+    """Return the decimal places that leave four digits: 12.34, 0.1234, 12345."""
     return DIGITS if abs(number) < 1 else max(0, DIGITS - len(str(int(abs(number)))))

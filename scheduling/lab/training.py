@@ -1,4 +1,5 @@
-"""Training in a folder: draws of the scenario, rounds that are kept as they are made, and a verdict at the end."""
+"""Training a network in a folder: draws of the scenario, rounds that are kept as they are made, and a verdict at the
+end."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from scheduling.lab.files import reason, save
 from scheduling.lab.running import policies_build
 from scheduling.lab.worlds import ONE, WORLDS, World
 
-# Draws of a scenario, by steps from its seed: none is used for two ends.
+# Draws of a scenario, by steps from its seed. No draw is used for two purposes.
 LESSONS, ROUNDS, VALIDATION, HELD_OUT = 1_000_000, 1, 2_000_000, 3_000_000
 CHECKPOINT, WEIGHTS, SCHEMA = "checkpoint.npz", "weights.npz", "weights.json"
 
@@ -32,7 +33,7 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """Where scenarios come from: drawn again with other seeds where that is possible, else always the same one."""
+    """The source of scenarios: drawn again with other seeds where that is possible, else always the same one."""
 
     scenario: Scenario
     redrawn: bool
@@ -41,16 +42,16 @@ class Drawing:
 
     @classmethod
     def of(cls, scenario: Scenario, teacher: str, world: World = WORLDS[ONE]) -> Drawing:
-        """Under the teacher, with the teacher's own defaults."""
+        """Return a source under the teacher, with the teacher's own defaults."""
         scenario = replace(scenario, policy={"name": teacher}, instant=None)
         return cls(scenario, can_redraw(scenario), teacher, world)
 
     def step(self, step: int) -> Scenario:
-        """The scenario so many steps from its seed."""
+        """Return the scenario `step` steps from its seed."""
         return self.world.changed(redraw(self.scenario, step) if self.redrawn else self.scenario)
 
     def steps(self, first: int, count: int) -> list[Scenario]:
-        """Several in a row; one where they would all be the same."""
+        """Return several in a row, or a single one where they would all be the same."""
         return [self.step(first + k) for k in range(count if self.redrawn else 1)]
 
 
@@ -63,11 +64,11 @@ class TrainingVerdict:
 
     @property
     def completion(self) -> Margin:
-        """By which part jobs are done sooner."""
+        """Return by which part jobs are done sooner."""
         return margin([score.completion for score in self.teacher], [score.completion for score in self.network])
 
     def document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the verdict as plain JSON."""
         completion = self.completion
         return {
             "draws": completion.runs,
@@ -82,17 +83,17 @@ class TrainingVerdict:
 
 
 def types_of(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
-    """The models that jobs name, by their names."""
+    """Return the models that jobs name, by their names."""
     return tuple(sorted({job.samples.model for scenario in scenarios for job in scenario.jobs} - {""}))
 
 
 def lessons_of(scenarios: Sequence[Scenario], shape: NetworkShape, world: World = WORLDS[ONE]) -> Lessons:
-    """What the teacher decides on them."""
+    """Return what the teacher decides on these scenarios, as lessons."""
     return lessons([(each, simulate(each, {BATCH: world.around(_teacher(each))})) for each in scenarios], shape)
 
 
 def judge_teacher(scenarios: Sequence[Scenario], world: World = WORLDS[ONE]) -> list[Score]:
-    """The teacher's figures."""
+    """Return the teacher's figures."""
     return [judge(world.around(_teacher(scenario)), scenario) for scenario in scenarios]
 
 
@@ -101,7 +102,7 @@ def _teacher(scenario: Scenario) -> Policy:
 
 
 def judge_network(network: Network, scenarios: Sequence[Scenario], world: World = WORLDS[ONE]) -> list[Score]:
-    """The network's figures as it would be served: from its file, in half precision."""
+    """Return the network's figures as it would be served: from its file, in half precision."""
     decoded = decode(encode(network))
     if isinstance(decoded, str):
         raise BadScenario("training", f"came to weights of no use ({decoded}); try a smaller rate")
@@ -109,7 +110,7 @@ def judge_network(network: Network, scenarios: Sequence[Scenario], world: World 
 
 
 def resume(folder: Path, course: Course) -> TrainingState | None:
-    """What an earlier training left in the folder; None if nothing."""
+    """Return what an earlier training left in the folder, or None if nothing."""
     path = folder / CHECKPOINT
     try:
         content = path.read_bytes()
@@ -139,7 +140,8 @@ def train(
     lessons: Lessons,
     report: Report,
 ) -> TrainingState:
-    """Go on until so many rounds, or slots, are played. Each round is in the folder before the next begins."""
+    """Continue until `rounds` rounds, or `slots` slots, are played. Each round is in the folder before the next
+    begins."""
     while state.passes < course.passes:
         state = courses.take_lessons(course, state, lessons)
         if state.passes % 10 == 0 or state.passes == course.passes:
@@ -155,14 +157,14 @@ def train(
             state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)
         report(course.passes + state.rounds, course.passes + rounds)
-    if state.curve[-1]["round"] != state.rounds:  # stopped between two judgements, and fewer rounds are asked for now
+    if state.curve[-1]["round"] != state.rounds:  # it stopped between two judgements, and now fewer rounds are wanted
         state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)
     return state
 
 
 def _judge(course: Course, state: TrainingState, validation: Sequence[Scenario], world: World) -> TrainingState:
-    """With one more row of the curve."""
+    """Return the state with one more row of the curve."""
     scores = judge_network(Network(course.shape, state.brain.policy, {}), validation, world)
     completion, gained = fmean(score.completion for score in scores), fmean(score.reward for score in scores)
     return courses.judged(state, round(completion, 6), round(gained, 6))
@@ -173,6 +175,6 @@ def _keep(folder: Path, course: Course, state: TrainingState) -> None:
 
 
 def deliver(folder: Path, network: Network) -> None:
-    """The weights, and what they say of themselves for people to read."""
+    """Write the weights, and their description for people to read."""
     save(folder / WEIGHTS, encode(network))
     save(folder / SCHEMA, json.dumps(schema(network.shape, network.facts), indent=2, sort_keys=True) + "\n")

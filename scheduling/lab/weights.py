@@ -1,4 +1,4 @@
-"""Settings that name a file of weights: the file is read here, and its content stands for its name."""
+"""Reading the files of weights that settings name. A file's content takes the place of its name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import reason
 
 LEARNED = ("dl2", "offline_rl")
-SHIPPED = {"shipped:measured": "dl2_measured"}  # beside those that each policy has by itself
+SHIPPED = {"shipped:measured": "dl2_measured"}  # besides those that each policy has by itself
 
 
 def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings of a policy with its weights read, or those of the policy within; all others as they are. Paths
-    count from the current folder."""
+    """Return the settings of a policy with its weights read, or those of the policy within; all others stay as they
+    are. Paths count from the current folder."""
     if isinstance(within := settings.get("policy"), Mapping):
         return {**settings, "policy": with_weights(within)}
     named = settings.get("weights")
@@ -26,7 +26,7 @@ def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def weights_read(named: str, place: str) -> bytes:
-    """The content of a file of weights, or of what is shipped under that name. `place` is where it was named."""
+    """Return the content of a file of weights, or of what is shipped under that name. `place` is where it was named."""
     if named in SHIPPED and (shipped := shipped_bytes(SHIPPED[named])) is not None:
         return shipped
     try:

@@ -11,18 +11,18 @@ from scheduling.lab.reproduction.measured import FITS, as_measured, uncapped
 from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed, OfOneRound, Speed
 
 ONE, MEASURED = "one", "measured"
-TIMES = 2.0  # as many workers a job as the workload says, as in figure dl2-9b
+TIMES = 2.0  # how many times the workers that the workload gives a job, as in dl2-9b
 
 
 @dataclass(frozen=True)
 class World:
-    """`speed` None is the one speed that all policies share (0060)."""
+    """A world with its jobs' speed. `speed` is None for the one speed that all policies share (0060)."""
 
     name: str
     speed: Speed | None = None
 
     def changed(self, scenario: Scenario) -> Scenario:
-        """The scenario as it is in this world."""
+        """Return the scenario as it is in this world."""
         if self.speed is None:
             return scenario
         if unknown := sorted({job.samples.model for job in scenario.jobs} - set(FITS)):
@@ -32,11 +32,11 @@ class World:
         return scenario
 
     def around(self, policy: Policy) -> Policy:
-        """The policy, with what its plans really come to."""
+        """Return the policy, with what its plans really achieve."""
         return policy if self.speed is None else AtAnotherSpeed(policy, self.speed)
 
     def round(self) -> OfOneRound | None:
-        """The speeds of one round that somebody learns from."""
+        """Return the speeds of one round from which a network learns."""
         return None if self.speed is None else OfOneRound(self.speed)
 
 

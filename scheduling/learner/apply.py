@@ -1,4 +1,5 @@
-"""What a step of a learner writes, in one transaction. Whoever finds another step done meanwhile writes nothing."""
+"""Write what a step of a learner has decided, in one transaction. If another step was done meanwhile, nothing is
+written."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from scheduling.operator import weights_add
 from tenants.access import Refused, access_of_system
 
 BY = access_of_system("learner")
-MOST_ROWS = 500  # of a curve
+MOST_ROWS = 500  # of a curve, the newest
 
 
 @dataclass(frozen=True, eq=False)
 class Practised:
-    """What came of the training's part: all of its state, its row of the curve, and a network that is worth a
-    shadow."""
+    """The result of a step's training: all of its state, its row of the curve, and a network that is worth a shadow, or
+    None."""
 
     state: bytes
     began_with: str
@@ -33,7 +34,7 @@ class Practised:
 
 @transaction.atomic
 def shadows_keep(work: Work, pairs: Sequence[SlotPair]) -> None:
-    """Slots that the open candidate has decided; those that somebody else kept meanwhile are the same."""
+    """Store slots that the open candidate has decided. Slots that were stored meanwhile are the same."""
     assert work.candidate is not None  # noqa: S101  there is one where slots were decided
     ShadowSlot.objects.bulk_create(
         (
@@ -46,7 +47,7 @@ def shadows_keep(work: Work, pairs: Sequence[SlotPair]) -> None:
 
 @transaction.atomic
 def verdict_keep(work: Work, verdict: Mapping[str, Any], at: datetime) -> bool:
-    """The candidate is offered, or is not better. Whether it was still in shadow."""
+    """Store the verdict: the candidate is offered, or is not better. Return whether it was still in shadow."""
     state = CandidateState.OFFERED if verdict["better"] else CandidateState.NOT_BETTER
     assert work.candidate is not None  # noqa: S101  it is the one that was judged
     open_one = WeightsCandidate.objects.filter(pk=work.candidate.pk, state=CandidateState.SHADOW)
@@ -55,7 +56,8 @@ def verdict_keep(work: Work, verdict: Mapping[str, Any], at: datetime) -> bool:
 
 @transaction.atomic
 def practice_keep(work: Work, practised: Practised, at: datetime) -> bool:
-    """The training as it is now, and a new candidate where there is none. Whether this step was still the next one."""
+    """Store the training as it is now, and a new candidate where none is open. Return whether this step was still the
+    next one."""
     learner = PoolLearner.objects.select_for_update().get(pool=work.pool)
     if learner.step != work.learner.step or not learner.is_on:
         return False
@@ -70,13 +72,13 @@ def practice_keep(work: Work, practised: Practised, at: datetime) -> bool:
 
 
 def sentence_keep(work: Work, sentence: str, at: datetime) -> None:
-    """Why it does not go on. The next try is a step later."""
+    """Store why the learner does not go on. The next try is a step later."""
     mine = PoolLearner.objects.filter(pool=work.pool, step=work.learner.step)
     mine.update(sentence=sentence[:2_000], worked_at=at)
 
 
 def step_broken_off(pool_id: int, step: int, sentence: str) -> None:
-    """Why this step came to no end, unless another one has been done meanwhile. When it began stays as it was."""
+    """Store why this step came to no end, unless another one was done meanwhile. The time when it began stays."""
     PoolLearner.objects.filter(pool=pool_id, step=step).update(sentence=sentence)
 
 
@@ -86,7 +88,7 @@ def _is_open(work: Work) -> bool:
 
 
 def _candidate_make(work: Work, practised: Practised, step: int, at: datetime) -> None:
-    """Stored for good under a name of its own; the same bytes are a candidate once."""
+    """Store the network for good under a name of its own, as a candidate. The same bytes become one only once."""
     assert practised.candidate is not None and work.in_use is not None  # noqa: S101, PT018
     content = encode(practised.candidate)
     if PolicyWeights.objects.filter(digest=digest_of(content)).exists():

@@ -1,6 +1,6 @@
 """A step of a learner as pure functions: practise on the pool's past, decide its slots in shadow, and compare.
 
-Nothing here knows the clock, the database or the market; the same input gives the same bytes.
+Nothing here reads the clock, the database or the market; the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scheduling.lab import HELD, INCOMPARABLE, NO_DIFFERENCE, Claim, ClaimVerdic
 
 ROUNDS = 8  # windows that are played in a step
 BLOCKS = 10  # of neighbouring slots, which are about the same jobs: the spread is over blocks
-# Gamma and rates of the shipped weights (0157); the value network, which no file of weights has, begins alone.
+# Gamma and rates are those of the shipped weights (0157). The value network, which no file of weights has, begins new.
 RULES = Rules(rate=0.0003, value_rate=0.001, gamma=0.0, replay=1_024, resting=2)
 # The judging set: draws of the preset for which the shipped weights were made, with seeds that no training uses.
 JUDGING: dict[str, Any] = {"preset": "dl2", "tenants": 1, "cells": False, "span": 20.0, "servers": 8, "jobs": 10}
@@ -42,7 +42,7 @@ SHIPPED = Claim("less", "mean completion on the judging set", OFFERED, IN_USE)
 
 @dataclass(frozen=True)
 class SlotPair:
-    """What a slot was worth by the pool's plan and by the candidate's, about the same jobs."""
+    """What a slot was worth by the pool's plan and by the candidate's, for the same jobs."""
 
     slot: int
     reward_in_use: float
@@ -50,29 +50,30 @@ class SlotPair:
 
 
 def course_of(network: Network, seed: int) -> Course:
-    """What a learner does with weights of this shape. There are no lessons: it begins with what is in use."""
+    """Return how a learner trains weights of this shape. There are no lessons: it begins with the weights in use."""
     return Course(network.shape, seed=seed, passes=0, rules=RULES)
 
 
 def training_begun(course: Course, network: Network) -> TrainingState:
-    """With the weights in use."""
+    """Return the state of a training that begins with the weights in use."""
     state = courses.begin(course)
     policy = dict(network.weights)
     return replace(state, brain=replace(state.brain, policy=policy, policy_moments=still(policy)))
 
 
 def state_bytes(course: Course, state: TrainingState) -> bytes:
-    """Everything that the next step depends on."""
+    """Return everything that the next step depends on, as bytes."""
     return zlib.compress(courses.freeze(course, state), 1)
 
 
 def state_from(course: Course, stored: bytes) -> TrainingState | None:
-    """None: it is that of another course. Raises `BadWeights` and zlib.error where the bytes are none of ours."""
+    """Return the stored state, or None if it is that of another course. Raises `BadWeights` and zlib.error where the
+    bytes are not such a state."""
     return courses.thaw(course, zlib.decompress(stored))
 
 
 def practise(course: Course, state: TrainingState, windows: Sequence[Scenario]) -> TrainingState:
-    """So many windows of the pool's past, drawn by the seed and how far the training is."""
+    """Train on `ROUNDS` windows of the pool's past, drawn by the seed and by how far the training is."""
     for _ in range(ROUNDS):
         dice = np.random.default_rng((course.seed, state.rounds))
         state = courses.learn(course, state, [windows[int(dice.integers(len(windows)))]])
@@ -80,12 +81,12 @@ def practise(course: Course, state: TrainingState, windows: Sequence[Scenario]) 
 
 
 def network_of(course: Course, state: TrainingState, facts: Mapping[str, Any]) -> Network:
-    """As it is now."""
+    """Return the network as it is now."""
     return Network(course.shape, state.brain.policy, facts)
 
 
 def network_stored(content: bytes) -> Network:
-    """The network of a file of weights. Raises `BadWeights` where this program cannot serve it."""
+    """Return the network of a file of weights. Raises `BadWeights` where this program cannot serve it."""
     network = decode(content)
     if isinstance(network, str):
         raise BadWeights(network)
@@ -93,23 +94,23 @@ def network_stored(content: bytes) -> Network:
 
 
 def as_served(network: Network) -> Network:
-    """From its file, in half precision."""
+    """Return the network as read from its file, in half precision."""
     return network_stored(encode(network))
 
 
 def trials(network: Network, scenarios: Sequence[Scenario]) -> list[ScenarioTrial]:
-    """Each scenario run to its end."""
+    """Run each scenario to its end with the network."""
     return [trial(network, scenario) for scenario in scenarios]
 
 
 def judging_set() -> list[Scenario]:
-    """The draws on which any pool's weights are compared, whoever's jobs they were trained on."""
+    """Return the draws on which the weights of every pool are compared, whatever jobs they were trained on."""
     return [read(synthetic(seed=seed, **JUDGING)) for seed in JUDGING_SEEDS]
 
 
 def shadow_slot(policy: bytes, view: bytes, plan: bytes, content: bytes) -> SlotPair:
-    """An interval's bytes decided by other weights: by the same policy at the same prices, with the same memory, but
-    for the guard, which judges the network whose post it is."""
+    """Decide an interval again with other weights: by the same policy at the same prices, with the same memory. Only
+    the guard is off, as it judges the network that decides in earnest."""
     pool_view = records.view_from(view)
     settings = json.loads(policy)
     inner = settings["policy"] | {"weights": WeightFile("candidate", content), "digest": "", "since": None}
@@ -126,9 +127,9 @@ def verdict_of(
     shipped: tuple[Sequence[ScenarioTrial], Sequence[ScenarioTrial]],
     margin: float,
 ) -> dict[str, Any]:
-    """The three comparisons as plain JSON, each (in use, candidate), and whether the candidate is better: more work in
-    the pool's slots by the margin and by more than the spread, and not seen to be slower on the pool's held-out jobs.
-    On the judging set it may be: a pool's jobs need not be like those."""
+    """Return the three comparisons as plain JSON, each (in use, candidate), and whether the candidate is better. It is
+    if it did more work in the pool's slots by the margin and by more than the spread, and was not seen to be slower on
+    the pool's held-out jobs. On the judging set it may be slower: a pool's jobs need not be like those."""
     shadow, held_out, judged = _of_slots(pairs), _of_trials(OWN, *own), _of_trials(SHIPPED, *shipped)
     wins = shadow.outcome == HELD and shadow.ours is not None and shadow.ours >= 1.0 + margin
     holds = held_out.outcome in (HELD, NO_DIFFERENCE)
@@ -151,7 +152,7 @@ def _of_slots(pairs: Sequence[SlotPair]) -> ClaimVerdict:
 
 
 def _of_trials(claim: Claim, in_use: Sequence[ScenarioTrial], offered: Sequence[ScenarioTrial]) -> ClaimVerdict:
-    """Only of runs in which all jobs of the same set ended."""
+    """Compare runs, but only if all jobs of the same set ended in them."""
     if not in_use:
         return ClaimVerdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - there is no window yet")
     if len(in_use) != len(offered):

@@ -1,6 +1,6 @@
-"""What a step of a learner needs, read from rows: the pool's stored slots, the weights in use, and how far it is.
+"""Read what a step of a learner needs from rows: the pool's stored slots, the weights in use, and how far it is.
 
-Only reads, and takes no lock: whoever applies a step looks again whether it is still the next one.
+This takes no lock: the code that applies a step checks again whether it is still the next one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Work:
     learner: PoolLearner
     pool: Pool
     in_use: InUse | None
-    next_slot: int  # that is not decided
-    candidate: WeightsCandidate | None  # that is open
+    next_slot: int  # the first that is not decided
+    candidate: WeightsCandidate | None  # the one that is open, if any
 
 
 def work_of(pool_id: int) -> Work | None:
-    """None: the pool has no learner, or it is switched off."""
+    """Return the input of a step; None if the pool has no learner, or the learner is switched off."""
     learner = PoolLearner.objects.select_related("pool").filter(pool=pool_id, is_on=True).first()
     if learner is None:
         return None
@@ -41,13 +41,14 @@ def work_of(pool_id: int) -> Work | None:
 
 
 def candidate_open(pool: Pool) -> WeightsCandidate | None:
-    """There is one at a time."""
+    """Return the open candidate; there is one at a time."""
     states = (CandidateState.SHADOW, CandidateState.OFFERED)
     return WeightsCandidate.objects.filter(pool=pool, state__in=states).select_related("weights").first()
 
 
 def shadows_due(candidate: WeightsCandidate) -> Iterator[Contents]:
-    """The pool's intervals that the candidate has not decided yet, the oldest first; the bytes are looked at first."""
+    """Yield the contents of the pool's intervals with waiting jobs that the candidate has not decided yet, the oldest
+    first."""
     last = candidate.slots.order_by("-slot").values_list("slot", flat=True).first()
     after = candidate.from_slot - 1 if last is None else last
     due = Interval.objects.filter(pool=candidate.pool_id, slot__gt=after, jobs_waiting__gt=0)
@@ -56,7 +57,7 @@ def shadows_due(candidate: WeightsCandidate) -> Iterator[Contents]:
 
 
 def windows_of(pool: Pool, next_slot: int, wanted: str) -> list[Scenario]:
-    """The newest whole windows that serve this end, the oldest first."""
+    """Return the newest whole windows that serve this end, the oldest first."""
     last = next_slot // WINDOW  # the window under way
     numbers = [number for number in range(max(0, last - MOST_WINDOWS), last) if end_of(number) == wanted]
     scenarios = (scenario_of([records.view_from(view) for view in _views(pool, number)], number) for number in numbers)
@@ -70,5 +71,5 @@ def _views(pool: Pool, window: int) -> list[bytes]:
 
 
 def digest_of(content: bytes) -> str:
-    """Of a file of weights."""
+    """Return the digest of a file of weights."""
     return hashlib.sha256(content).hexdigest()

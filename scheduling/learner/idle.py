@@ -1,15 +1,16 @@
-"""`python -m scheduling.learner.idle PARENT MARK learner --work ID`: a command of the product, at the lowest priority.
+"""Run a command of the product at the lowest priority: `python -m scheduling.learner.idle PARENT MARK learner --work
+ID`.
 
-The priority is lowered before anything else is imported: reading all of the product takes seconds of a processor, and
+The priority is lowered before anything else is imported: importing all of the product takes seconds of a processor, and
 slots would wait for them.
 
-Where Linux shares processors out among sessions first (autogroups), a priority counts among the processes of one
-session alone, and what an idle one uses is still taken from the share of its session, which is the worker's, who
-decides slots. So it has a session of its own, of the least weight.
+Where Linux shares processors out among sessions first (autogroups), a priority counts only among the processes of one
+session, and what an idle process uses is still taken from the share of its session. That session would be the worker's,
+which decides slots. So this process gets a session of its own, of the least weight.
 
-A priority says who gets a processor, and not what the others get of what processors share (caches, memory, or the two
-threads of one core). So it rests altogether while a boundary is decided: MARK is the file that says so
-(`scheduling.common.boundaries`), and is looked at by a timer of the processor time that the step itself has used.
+A priority decides who gets a processor, but not what the others get of what processors share (caches, memory, or the
+two threads of one core). So the process rests altogether while a boundary is decided. MARK is the file that says so
+(`scheduling.common.boundaries`); a timer of the processor time that the step itself has used checks it.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 LEAST = 19  # nice
 AUTOGROUP = Path("/proc/self/autogroup")
-LOOK_SECONDS = 0.005  # between two looks: of its own processor time while it works, of the clock while it rests
+LOOK_SECONDS = 0.005  # between two checks: of its own processor time while it works, of the clock while it rests
 
 
 def lowest_priority() -> None:
-    """This process runs where nobody else of its session wants to."""
+    """Let this process run only when no other of its session wants to."""
     os.nice(LEAST)
     if hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def session_of_its_own() -> None:
-    """And where nobody else of the machine wants to. Without autogroups, or where a container hides them, the priority
-    alone counts."""
+    """Let it also run only when no other of the machine wants to. Without autogroups, or where a container hides them,
+    the priority alone counts."""
     if os.getsid(0) != os.getpid():
         os.setsid()
     with contextlib.suppress(OSError):
@@ -54,8 +55,8 @@ def ends_with(parent: int) -> None:
 
 
 def boundary_is_decided(mark: Path) -> bool:
-    """Whether anybody on this machine decides one now."""
-    with contextlib.suppress(OSError), mark.open("rb") as file:  # there is none before the first
+    """Return whether a process on this machine decides a boundary now."""
+    with contextlib.suppress(OSError), mark.open("rb") as file:  # there is no such file before the first boundary
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -64,7 +65,7 @@ def boundary_is_decided(mark: Path) -> bool:
 
 
 def rest_beside_boundaries(mark: Path) -> None:
-    """From now on this process stands still, between two steps of its program, while a boundary is decided."""
+    """Let this process stand still, between two steps of its program, while a boundary is decided."""
 
     def look(*_: object) -> None:
         while boundary_is_decided(mark):
@@ -72,7 +73,7 @@ def rest_beside_boundaries(mark: Path) -> None:
 
     signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
-    atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)  # Python's end gives up the handler before the timer ends
+    atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)  # Python's end removes the handler before the timer
 
 
 def begin(parent: int, mark: Path) -> None:

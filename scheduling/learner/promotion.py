@@ -1,8 +1,8 @@
 """What an operator does with a pool's learner: switch it, and put weights in place at the next boundary.
 
-A promotion is one row, written under the lane's lock: it holds from the next slot that is not decided, and what is
-decided keeps its weights. Whoever is killed before it is written has changed nothing; whoever says it twice, changes it
-once.
+A promotion is one row, written under the lane's lock. It holds from the next slot that is not decided; what is decided
+keeps its weights. A process that is killed before the row is written has changed nothing, and the same promotion made
+twice changes things once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVERY, SLOTS, MARGIN = (10, 86_400), (2, 10_000), (0.0, 1.0)  # least and most
 
 @transaction.atomic
 def learner_set(*, pool: Pool, settings: LearnerSettings, by: Access, reason: str, at: datetime) -> bool | Refused:
-    """Whether anything changed. Decisions stay as they are: it only learns."""
+    """Set what the learner may do, and return whether anything changed. Decisions stay as they are: it only learns."""
     if refusal := may_change_cluster(by, reason) or _flaw(pool, settings):
         return refusal
     pool_lock(pool)
@@ -82,9 +82,9 @@ def weights_take(
     instead_of: str | None = None,
     by_rule: bool = False,
 ) -> int | Refused:
-    """The slot from which they decide. `weights`: the name of those that the learner offers, or of some that decided
-    here before; "" for those that the pool was made with. `instead_of`: the digest of those in use, as whoever asks
-    saw it. Those that are in place already are left as they are."""
+    """Put weights in place, and return the slot from which they decide. `weights` names those that the learner offers,
+    or some that decided here before, or is "" for those that the pool was made with. `instead_of` is the digest of
+    those in use, as the caller saw it. Weights that are in place already are left as they are."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     if not is_learned(pool):
@@ -127,7 +127,7 @@ def weights_take(
 def _not_to_be_had(
     pool: Pool, weights: str, row: PolicyWeights | None, newest: WeightsPromotion | None
 ) -> Refused | None:
-    """Why these weights cannot be put in place here."""
+    """Return why these weights cannot be put in place here, or None."""
     if not weights:
         return None if newest is not None else Refused("not_offered", "The pool decides with what it was made with.")
     if row is None:
@@ -139,7 +139,7 @@ def _not_to_be_had(
 
 
 def weights_back(*, pool: Pool, by: Access, reason: str, at: datetime) -> int | Refused:
-    """Those that decided before the last promotion, from the next boundary on."""
+    """Put back the weights that decided before the last promotion, from the next boundary on."""
     rows = list(WeightsPromotion.objects.filter(pool=pool).order_by("-from_slot", "-pk").select_related("weights")[:2])
     if not rows:
         return Refused("not_offered", "Nothing was put in place here yet: there is nothing to go back from.")

@@ -1,4 +1,4 @@
-"""How a pool's learner stands: what decides, what it offers and how that did, and what decided before."""
+"""Read the state of a pool's learner: what decides, what it offers and how that did, and what decided before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LearnerSettings:
 
 
 def settings_of(learner: PoolLearner | None) -> LearnerSettings:
-    """As they stand; off where there is none."""
+    """Return the learner's settings; it is off where there is none."""
     if learner is None:
         return LearnerSettings(is_on=False)
     return LearnerSettings(learner.is_on, learner.promotes, learner.every_seconds, learner.shadow_slots, learner.margin)
@@ -45,7 +45,7 @@ def settings_of(learner: PoolLearner | None) -> LearnerSettings:
 
 @dataclass(frozen=True, eq=False)
 class InUse:
-    """The weights that the pool decides with from its next boundary on. `name`: "" for those that are shipped."""
+    """The weights that the pool decides with from its next boundary on. `name` is "" for those that are shipped."""
 
     name: str
     network: Network
@@ -57,13 +57,13 @@ class InUse:
 
 
 def next_slot_of(pool: Pool) -> int:
-    """The first slot that is not decided."""
+    """Return the first slot that is not decided."""
     decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
     return (-1 if decided is None else decided) + 1
 
 
 def in_use_of(pool: Pool, slot: int) -> InUse | None:
-    """What decides the slot, as things stand."""
+    """Return the weights that decide the slot by present settings, or None where they are of no use."""
     settings = settings_in_use(pool, slot)
     name = settings.get("weights") or ""
     content = weights_stored(name) if name else b""
@@ -72,14 +72,14 @@ def in_use_of(pool: Pool, slot: int) -> InUse | None:
 
 
 def digest_in_use(pool: Pool, slot: int) -> str:
-    """Of the weights that decide the slot; "" where they are of no use."""
+    """Return the digest of the weights that decide the slot, or "" where they are of no use."""
     in_use = in_use_of(pool, slot)
     return "" if in_use is None else in_use.digest
 
 
 @dataclass(frozen=True)
 class WeightsRow:
-    """Weights that decide from a slot on. `weights`: "" for those that the pool was made with."""
+    """Weights that decide from a slot on. `weights` is "" for those that the pool was made with."""
 
     weights: str
     digest: str
@@ -94,7 +94,7 @@ class WeightsRow:
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """`shadowed`: slots that it has decided without effect."""
+    """A candidate. `shadowed` is the number of slots that it has decided without effect."""
 
     weights: str
     digest: str
@@ -107,13 +107,14 @@ class CandidateRow:
 
     @property
     def lines(self) -> list[str]:
-        """The comparisons, a sentence each."""
+        """Return the comparisons, a sentence each."""
         return [self.verdict[name]["line"] for name in ("shadow", "own", "judging_set") if name in self.verdict]
 
 
 @dataclass(frozen=True)
 class LearnerState:
-    """`weights` and `digest`: what decides the next slot. `promotions` and `candidates`: the newest first."""
+    """The state of a pool's learner. `weights` and `digest` are those that decide the next slot. `promotions` and
+    `candidates` have the newest first."""
 
     pool: str
     learned: bool
@@ -134,17 +135,18 @@ class LearnerState:
 
     @property
     def offered(self) -> CandidateRow | None:
-        """What may be taken."""
+        """Return the candidate that may be taken."""
         return next((row for row in self.candidates if row.state == CandidateState.OFFERED), None)
 
     @property
     def in_shadow(self) -> CandidateRow | None:
-        """What is being compared."""
+        """Return the candidate that is being compared."""
         return next((row for row in self.candidates if row.state == CandidateState.SHADOW), None)
 
     @property
     def earlier(self) -> list[str]:
-        """Names of those that decided here before; "" among them for those that the pool was made with."""
+        """Return the names of weights that decided here before; "" among them stands for those that the pool was made
+        with."""
         if not self.promotions:
             return []
         names = dict.fromkeys([*(row.weights for row in self.promotions), ""])
@@ -152,7 +154,7 @@ class LearnerState:
 
 
 def learner_state(pool: Pool, at: datetime) -> LearnerState:
-    """A handful of short queries."""
+    """Return the state of the pool's learner. Takes a handful of short queries."""
     learner = PoolLearner.objects.filter(pool=pool).defer("state").first()
     slot = max(pool.slot_at(at) + 1, next_slot_of(pool))
     in_use = in_use_of(pool, slot) if is_learned(pool) else None

@@ -1,7 +1,8 @@
-"""A learner at work: one step of one pool in a process of its own, of the lowest priority, and who starts that process.
+"""Run a learner: one step of one pool in a process of its own, of the lowest priority, and the code that starts that
+process.
 
 A step gathers, decides and applies. It takes no lock of the market while it computes, and a kill at any point leaves
-what was there before: the weights in use change by a promotion alone.
+what was there before: only a promotion changes the weights in use.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def learner_step(*, pool_id: int, clock: Clock) -> bool:
-    """One step of a pool's learner, whoever calls it and however often. Whether there was one to do."""
+    """Do one step of a pool's learner, whoever calls it and however often. Return whether there was one to do."""
     with scope_disabled("a learner looks at stored slots, which are about all tenants"):
         work = work_of(pool_id)
         if work is None:
@@ -57,7 +58,7 @@ def learner_step(*, pool_id: int, clock: Clock) -> bool:
             _step(work, clock)
         except DatabaseError:  # the next step tries again
             raise
-        except Exception as error:  # whatever breaks, its page says so, and the pool goes on as it is
+        except Exception as error:  # whatever breaks, the learner's page says so, and the pool goes on as it is
             sentence_keep(work, f"The last step broke off: {type(error).__name__}: {error}.", clock())
             log.exception("a step of the learner of %s broke off", work.pool.slug)
         return True
@@ -68,14 +69,14 @@ def _step(work: Work, clock: Clock) -> None:
     if work.in_use is None:
         sentence_keep(work, OF_NO_USE, clock())
         return
-    # 1. What was offered and not taken yet, because somebody was killed in between, is taken first.
+    # 1. Weights that were offered and not taken yet, as a process was killed in between, are taken first.
     _promoted_by_rule(work, clock)
-    # 2. The shadow: the pool's new slots decided by the candidate, and its verdict once they are enough.
+    # 2. The candidate decides the pool's new slots in shadow, and gets its verdict once they are enough.
     if work.candidate is not None and work.candidate.state == CandidateState.SHADOW:
         steps.done("shadow", slots=_shadowed(work))
         steps.done("judge", judged=_judged(work, clock()))
         _promoted_by_rule(work, clock)
-    # 3. Practice on the pool's past, from where the last step left off.
+    # 3. The training goes on with the pool's past, from where the last step ended.
     practised = _practised(work_of(work.pool.pk) or work)
     if isinstance(practised, str):
         sentence_keep(work, practised, clock())
@@ -85,7 +86,7 @@ def _step(work: Work, clock: Clock) -> None:
 
 
 def _shadowed(work: Work) -> int:
-    """How many slots the candidate decided."""
+    """Let the candidate decide slots in shadow, and return how many."""
     assert work.candidate is not None  # noqa: S101
     content = bytes(work.candidate.weights.content)
     pairs = [decide.shadow_slot(each.policy, each.view, each.plan, content) for each in shadows_due(work.candidate)]
@@ -94,7 +95,7 @@ def _shadowed(work: Work) -> int:
 
 
 def _judged(work: Work, at: datetime) -> bool:
-    """Whether there is a verdict: once so many slots were decided in shadow."""
+    """Judge the candidate, once enough slots were decided in shadow. Return whether there is a verdict."""
     candidate, in_use = work.candidate, work.in_use
     assert candidate is not None and in_use is not None  # noqa: S101, PT018
     rows = candidate.slots.order_by("slot").values_list("slot", "reward_in_use", "reward")
@@ -114,7 +115,7 @@ def _judged(work: Work, at: datetime) -> bool:
 
 
 def _promoted_by_rule(work: Work, clock: Clock) -> None:
-    """What is offered, where the operator lets the learner do so. Said again, nothing changes."""
+    """Promote what is offered, where the operator lets the learner do so. A repetition changes nothing."""
     fresh = work_of(work.pool.pk)
     if fresh is None or not fresh.learner.promotes or fresh.candidate is None:
         return
@@ -126,7 +127,7 @@ def _promoted_by_rule(work: Work, clock: Clock) -> None:
 
 
 def _practised(work: Work) -> Practised | str:
-    """The next state of the training; why there is none."""
+    """Return the next state of the training, or why there is none."""
     in_use, learner = work.in_use, work.learner
     assert in_use is not None  # noqa: S101
     learning, choosing = (windows_of(work.pool, work.next_slot, end) for end in (LEARN, CHOOSE))
@@ -138,7 +139,7 @@ def _practised(work: Work) -> Practised | str:
         try:
             state = decide.state_from(course, bytes(learner.state))
         except (BadWeights, KeyError, ValueError, zlib.error):
-            state = None  # what cannot be read is begun anew, with the weights in use
+            state = None  # a state that cannot be read is begun anew, with the weights in use
     state = decide.practise(course, state or decide.training_begun(course, in_use.network), learning)
     facts = {"learnt_beside": work.pool.slug, "rounds": state.rounds, "slots": state.slots, "from": in_use.digest}
     network = decide.network_of(course, state, facts)
@@ -151,7 +152,7 @@ def _practised(work: Work) -> Practised | str:
 
 
 def learners_due(at: datetime) -> list[int]:
-    """Pools whose learner has rested long enough, whoever rested longest first."""
+    """Return the pools whose learner has rested long enough, the one that rested longest first."""
     due = [
         (learner.worked_at, learner.pool_id)
         for learner in PoolLearner.objects.filter(is_on=True).defer("state", "curve")
@@ -162,13 +163,14 @@ def learners_due(at: datetime) -> list[int]:
 
 def learners_round(*, clock: Clock, others: Callable[[], None]) -> int | None:
     """Start the step that is due in a process of its own, and wait for it; meanwhile `others` does what else is asked
-    about the past. How the process ended; None where nothing was due, or another process is at it."""
+    about the past. Return how the process ended. Return None if nothing was due, another process makes a round, or the
+    step took too long."""
     with alone(AUDIT_LOCK) as ours:
         due = learners_due(clock()) if ours else []
         if not due:
             return None
         ends = clock() + LONGEST
-        # Before it begins: a step that is killed has its next try when the next one is due, not at once.
+        # This is written first, so that a step that is killed is tried again when the next one is due, not at once.
         PoolLearner.objects.filter(pool=due[0]).update(worked_at=clock())
         step = PoolLearner.objects.values_list("step", flat=True).get(pool=due[0])
         process = step_started(due[0])
@@ -191,9 +193,9 @@ def learners_round(*, clock: Clock, others: Callable[[], None]) -> int | None:
 
 
 def step_started(pool_id: int) -> subprocess.Popen[bytes]:
-    """A process that does one step and ends, or ends with us."""
+    """Start a process that does one step and ends, or ends with us."""
     one_core = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    # Those who serve keep what they measure in a file each: a process for each step would fill the folder.
+    # Each serving process keeps what it measures in a file: a process for each step would fill the folder.
     around = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
     starter = [sys.executable, "-m", STARTER, str(os.getpid()), str(mark_file())]
     command = [*starter, "learner", "--work", str(pool_id)]

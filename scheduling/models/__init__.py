@@ -1,4 +1,4 @@
-"""The rows: the cluster, the jobs, what was decided about them, and what happened."""
+"""The tables of the market: the cluster, the jobs, what was decided about them, and what happened."""
 
 from scheduling.models.audit import (
     AuditKind,

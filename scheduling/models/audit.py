@@ -1,4 +1,5 @@
-"""Fairness by day, what an operator wants to be told about it, and what auditors asked to have worked out."""
+"""Sums of fairness by day, operators' alerts on them, what auditors requested, signing keys, and archives of
+intervals."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from tenants.scoping import TenantOwned
 
 
 class PoolDay(models.Model):
-    """Sums over the intervals of one pool that were decided on one day of UTC. Only sums of rows that are kept, so that
-    they can be added up again at any time (`fairness.days`)."""
+    """Sums over the intervals of one pool that were decided on one day of UTC. They sum only rows that are kept, so
+    that they can be added up again at any time (`fairness.days`)."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     day = models.DateField()
@@ -23,14 +24,14 @@ class PoolDay(models.Model):
     certificates = models.PositiveIntegerField(default=0)
     broken = models.PositiveIntegerField(default=0)
     broken_intervals = models.PositiveIntegerField(default=0)
-    with_renters = models.PositiveIntegerField(default=0)  # intervals, as are the next four
+    with_renters = models.PositiveIntegerField(default=0)  # counts intervals, as do the next four
     one_bidder = models.PositiveIntegerField(default=0)
     price_jumps = models.PositiveIntegerField(default=0)
     waiting = models.PositiveIntegerField(default=0)
     idle_beside_waiting = models.PositiveIntegerField(default=0)
-    waiting_for = models.JSONField(default=dict, blank=True)  # reason -> jobs, of intervals with unsold units
+    waiting_for = models.JSONField(default=dict, blank=True)  # reason -> jobs, over intervals with unsold units
     unsold = models.JSONField(default=dict, blank=True)  # unit-slots by resource
-    highest = models.JSONField(default=dict, blank=True)  # price by resource
+    highest = models.JSONField(default=dict, blank=True)  # highest price by resource
 
     class Meta:
         ordering = ["pool", "day"]
@@ -41,7 +42,7 @@ class PoolDay(models.Model):
 
 
 class TenantDay(TenantOwned):
-    """One tenant's sums over the same intervals. `even`: what its gain would be if gains followed the quotas."""
+    """One tenant's sums over the same intervals. `even` is what its gain would be if gains followed the quotas."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     day = models.DateField()
@@ -56,7 +57,7 @@ class TenantDay(TenantOwned):
     contributed = models.FloatField(default=0.0)
     forgone = models.FloatField(default=0.0)
     rent_saved = models.FloatField(default=0.0)
-    waiting = models.PositiveIntegerField(default=0)  # intervals in which work of it went on waiting
+    waiting = models.PositiveIntegerField(default=0)  # intervals after which some of its work still waited
     broken = models.PositiveIntegerField(default=0)
     offered = models.JSONField(default=dict, blank=True)  # unit-slots by resource, as are the next two
     sold = models.JSONField(default=dict, blank=True)
@@ -71,13 +72,13 @@ class TenantDay(TenantOwned):
 
 
 class FairnessAlert(models.Model):
-    """A figure of a pool that somebody wants to be told about once it passes a limit. `passed_at`: since when it has
-    been beyond it; while it stays there, nothing is told again."""
+    """A limit for one fairness figure of a pool; an event reports once that the figure passes it. `passed_at` is when
+    the figure went beyond the limit. While it stays beyond, nothing is reported again."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     measure = models.CharField(max_length=40)
     threshold = models.FloatField()
-    value = models.FloatField(null=True, blank=True)  # as last looked at
+    value = models.FloatField(null=True, blank=True)  # the figure when it was last checked
     passed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -104,19 +105,20 @@ class AuditState(models.TextChoices):
 
 
 class AuditRun(models.Model):
-    """Something that takes a while and that an auditor asked for. It changes nothing but this row and its parts."""
+    """A verification or a bundle that an auditor requested and that takes a while. It changes nothing but this row and
+    its parts."""
 
     kind = models.CharField(max_length=12, choices=AuditKind.choices)
     state = models.CharField(max_length=10, choices=AuditState.choices, default=AuditState.QUEUED)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")
-    number = models.BigIntegerField(null=True, blank=True)  # the job's, or the interval's
+    number = models.BigIntegerField(null=True, blank=True)  # the number of the job or of the interval
     period_start = models.DateTimeField(null=True, blank=True)
     period_end = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField()
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     began_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    is_clean = models.BooleanField(null=True)  # None: nothing was verified
+    is_clean = models.BooleanField(null=True)  # None where nothing was verified
     sentence = models.TextField(blank=True)
     result = models.JSONField(default=dict, blank=True)  # findings and the arithmetic, see `audit.requests`
     size = models.BigIntegerField(default=0)  # bytes of the file
@@ -136,12 +138,13 @@ class AuditRun(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair that signs bundles. The private half is encrypted (`tenants.stored_secrets`), the public published."""
+    """A key pair that signs bundles. The private half is encrypted (`tenants.stored_secrets`), the public half is
+    published."""
 
     public_key = models.CharField(max_length=64, primary_key=True)  # Ed25519, in hexadecimal
     secret = models.TextField()
     made_at = models.DateTimeField()
-    retired_at = models.DateTimeField(null=True, blank=True)  # since then another one signs
+    retired_at = models.DateTimeField(null=True, blank=True)  # another key signs since then
 
     class Meta:
         ordering = ["made_at"]
@@ -156,17 +159,17 @@ class SigningKey(models.Model):
 
 
 class IntervalArchive(models.Model):
-    """A signed bundle on disk that has the inputs and answers of one day's intervals, which this database no longer
-    has. Written by the owning role alone, and never changed."""
+    """A signed bundle on disk with the inputs and answers of one day's intervals, which this database no longer has.
+    Only the owning role writes rows, and no row is ever changed."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
-    day = models.DateField()  # of UTC, on which they were decided
+    day = models.DateField()  # the day of UTC on which they were decided
     first = models.BigIntegerField()  # numbers of intervals
     last = models.BigIntegerField()
-    file = models.CharField(max_length=120)  # its name, in whichever folder
+    file = models.CharField(max_length=120)  # the name of the file, without its folder
     digest = models.CharField(max_length=64)  # SHA-256 of the file
     size = models.BigIntegerField()  # bytes
-    public_key = models.CharField(max_length=64)  # that signed it
+    public_key = models.CharField(max_length=64)  # the key that signed it
     archived_at = models.DateTimeField()
 
     class Meta:
@@ -181,7 +184,7 @@ class IntervalArchive(models.Model):
 
 
 class AuditPart(models.Model):
-    """A piece of a run's file, in order."""
+    """A piece of the file of an `AuditRun`, in order."""
 
     run = models.ForeignKey(AuditRun, on_delete=models.CASCADE, related_name="parts", db_index=False)
     place = models.PositiveIntegerField()

@@ -1,4 +1,5 @@
-"""The reservation calendar: what each lane holds of each part of a server in a slot. The database keeps it possible."""
+"""The reservation calendar: how much each lane holds of each part of a server in a slot. The database refuses to
+overbook it."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from scheduling.models.transactions import BEFORE_ALL, TransactionField
 
 
 class Part(models.TextChoices):
-    HOME = "home"  # tenants' cells together
+    HOME = "home"  # the cells of all tenants together
     OPERATOR = "operator"  # what no cell covers
 
 
 class CalendarCell(models.Model):
-    """A row exists once something is taken. Amounts, not units: a job may take half of a resource's unit."""
+    """What the lanes hold of one part of a server in one slot; there is a row once something is taken. Figures are
+    amounts, not units, since a job may take half of a unit."""
 
     pk = models.CompositePrimaryKey("server_id", "resource_id", "part", "slot")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,8 +1,8 @@
-"""The cluster as it stands: pools, what their servers hold, and whose cells they are.
+"""The cluster as it is now: pools, what their servers have, and whose cells they are.
 
-What Django can declare is declared here. Three rules live in `migrations/sql/`, for Django has no words for
-them: a lane's policy has a name, everything on a server belongs to one pool (composite foreign keys), and the
-cells of a server and a resource never exceed its capacity (deferred triggers that lock the capacity row).
+What Django can declare is declared here. Three rules are in `migrations/sql/`, since Django cannot express them: a
+lane's policy has a name, everything on a server belongs to one pool (composite foreign keys), and the cells of a server
+and a resource never exceed its capacity (deferred triggers that lock the capacity row).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.
 _WORD = RegexValidator(r"^[a-z0-9]+([-_][a-z0-9]+)*\Z", "Small letters and digits, joined by single hyphens.")
-# A server is called as its cluster calls it: beside these, Slurm has capitals and whole names of the network.
+# Servers have the names that their cluster gives them. Slurm's names may also have capitals, dots and underscores.
 _SERVER_NAME = RegexValidator(
     r"^[A-Za-z0-9]+([-_.]+[A-Za-z0-9]+)*\Z", "Letters and digits, joined by hyphens, underscores or dots."
 )
 
 
 class AlonePlan(models.TextChoices):
-    """How a tenant's jobs are planned in the world in which it is alone."""
+    """How a tenant's jobs are planned in the world in which that tenant is alone."""
 
-    KEEP = "keep"  # a job's schedule at home is given once, when it is collected, and kept for good
-    RENEW = "renew"  # it is a draft, planned anew at each boundary until the job starts there (K1 to K4)
+    KEEP = "keep"  # a job gets its schedule at home once, when it is collected, and keeps it for good
+    RENEW = "renew"  # the schedule is a draft, planned anew at each boundary until the job starts there (K1 to K4)
 
 
 class Pool(models.Model):
@@ -42,29 +42,31 @@ class Pool(models.Model):
     slug = models.CharField(max_length=40, unique=True, validators=[_WORD])
     name = models.CharField(max_length=120)
     slot_seconds = models.PositiveIntegerField()
-    # Interval lengths in slots: `first`, doubled up to `cap`; `restart`: anew when the backlog is empty.
+    # Lengths of intervals in slots: the first has `first`, and they double up to `cap`. With `restart` they begin again
+    # at `first` when the backlog is empty.
     clock_first = models.PositiveIntegerField()
     clock_cap = models.PositiveIntegerField()
     clock_restart = models.BooleanField()
-    # The policy of each lane by name and fields, as in a scenario file. No instant policy: a closed lane.
+    # The policy of each lane by name and fields, as in a scenario file. Without an instant policy that lane is closed.
     batch_policy = models.JSONField()
     instant_policy = models.JSONField(null=True, blank=True)
     epoch_at = models.DateTimeField()  # when slot 0 began; moving it would rename every slot ever sold
-    # Who cancels before the start gets back what is not settled, less this part of it, which the owners keep.
+    # A tenant that cancels before the start gets back what is not settled, less this percentage, which the owners keep.
     cancellation_keep_percent = models.PositiveSmallIntegerField(default=0)
-    # Slots that passed wholly while the market's clock was silent were not delivered, once the silence has outlasted
-    # the first of them by this much. None: what was sold counts as delivered, however late the clock.
+    # When the market's clock is silent for longer than this after the first missed slot, the slots that passed wholly
+    # in the silence count as not delivered. None means that what was sold counts as delivered, however late the clock
+    # is.
     outage_grace_seconds = models.PositiveIntegerField(null=True, blank=True, default=60)
-    # Against the two ways of paying the instant lane less than one is worth: one job takes at most this part of the
-    # pool at once, and what was refused or taken back may not be tried again for so many slots.
+    # Two limits against paying the instant lane less than a job is worth: one job takes at most this percentage of the
+    # pool at once, and a job that was refused or taken back may not be tried again for this many slots.
     instant_share_percent = models.PositiveSmallIntegerField(default=100)
     instant_cooling_slots = models.PositiveIntegerField(default=0)
-    # For so many slots ahead, the running one among them, the instant lane's prices are published. 0: none are.
+    # The instant lane's prices are published for this many slots from the running one on. 0 publishes none.
     posted_slots = models.PositiveSmallIntegerField(default=96)
-    engine = models.CharField(max_length=20, default="local", validators=[_WORD])  # by name: who runs what is awarded
+    engine = models.CharField(max_length=20, default="local", validators=[_WORD])  # its name: it runs the jobs
     # Whether a server that the engine lost is in service again as soon as the engine has found it up for long enough.
     servers_return = models.BooleanField(default=False)
-    # Of tenants that said nothing about theirs. Pools from before there was a choice keep what they had.
+    # The plan of tenants that chose none. Pools from before this choice existed keep the plan that they had.
     usual_plan = models.CharField(max_length=5, choices=AlonePlan.choices, default=AlonePlan.KEEP, db_default="keep")
 
     class Meta:
@@ -87,17 +89,17 @@ class Pool(models.Model):
 
     @property
     def is_elastic(self) -> bool:
-        """Whether its jobs are sized anew in every slot and pay for what they use."""
+        """Return whether the pool's jobs are resized in every slot and pay for what they use."""
         return self.batch_policy.get("name") in SINGLE_SLOTS
 
     @property
     def parts_worth_nothing(self) -> bool:
-        """Whether what is done of a job is worth nothing here before the job is done, so that what a job pays without a
+        """Return whether an unfinished job is worth nothing in this pool, so that what a job pays without a
         place of its own is provisional (D16)."""
         return self.batch_policy.get("parts") == NOTHING
 
     def slot_at(self, moment: datetime) -> int:
-        """The slot that contains the moment; negative before the epoch."""
+        """Return the slot that contains the moment; it is negative before the epoch."""
         return (moment - self.epoch_at) // timedelta(seconds=self.slot_seconds)
 
     def slot_start(self, slot: int) -> datetime:
@@ -105,12 +107,13 @@ class Pool(models.Model):
 
 
 class ResourceKind(models.Model):
-    """What is counted, in one pool: `worker` and `ps`, or several types of either, or gpu, cpu, memory."""
+    """One resource that servers of a pool have units of: `worker` and `ps`, or several types of either, or gpu, cpu,
+    memory."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="resources")
     name = models.CharField(max_length=40, validators=[_WORD])
-    label = models.CharField(max_length=60)  # as a sentence says one of it: "parameter server"
-    # What one worker or parameter server may take of it: nothing, or `least`, or as many steps more as it likes.
+    label = models.CharField(max_length=60)  # the name of one unit in a sentence, such as "parameter server"
+    # A worker or parameter server may take none of it, or `least`, or `least` and any number of steps more.
     least = models.DecimalField(max_digits=15, decimal_places=6, default=Decimal(1))
     step = models.DecimalField(max_digits=15, decimal_places=6, default=Decimal(1))
 
@@ -129,24 +132,25 @@ class ResourceKind(models.Model):
 
 class ServerState(models.TextChoices):
     IN_SERVICE = "in_service"
-    DRAINING = "draining"  # finishes what is promised, is given nothing new
+    DRAINING = "draining"  # it finishes what is promised, and gets nothing new
     LOST = "lost"
 
 
 class Server(models.Model):
-    """One machine. Never deleted: old intervals name it."""
+    """One machine. It is never deleted, since old intervals name it."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="servers")
     name = models.CharField(max_length=60, validators=[_SERVER_NAME])
     hosts_workers = models.BooleanField(default=True)
     hosts_ps = models.BooleanField(default=True)
     state = models.CharField(max_length=12, choices=ServerState.choices, default=ServerState.IN_SERVICE)
-    # Of its last loss: the first slot not delivered, and the last one that the batch lane had decided by then.
+    # About its last loss: the first slot that was not delivered, and the last slot that the batch lane had decided by
+    # then.
     lost_from = models.BigIntegerField(null=True, blank=True)
     lost_after = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
-        ordering = ["pool", "id"]  # policies that take "the lowest index" mean this order
+        ordering = ["pool", "id"]  # this is the order in which policies take "the lowest index"
         constraints = [
             models.UniqueConstraint(fields=["pool", "name"], name="server_name_once_per_pool"),
             models.UniqueConstraint(fields=["id", "pool"], name="server_with_pool"),  # target of a composite key
@@ -159,9 +163,9 @@ class Server(models.Model):
 
 
 class ServerCapacity(models.Model):
-    """How many units of one resource a server has; also the lock under which its cells are counted."""
+    """How many units of one resource a server has. The row is also the lock under which its cells are counted."""
 
-    # The pool again, so that composite keys can insist on one pool for the server and the resource.
+    # The pool is repeated here so that composite keys can require the same pool of the server and the resource.
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="capacities", db_index=False)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+")
@@ -177,7 +181,7 @@ class ServerCapacity(models.Model):
 
 
 class Cell(TenantOwned):
-    """Units of one resource on one server that belong to a tenant. What no cell covers is the operator's."""
+    """Units of one resource on one server that belong to a tenant. Units that no cell covers are the operator's."""
 
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+")
@@ -194,8 +198,9 @@ class Cell(TenantOwned):
 
 
 class ShapeChange(models.Model):
-    """A transaction that changed what a pool consists of: its resources, servers, what they hold, whose cells they are,
-    and the instructions of their owners. Triggers on those tables write it, for whoever has read them before."""
+    """A transaction that changed what a pool consists of: its resources, servers, what they have, whose cells they are,
+    and the instructions of their owners. Triggers on those tables write it, so that a process that read them before
+    knows that they changed."""
 
     pk = models.CompositePrimaryKey("pool_id", "written_by")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)

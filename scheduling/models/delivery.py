@@ -1,4 +1,5 @@
-"""Whether the market was there: when it was last seen at work, and the slots that passed while it stood still."""
+"""Whether the market was running: when each pool's clock last ticked, and the slots that passed while it stood
+still."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from scheduling.models.cluster import Pool
 
 
 class Pulse(models.Model):
-    """When the clock of a pool last ticked. A row of its own: it is written while the lanes are locked."""
+    """When the clock of a pool last ticked. It has a row of its own because it is written while the lanes are
+    locked."""
 
     pool = models.OneToOneField(Pool, on_delete=models.PROTECT, primary_key=True, related_name="+")
     alive_at = models.DateTimeField()
@@ -22,7 +24,7 @@ class Pulse(models.Model):
 
 
 class Outage(models.Model):
-    """Slots that passed from beginning to end without a tick. Noticed by the next tick, and never changed."""
+    """Slots that passed from beginning to end without a tick. The next tick writes the row, and it is never changed."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     start = models.BigIntegerField()  # slots [start, end)

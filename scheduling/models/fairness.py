@@ -1,4 +1,5 @@
-"""Whether each interval was fair, worked out once after it closed. Never changed; verification works it out again."""
+"""The fairness of each interval, computed once after it closed. Rows never change; a verification computes them
+again."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from tenants.scoping import TenantOwned
 
 
 class IntervalFairness(models.Model):
-    """One interval as a whole. `broken`: rows of job, tenant, got, alone and which promise was broken."""
+    """The figures of one interval as a whole. `broken` lists rows of job, tenant, got, alone and which promise was
+    broken."""
 
     interval = models.OneToOneField(Interval, on_delete=models.PROTECT, related_name="fairness")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     number = models.BigIntegerField()  # the interval's
     decided_at = models.DateTimeField()  # the interval's
-    with_floors = models.BooleanField()  # whether the policy promises floors; otherwise `alone` is the same policy's
+    with_floors = models.BooleanField()  # whether the policy promises floors; if not, `alone` is by the same policy
     revenue = models.FloatField(default=0.0)
     ratio_variance = models.FloatField(null=True, blank=True)
     jain_index = models.FloatField(null=True, blank=True)
@@ -49,13 +51,13 @@ class IntervalFairness(models.Model):
 
     @property
     def left_unsold(self) -> dict[str, float]:
-        """`unsold` as people read it: never below nothing. A window can sell more than was idle as renting began, for a
-        place at home whose job has rented is for sale from then on (G6)."""
+        """Return `unsold` as it is shown, never below zero. A window can sell more than was idle when renting began,
+        because the place at home of a job that rented is for sale from then on (G6)."""
         return {name: max(units, 0.0) for name, units in self.unsold.items()}
 
 
 class TenantFairness(TenantOwned):
-    """One tenant in one interval; the figures are those of `core.metrics.fairness.TenantFairness`."""
+    """The figures of one tenant in one interval: those of `core.metrics.fairness.TenantFairness`."""
 
     fairness = models.ForeignKey(IntervalFairness, on_delete=models.PROTECT, related_name="+", db_index=False)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -90,5 +92,6 @@ class TenantFairness(TenantOwned):
 
     @property
     def gain_shown(self) -> int:
-        """Micro-credits: what a reader gets who adds up its four parts as they are shown."""
+        """Return the gain in micro-credits as the sum of its four parts as they are shown, so that a reader who adds
+        them up gets it."""
         return micro(self.own_value) + micro(self.rented_value) - micro(self.paid) + micro(self.received)

@@ -1,4 +1,4 @@
-"""What happened, in order, for everyone who follows: events and posted prices. Only ever appended to."""
+"""What happened, in order, for everyone who follows it: events and posted prices. Events are only ever appended."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tenants.models import Tenant
 
 
 class Event(models.Model):
-    """One thing that happened. `tenant` None: everybody may know. The id is the cursor.
+    """One thing that happened. `tenant` None means that everybody may see it. The id is the cursor.
 
-    Transactions commit in another order than they take ids. Who writes events says so by a lock, set by a trigger,
-    and readers stop before what may still appear (`scheduling.feed`); so no event is ever skipped.
+    Transactions commit in another order than they take ids. A trigger therefore takes a lock for each transaction that
+    writes events, and readers stop before the ids that may still appear (`scheduling.feed`); so no event is ever
+    skipped.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -30,13 +31,13 @@ class Event(models.Model):
         ordering = ["id"]
         indexes = [
             models.Index(fields=["tenant", "id"], name="event_of_tenant"),
-            # What happened to one job, for its page.
+            # For the page of one job: what happened to it.
             models.Index(
                 fields=["tenant", "subject", "-id"], condition=Q(tenant__isnull=False), name="event_about_subject"
             ),
-            # Before a tenant is warned again, its last warning is looked up; it has few among very many events.
+            # Before a tenant is warned again, its last warning is looked up; a tenant has few among very many events.
             models.Index(fields=["tenant", "-id"], condition=Q(kind="low_balance"), name="event_low_balance"),
-            # The same of its budgets.
+            # The same for events of its budgets.
             models.Index(
                 fields=["tenant", "at"],
                 condition=Q(kind__in=["budget_passed", "budget_reached"]),
@@ -76,7 +77,7 @@ class PriceTick(models.Model):
     lane = models.CharField(max_length=8, choices=Lane.choices)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
     slot = models.BigIntegerField()
-    price = models.FloatField(null=True)  # credits per unit and slot; none: no unit is for sale
+    price = models.FloatField(null=True)  # credits per unit and slot; null where no unit is for sale
     offered = models.FloatField(default=0.0)  # units for sale
     sold = models.FloatField(default=0.0)
 

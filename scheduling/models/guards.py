@@ -1,5 +1,5 @@
-"""The rules of the cluster and the market in the database, as a list: what migrations made, and what is looked for when
-intervals are verified."""
+"""The rules of the cluster and the market in the database, as a list: what migrations made, and what a verification of
+intervals checks for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TERMS = (
 GUARDS = Guards(
     prefix="scheduling_",
     triggers=(
-        # The one door: the owning role drops the input and the answer of an interval that an archive has.
+        # The one exception: the owning role removes the input and the answer of an interval once an archive has them.
         "CREATE TRIGGER interval_append_only BEFORE DELETE ON scheduling_interval"
         f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
         "CREATE TRIGGER interval_only_archived BEFORE UPDATE ON scheduling_interval"
@@ -44,7 +44,7 @@ GUARDS = Guards(
         *append_only("scheduling_policyweights", "weights", _REFUSE),
         *append_only("scheduling_weightspromotion", "promotion", _REFUSE),
         *append_only("scheduling_programarchive", "archive", _REFUSE),
-        # Another door: the content of an archive that no new job can name.
+        # The other exception: the content of an archive that no new job can name.
         "CREATE TRIGGER archive_piece_append_only BEFORE UPDATE ON scheduling_programarchivepiece"
         f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
         "CREATE TRIGGER archive_piece_only_of_closed BEFORE DELETE ON scheduling_programarchivepiece"
@@ -56,7 +56,7 @@ GUARDS = Guards(
         "CREATE CONSTRAINT TRIGGER capacity_covers_cells AFTER UPDATE ON scheduling_servercapacity"
         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.units < old.units)"
         " EXECUTE FUNCTION scheduling_cells_within_capacity()",
-        # What a process has read before is brought up to date by what was written since (`market.view.kept`).
+        # A process that has read rows before brings them up to date by what was written since (`market.view.kept`).
         "CREATE TRIGGER calendar_written BEFORE INSERT OR UPDATE ON scheduling_calendarcell"
         " FOR EACH ROW EXECUTE FUNCTION scheduling_calendar_written()",
         "CREATE TRIGGER shape_calendar AFTER DELETE ON scheduling_calendarcell"
@@ -74,10 +74,13 @@ GUARDS = Guards(
         "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
         "scheduling_calendar_written": "b5096acfb49f5cf98bbcb4dd2a196cf7ca4d65f6c276cd2330566633504be2b6",
         "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",
+        "scheduling_client_key": "5119371bc68b5d9f3024e7b51ba141e16da96578096616a21773404c56f51d58",
         "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",
         "scheduling_event_settled": "d413bd03131e1aa60594ae9e8892a4db6d6bc33e893f32f23c954f4a882420ab",
         "scheduling_event_stamp": "0ce155aecf93d1761b9c3e2813078a20fab16b85aec6823167c038404bf44bd7",
+        "scheduling_intake": "c3957b219e20e459bfb52ec745efad62ce32906db8c78dbedf537f3be47ecc7c",
         "scheduling_interval_archived": "9f01b4aeb32da6bb4aecf8ad7b3a88130e693503298e8f90e48c481b1093eff2",
+        "scheduling_pool_text": "1e756b1271c31730ecc5da5321cbd6122c07a69f0b267b49d35b1f1e7d4c77e2",
         "scheduling_shape_changed": "f557de6b7e07b6caa2c783f475691b4e40e53bd09a5c502f8a5bbfb7bff53886",
     },
 )

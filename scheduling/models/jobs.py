@@ -1,4 +1,4 @@
-"""What tenants ask for: training jobs, the floors that the market gave them, and when it said they would start."""
+"""What tenants submit: training jobs, with the floors and the start estimates that the market gave them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JobState(models.TextChoices):
     AWARDED = "awarded"  # has a schedule that has not begun
     RUNNING = "running"
     FINISHED = "finished"
-    REJECTED = "rejected", "Refused"  # people read one word for it; programs know the code
+    REJECTED = "rejected", "Refused"  # people see one word for refusals; programs know the code
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -29,20 +29,20 @@ class JobState(models.TextChoices):
 
 
 LIVE_STATES = (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING)
-# Words of a specification that are the market's own: the core knows jobs, not what they are made of.
+# Fields of a specification that only the market uses: the core knows jobs, not what they run.
 PROGRAM = "program"  # what really runs
-UNTIL = "until_converged"  # that it trains until its loss has stopped falling
-HELD = 2**53  # `not_before` of a job that waits for others: a slot that never comes
+UNTIL = "until_converged"  # the job trains until its loss has stopped falling
+HELD = 2**53  # `not_before` of a job that waits for other jobs: a slot that never comes
 
 
 class JobArray(TenantOwned):
-    """Jobs that were submitted in one act and are alike but for their index. What is paid and told is each member's
-    own; what is decided too, unless they are bought together."""
+    """Jobs that were submitted in one act and are alike but for their index. Each member is paid and reported by
+    itself, and decided by itself too unless they are bought together."""
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=200)
-    indexes = models.JSONField()  # of its members, in their order
+    indexes = models.JSONField()  # the indexes of its members, in order
     submitted_at = models.DateTimeField()
     submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
 
@@ -54,15 +54,16 @@ class JobArray(TenantOwned):
 
 
 class TrainingJob(TenantOwned):
-    """One job. Its id is its number in the core: the order of submission."""
+    """One job. Its id is its number in the core, in the order of submission."""
 
-    # Indexes below begin with it: one of its own would be written for nothing at every submission.
+    # Indexes below begin with the tenant; an index of its own would only cost a write at every submission.
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=200)
     lane = models.CharField(max_length=8, choices=Lane.choices)
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)
-    # Why it is where it is: a code of the market's one vocabulary and its numbers. Never empty while it waits.
+    # Why the job is in its state: a code of `scheduling.reasons` and its numbers. It is never empty while the job
+    # waits.
     reason_code = models.CharField(max_length=40, blank=True)
     reason_numbers = models.JSONField(default=dict, blank=True)
     # The job as the tenant wrote it, in the words of a scenario file, without name, tenant, lane and arrival.
@@ -70,20 +71,21 @@ class TrainingJob(TenantOwned):
     submitted_at = models.DateTimeField()
     submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     arrival = models.FloatField()  # slots of the pool since its epoch; kept when the job is queued again
-    # The client's own key of the submission: the same key is the same job, also after a lost reply.
+    # The client's own key of the submission. The same key means the same job, also after a lost reply.
     client_key = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  NULL: the client gave none
     request_digest = models.CharField(max_length=64)
-    attempt = models.PositiveSmallIntegerField(default=0)  # how often it was queued again after a platform failure
-    # Slot from which on it is looked at: the platform failed it before, or (`HELD`) the jobs in `after` have not ended.
+    attempt = models.PositiveSmallIntegerField(default=0)  # how often it was requeued after a platform failure
+    # The first slot in which it is considered: later after a failure of the platform, and `HELD` while jobs in `after`
+    # have not ended.
     not_before = models.BigIntegerField(default=0)
     after = models.JSONField(default=list, blank=True)  # numbers of the tenant's jobs that must have ended well before
     ended_at = models.DateTimeField(null=True, blank=True)
-    # Of a job that was begun in pieces and has no schedule at home: credits that what is done is worth to its owner, as
-    # the last interval said (D4).
+    # For a job that was begun in pieces and has no schedule at home: how many credits the finished part is worth to its
+    # owner, by the last interval (D4).
     worth = models.FloatField(null=True, blank=True)
     array = models.ForeignKey(JobArray, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
-    array_place = models.PositiveSmallIntegerField(default=0)  # among its members; in lists the first stands for all
-    # Whether those members of its array that wait are bought in one interval, all or none.
+    array_place = models.PositiveSmallIntegerField(default=0)  # its position; lists show the first for all
+    # Whether the waiting members of its array are bought in one interval, all or none.
     together = models.BooleanField(default=False, db_default=False)
 
     class Meta(TenantOwned.Meta):
@@ -95,10 +97,10 @@ class TrainingJob(TenantOwned):
             models.Index(fields=["pool", "state"], condition=Q(state__in=LIVE_STATES), name="job_alive"),
             models.Index(fields=["pool", "id"], condition=Q(state="queued", not_before=HELD), name="job_held"),
             models.Index(fields=["tenant", "-id"], name="job_newest_of_tenant"),
-            # The page of jobs: newest first, of one state, by name. With a million of them it reads one page.
+            # For the page of jobs: newest first, of one state, by name. It reads one page even of a million jobs.
             models.Index(fields=["tenant", "-submitted_at", "-id"], name="job_of_tenant_by_time"),
             models.Index(fields=["tenant", "state", "-submitted_at", "-id"], name="job_of_tenant_in_state"),
-            # A program's list of one state is in the order of ids, also where there is none in that state.
+            # The interface lists one state in the order of ids, also where no job is in that state.
             models.Index(fields=["tenant", "state", "-id"], name="job_in_state_newest"),
             models.Index(fields=["tenant", "name", "id"], name="job_of_tenant_by_name"),
         ]
@@ -128,13 +130,13 @@ class Described(models.TextChoices):
 
 
 class JobDescription(TenantOwned):
-    """A job as its submitter said it, where that was not in the words of a specification. For people: no decision reads
-    it, and what the market was asked is the job's specification."""
+    """A job in its submitter's own words, where these were not a specification. It is shown to people; no decision
+    reads it, since the market decides on the job's specification."""
 
     job = models.OneToOneField(TrainingJob, on_delete=models.PROTECT, related_name="+", primary_key=True)
     how = models.CharField(max_length=8, choices=Described.choices)
     said = models.JSONField()
-    lines = models.JSONField(default=list)  # of a script: rows [line, option, verdict, sentence], as they were shown
+    lines = models.JSONField(default=list)  # for a script: rows [line, option, verdict, sentence], as they were shown
 
     class Meta(TenantOwned.Meta):
         constraints = [
@@ -148,15 +150,16 @@ class JobDescription(TenantOwned):
 class JobFloor(TenantOwned):
     """What the job would have got if its owner were alone, as an interval planned it. A row is never changed.
 
-    Of a job's rows for its latest attempt, that of the latest interval holds. A draft is a projection, which later
-    intervals may replace until the job starts in its owner's world alone, or is dropped there. Any other is for good.
+    Among a job's rows for its latest attempt, the row of the latest interval is valid. A draft is a projection: later
+    intervals may replace it until the job starts in the world in which its owner is alone, or is dropped there. A row
+    that is no draft is final.
     """
 
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     attempt = models.PositiveSmallIntegerField(default=0)
     interval = models.ForeignKey("scheduling.Interval", on_delete=models.PROTECT, related_name="+")
     value = models.FloatField()
-    start = models.BigIntegerField()  # 0 to 0 where no schedule at home is worth anything
+    start = models.BigIntegerField()  # start and end are 0 where no schedule at home is worth anything
     end = models.BigIntegerField()
     worker_type = models.PositiveSmallIntegerField(default=0)
     ps_type = models.PositiveSmallIntegerField(default=0)
@@ -164,7 +167,7 @@ class JobFloor(TenantOwned):
     draft = models.BooleanField(default=False, db_default=False)
 
     class Meta(TenantOwned.Meta):
-        indexes = [models.Index(fields=["end"], name="floor_to_end")]  # a snapshot reads those still to end
+        indexes = [models.Index(fields=["end"], name="floor_to_end")]  # a snapshot reads the floors that have not ended
         constraints = [
             models.UniqueConstraint(fields=["job", "attempt", "interval"], name="floor_once_per_interval"),
             models.CheckConstraint(condition=Q(end__gte=F("start"), value__gte=0), name="floor_possible"),
@@ -175,7 +178,7 @@ class JobFloor(TenantOwned):
 
 
 class StartEstimate(TenantOwned):
-    """What the market said about a job's start, kept so that a page can show how often it was right."""
+    """The market's estimate of a job's start, kept so that a page can show how often estimates were right."""
 
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     made_at = models.DateTimeField()
@@ -183,7 +186,7 @@ class StartEstimate(TenantOwned):
     latest = models.BigIntegerField()
     price_low = models.BigIntegerField()  # micro-credits
     price_high = models.BigIntegerField()
-    started = models.BigIntegerField(null=True, blank=True)  # the slot it really started in
+    started = models.BigIntegerField(null=True, blank=True)  # the slot in which it really started
     paid = models.BigIntegerField(null=True, blank=True)
 
     class Meta(TenantOwned.Meta):
@@ -201,7 +204,7 @@ class StartEstimate(TenantOwned):
 
 
 class SavedView(TenantOwned):
-    """A question to the list of jobs that a person asks again and again: the filter and order of its address."""
+    """A filter and order of the list of jobs that a person saved, as the query of its address."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=60)

@@ -1,4 +1,4 @@
-"""Studies of the lab: what was asked of which history, how far it is, and the files that it reads and makes."""
+"""Studies of the lab: what was requested about which history, how far it is, and the files that it reads and makes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.models.cluster import Pool
 
 
 class StudyState(models.TextChoices):
-    READING = "reading"  # the history is read, and the cost worked out
+    READING = "reading"  # the history is being read, and the cost estimated
     READY = "ready"  # it waits for somebody to start it
     WAITING = "waiting"
     RUNNING = "running"
@@ -26,26 +26,27 @@ STUDY_OPEN = (*STUDY_AT_WORK, StudyState.READY)
 
 
 class LabStudy(models.Model):
-    """A study that somebody asked for. It changes nothing of the market. `document`: as a study's file has it."""
+    """A study that a person requested. It changes nothing in the market. `document` is the content of the study's
+    file."""
 
     title = models.CharField(max_length=200)
     document = models.JSONField()
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")  # whose own past it is of
-    first_at = models.DateTimeField(null=True, blank=True)  # of that past
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")  # whose past it studies
+    first_at = models.DateTimeField(null=True, blank=True)  # the span of that past, to `last_at`
     last_at = models.DateTimeField(null=True, blank=True)
     digest = models.CharField(max_length=64, blank=True)  # of the study and its files; empty until they are read
     state = models.CharField(max_length=10, choices=StudyState.choices, default=StudyState.READING)
-    starts_at_once = models.BooleanField(default=False)  # without a look at the cost
-    is_shown = models.BooleanField(default=False)  # to the owners that it is about
+    starts_at_once = models.BooleanField(default=False)  # it starts without anybody confirming the cost
+    is_shown = models.BooleanField(default=False)  # whether it is shown to the owners that it is about
     owners = models.JSONField(default=list, blank=True)  # their names, in the order of the history
     history = models.JSONField(default=dict, blank=True)  # what was read: counts, days, notes
-    minutes = models.FloatField(null=True, blank=True)  # that it will take, as far as the reading tells
-    done = models.PositiveIntegerField(default=0)  # replays
+    minutes = models.FloatField(null=True, blank=True)  # the estimated duration, from the reading
+    done = models.PositiveIntegerField(default=0)  # replays that are done
     total = models.PositiveIntegerField(default=0)
-    part = models.FloatField(default=0.0)  # of the replay under way
-    tries = models.PositiveSmallIntegerField(default=0)  # of the piece that comes next
+    part = models.FloatField(default=0.0)  # the finished part of the running replay
+    tries = models.PositiveSmallIntegerField(default=0)  # tries of the next piece
     answer = models.JSONField(default=dict, blank=True)  # the one number: rule, against, saved, low, high, waited
-    sentence = models.TextField(blank=True)  # the answer in words, or why nothing came of it
+    sentence = models.TextField(blank=True)  # the answer in words, or why there is none
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     asked_at = models.DateTimeField()
     began_at = models.DateTimeField(null=True, blank=True)
@@ -69,12 +70,12 @@ class LabStudy(models.Model):
 
     @property
     def answer_if_known(self) -> dict[str, Any] | None:
-        """The one number, once it is there."""
+        """Return the one number, or None while there is none."""
         return self.answer or None
 
 
 class LabFile(models.Model):
-    """A piece of a file of a study, in order: what it reads, finished replays, and what came of it."""
+    """A piece of a file of a study, in order: what it reads, finished replays, and its results."""
 
     study = models.ForeignKey(LabStudy, on_delete=models.CASCADE, related_name="files", db_index=False)
     name = models.CharField(max_length=120)

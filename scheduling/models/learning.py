@@ -1,4 +1,5 @@
-"""Learning beside a pool: how far it is, what it offers and how that did on its slots, and what was put in place."""
+"""Learning beside a pool: how far the learner is, which weights it offers and how they did, and which were put in
+place."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from scheduling.models.weights import PolicyWeights
 
 
 class WeightsPromotion(models.Model):
-    """Which weights a pool decides with, from a slot on. Never changed: the newest row that holds by a slot, by the
-    slot from which it holds and then by its id, is what decides. Without weights they are those that the pool was made
-    with."""
+    """Which weights a pool decides with from a slot on. Rows never change: among the rows that begin at or before a
+    slot, the one with the latest `from_slot`, and among equals the highest id, decides that slot. Without weights the
+    pool decides with the weights that it was made with."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     weights = models.ForeignKey(PolicyWeights, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -28,21 +29,22 @@ class WeightsPromotion(models.Model):
 
 
 class PoolLearner(models.Model):
-    """A pool's learner: what an operator lets it do, and how far it is. `state` is the whole training as bytes; it is
-    written together with `step`, so that whoever comes second, or after a kill, finds either all of a step or none."""
+    """A pool's learner: what an operator allows it, and how far it is. `state` is the whole training as bytes. It is
+    written together with `step`, so that a second worker, or the next one after a kill, finds all of a step or nothing.
+    """
 
     pool = models.OneToOneField(Pool, on_delete=models.PROTECT, primary_key=True, related_name="+")
     is_on = models.BooleanField(default=False)
-    promotes = models.BooleanField(default=False)  # by itself, what has beaten the weights in use
-    every_seconds = models.PositiveIntegerField(default=600)  # between two steps, at least
-    shadow_slots = models.PositiveIntegerField(default=50)  # of the pool, that a candidate decides before its verdict
-    margin = models.FloatField(default=0.02)  # by which it has to be better, as a part
+    promotes = models.BooleanField(default=False)  # puts better weights in place by itself
+    every_seconds = models.PositiveIntegerField(default=600)  # at least this long between two steps
+    shadow_slots = models.PositiveIntegerField(default=50)  # slots that a candidate decides before its verdict
+    margin = models.FloatField(default=0.02)  # the part by which it has to be better
     step = models.PositiveIntegerField(default=0)
     state = models.BinaryField(null=True)
-    began_with = models.CharField(max_length=64, blank=True)  # digest of the weights that the training began with
+    began_with = models.CharField(max_length=64, blank=True)  # digest of the weights with which the training began
     curve = models.JSONField(default=list, blank=True)  # a row for each step
     worked_at = models.DateTimeField(null=True, blank=True)
-    sentence = models.TextField(blank=True)  # how far it is, or why it does not go on
+    sentence = models.TextField(blank=True)  # how far it is, or why it does not continue
 
     class Meta:
         constraints = [
@@ -60,16 +62,16 @@ class CandidateState(models.TextChoices):
     OFFERED = "offered"  # it has beaten the weights in use
     NOT_BETTER = "not_better"
     TAKEN = "taken"
-    PASSED = "passed"  # other weights were put in place before it was
+    PASSED = "passed"  # other weights were put in place before these were
 
 
 class WeightsCandidate(models.Model):
-    """Weights that a learner made. `against`: the digest of those in use then, with which it is compared."""
+    """Weights that a learner made. `against` is the digest of the weights then in use, with which they are compared."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     weights = models.OneToOneField(PolicyWeights, on_delete=models.PROTECT, related_name="+")
     against = models.CharField(max_length=64)
-    from_slot = models.BigIntegerField()  # the first slot that it decides in shadow: none of them was learnt from
+    from_slot = models.BigIntegerField()  # the first slot that it decides in shadow; it learnt from none of these slots
     state = models.CharField(max_length=10, choices=CandidateState.choices, default=CandidateState.SHADOW)
     verdict = models.JSONField(default=dict, blank=True)
     made_at = models.DateTimeField()
@@ -89,7 +91,7 @@ class WeightsCandidate(models.Model):
 
 
 class ShadowSlot(models.Model):
-    """One slot that the pool decided and a candidate decided again: what each plan was worth."""
+    """One slot that the pool decided and a candidate decided again, with the reward of each plan."""
 
     candidate = models.ForeignKey(WeightsCandidate, on_delete=models.PROTECT, related_name="slots", db_index=False)
     slot = models.BigIntegerField()

@@ -1,4 +1,4 @@
-"""What was decided: clocks, intervals with everything needed to replay them, and awards with their terms."""
+"""What was decided: clocks, intervals with everything needed to decide them again, and awards with their terms."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from tenants.scoping import TenantOwned
 
 
 class LaneClock(models.Model):
-    """How far one lane of a pool has come, and the lock of everything that lane writes.
+    """How far one lane of a pool is. The row is also the lock of everything that the lane writes.
 
-    Batch: `decided_slot` and `settled_slot` are the last slots done, so that a late tick catches up in order and a
-    second one finds nothing left. `memory` is what the policy asked to be told again.
+    In the batch lane, `decided_slot` and `settled_slot` are the last finished slots, so that a late tick catches up in
+    order and a second tick finds nothing left. `memory` is what the policy wants to be given again at the next
+    interval.
     """
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="clocks")
     lane = models.CharField(max_length=8, choices=Lane.choices)
     decided_slot = models.BigIntegerField(default=-1)
     settled_slot = models.BigIntegerField(default=-1)
-    frontier = models.BigIntegerField(default=0)  # home cells before this slot are not touched by a later batch plan
+    frontier = models.BigIntegerField(default=0)  # no later batch plan changes home cells before this slot
     memory = models.JSONField(default=dict, blank=True)
     held = models.BooleanField(default=False)  # an operator's hold: nothing new is decided
-    draining = models.BooleanField(default=False)  # held, and nothing new is accepted either
-    head = models.CharField(max_length=64, blank=True)  # digest of the last interval; of an instant lane's last answer
+    draining = models.BooleanField(default=False)  # it is held, and accepts nothing new either
+    head = models.CharField(max_length=64, blank=True)  # digest of the last interval, or instant answer
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["pool", "lane"], name="clock_once_per_lane")]
@@ -41,25 +42,26 @@ class LaneClock(models.Model):
 
 
 class Interval(models.Model):
-    """One decision of the batch lane: its whole input, its whole answer, chained to the one before. Never changed, but
-    that the owning role drops the input and the answer once an archive has them. Both are read by `contents_of` alone:
-    where a `base` is named they stand here as what differs from it."""
+    """One decision of the batch lane: its whole input and its whole answer, chained to the interval before. Rows never
+    change, except that the owning role removes the input and the answer once an archive has them. Only `contents_of`
+    reads the two: where a `base` is named, the columns hold the differences from it."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     number = models.BigIntegerField()  # 1, 2, ... in each pool
     slot = models.BigIntegerField()  # decided at the boundary before this slot
-    window_start = models.BigIntegerField(null=True, blank=True)  # none: only the clock or refusals changed
+    window_start = models.BigIntegerField(null=True, blank=True)  # null where only the clock or refusals changed
     window_end = models.BigIntegerField(null=True, blank=True)
     decided_at = models.DateTimeField()
     code_version = models.CharField(max_length=64)
     policy = models.BinaryField()  # canonical JSON of the policy's name and all its fields
     view = models.BinaryField()  # canonical JSON of the input, compressed
     plan = models.BinaryField()  # canonical JSON of the answer, compressed
-    # An earlier interval, stored whole, by which the input and the answer are told; none where they are whole.
+    # An earlier interval that is stored whole: the input and the answer here are stored as differences from it. Null
+    # where they are stored whole.
     base = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False)
-    windows = models.BinaryField()  # canonical JSON of the plan's windows alone: read by every instant answer
-    # Canonical JSON of where the chains beside it ended, as it found them: the answers of the instant lane, the seals
-    # of the feed. Who notes an interval's digest has noted those too. Empty in intervals from before there were any.
+    windows = models.BinaryField()  # canonical JSON of the plan's windows alone: each instant answer reads it
+    # Canonical JSON of where the other chains ended when it was decided: the answers of the instant lane, and the seals
+    # of the feed. So a noted digest of an interval fixes those too. It is empty in intervals older than these chains.
     heads = models.BinaryField(default=b"", db_default=b"")
     previous = models.CharField(max_length=64)  # digest of the interval before; 64 zeros for the first
     digest = models.CharField(max_length=64)
@@ -80,12 +82,13 @@ class Interval(models.Model):
 
     @property
     def is_archived(self) -> bool:
-        """Its input and answer lie in an archive (`audit.archiving`), and no longer here."""
+        """Return whether the input and the answer are in an archive (`audit.archiving`), and no longer here."""
         return not self.view and not self.plan
 
 
 class AnswerFrame(models.Model):
-    """A pool as answers of its instant lane found it, stored once for all that found it the same. Never changed."""
+    """A pool as answers of its instant lane used it, stored once for all answers that used the same. It is never
+    changed."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the content
     content = models.BinaryField()  # canonical JSON of the cluster, the policy and its limits, compressed
@@ -106,28 +109,29 @@ ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
 
 
 class RentState(models.TextChoices):
-    """Of an award that was rented for a job whose plan at home is a draft, so that nobody knows yet what the job would
-    have been worth alone (K4); or where parts are worth nothing, and nobody knows yet whether it will be done (D16)."""
+    """Whether the rent of an award is final. It is open where the job's plan at home is a draft, so that nobody knows
+    yet what the job would have been worth alone (K4), and where parts are worth nothing, so that nobody knows yet
+    whether the job will be done (D16)."""
 
     NONE = "", "none"
-    OPEN = "open"  # nothing is paid for its slots yet: all of it is held
-    CLOSED = "closed"  # its owners are paid, less what was refunded
+    OPEN = "open"  # none of its slots is paid for yet: the whole rent is held
+    CLOSED = "closed"  # its owners are paid, without what was refunded
 
 
-# Causes of a refund when such a rent is closed.
+# Causes of the refund when such a rent is closed.
 BETTER_ALONE = "better_alone"
-NOT_DONE = "not_done"  # parts are worth nothing there, and the job was never done (D16)
+NOT_DONE = "not_done"  # unfinished jobs are worth nothing there, and this one was never done (D16)
 
 
 def span_of() -> Func:
-    """The slots [start, end) as one value that an index finds by what it touches."""
+    """Return the slots [start, end) as one range, which an index can search by overlap."""
     return Func(F("start"), F("end"), function="int8range", output_field=BigIntegerRangeField())
 
 
 class Award(TenantOwned):
-    """Resources given to a job, and the terms. `charges` holds what each slot costs and who earns it, exactly."""
+    """Resources given to a job, and the terms. `charges` holds exactly what each slot costs and who earns it."""
 
-    # Each of these four begins an index below, and needs none of its own.
+    # An index below begins with each of these four, so that none needs an index of its own.
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+", db_index=False)
     attempt = models.PositiveSmallIntegerField(default=0)
@@ -136,7 +140,7 @@ class Award(TenantOwned):
     interval = models.ForeignKey(
         Interval, on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
     )
-    awarded_at = models.DateTimeField()  # budgets count it in the period that contains this moment
+    awarded_at = models.DateTimeField()  # budgets count it in the period of this moment
     state = models.CharField(max_length=8, choices=AwardState.choices, default=AwardState.BOOKED)
     phase = models.CharField(max_length=8, blank=True)  # own | shared
     placement = models.CharField(max_length=12, blank=True)
@@ -147,29 +151,31 @@ class Award(TenantOwned):
     worker_type = models.PositiveSmallIntegerField(default=0)
     ps_type = models.PositiveSmallIntegerField(default=0)
     allocation = models.JSONField()  # rows [server id, start, end, workers, parameter servers]
-    # Of these units, those that are the operator's, in rows of the same form; all others lie in home cells.
+    # Those of these units that are the operator's, in rows of the same form; all others are in home cells.
     on_operator = models.JSONField(default=list, blank=True)
     value = models.FloatField()
     floor = models.FloatField(default=0.0)
     cost = models.FloatField(default=0.0)
     paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
-    dividend = models.BigIntegerField(default=0, db_default=0)  # of it, a share of what renting gained, and no price
-    # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. Sums to `paid`.
+    dividend = models.BigIntegerField(default=0, db_default=0)  # of it, a share of the gain, beside the price
+    # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. They sum to
+    # `paid`.
     charges = models.JSONField(default=list)
-    # Of an elastic pool, whose jobs have an award for each of their slots: mini-batches that the job has left after
-    # this one, as planned, and micro-credits that it paid for slots before. Null: an award is for the whole job.
+    # For an elastic pool, whose jobs have an award for each slot: mini-batches that the job has left after this slot as
+    # planned, and micro-credits that it paid for earlier slots. Null means that the award is for the whole job.
     work_left = models.FloatField(null=True, blank=True)
     paid_before = models.BigIntegerField(default=0, db_default=0)
-    # Of a job that may be saved and go on later (D1): mini-batches that this award does, of all or of what was left.
-    # Such a job has an award for each of its pieces, and one at home for the rest. Null: an award is for the whole job.
+    # For a job that may be saved and continued later (D1): the mini-batches that this award does, of all or of what was
+    # left. Such a job has an award for each of its pieces, and one at home for the rest. Null means that the award is
+    # for the whole job.
     work = models.BigIntegerField(null=True, blank=True)
-    # Slots from here on were not delivered or not wanted. A running award that its tenant gave up stays `running`,
+    # Slots from this one on were not delivered or not wanted. A running award that its tenant gave up stays `running`,
     # and is settled, to its end.
     cut_at = models.BigIntegerField(null=True, blank=True)
     returned = models.BigIntegerField(default=0)  # micro-credits of `paid` that went back to the tenant
     rent = models.CharField(max_length=8, blank=True, choices=RentState.choices, default="", db_default="")
-    # Of what was returned, micro-credits that came back because the job would have been worth more alone, or was never
-    # done: the owners are paid so much less.
+    # The part of `returned` that was returned because the job would have been worth more alone, or was never done. The
+    # owners are paid that much less.
     adjusted = models.BigIntegerField(default=0, db_default=0)
 
     class Meta(TenantOwned.Meta):
@@ -177,13 +183,13 @@ class Award(TenantOwned):
             models.Index(
                 fields=["pool", "start", "end"], condition=Q(state__in=["booked", "running"]), name="award_alive"
             ),
-            # Cut short while the settlement lagged: a handful, among all that ever were.
+            # Awards that were cut short while the settlement lagged: very few among all awards.
             models.Index(fields=["pool", "cut_at"], condition=Q(state="void"), name="award_void_to_settle"),
             models.Index(fields=["interval"], name="award_of_interval"),
             models.Index(fields=["tenant", "-id"], name="award_newest_of_tenant"),
-            # What holds units in some slots, however long ago: both ends of a span at once.
+            # Finds awards that hold units in some slots, however old they are, by both ends of the span at once.
             GistIndex(span_of(), name="award_span"),
-            models.Index(fields=["pool", "end"], name="award_to_end"),  # a chart shows what ended a little while ago
+            models.Index(fields=["pool", "end"], name="award_to_end"),  # a chart shows what ended recently
             models.Index(fields=["tenant", "awarded_at"], condition=Q(paid__gt=0), name="award_paid_in_period"),
             models.Index(fields=["pool"], condition=Q(rent="open"), name="award_open_rent"),
         ]
@@ -220,45 +226,46 @@ class Award(TenantOwned):
 
     @property
     def own_part(self) -> int:
-        """Of the payment, what is its tenant's own, as one of the owners: it comes back slot by slot."""
+        """Return the part of the payment that its tenant gets back slot by slot, as one of the owners."""
         return sum(amount for slot in self.owed for owner, amount in slot if owner == self.tenant_id)
 
     def unpaid_since(self, settled_slot: int) -> int:
-        """The first of its slots that is not paid for yet, where `settled_slot` was the pool's last: an open rent has
-        paid for none."""
+        """Return the first of its slots that is not paid for yet, if `settled_slot` is the pool's last settled one. An
+        open rent has paid for none."""
         return self.start if self.rent == RentState.OPEN else max(settled_slot + 1, self.start)
 
     @property
     def owed(self) -> list[list[list[int]]]:
-        """`charges`, less what was refunded because the job would have been worth more alone: taken from each owner by
-        what it would have got in all, and from each of its slots by what it would have got in that."""
+        """Return `charges` less what was refunded because the job would have been worth more alone, or was never done.
+        The refund is divided among the owners in proportion to their totals, and for each owner in proportion to its
+        slots."""
         return reduced(self.charges, self.adjusted) if self.adjusted else list(self.charges)
 
     @property
     def paid_until(self) -> int:
-        """The first slot that it does not pay for.
+        """Return the first slot that it does not pay for.
 
-        A run that its tenant gave up pays to its end. One that never began pays nothing. One that the platform cut
-        short pays for what was delivered before the cut, settled or not.
+        An award that its tenant gave up while it ran pays to its end. One that never began pays nothing. One that the
+        platform cut short pays for what was delivered before the cut, settled or not.
         """
         if self.cut_at is not None and (self.state == AwardState.VOID or self.cut_at <= self.start):
             return min(self.cut_at, self.end)
         return self.end
 
     def owed_after(self, settled_slot: int) -> int:
-        """Micro-credits for the slots after `settled_slot`, the pool's last that is paid for: what is held for it then.
-        An open rent has paid for none yet."""
+        """Return the micro-credits for the slots after `settled_slot`, the pool's last settled one: that much is held
+        for the award then. An open rent has paid for no slot yet."""
         ahead = self.owed[self.unpaid_since(settled_slot) - self.start : max(self.paid_until - self.start, 0)]
         return sum(amount for parts in ahead for _, amount in parts)
 
     @property
     def used_until(self) -> int:
-        """The first slot in which none of its units are its own any more."""
+        """Return the first slot in which it holds no units any more."""
         return self.end if self.cut_at is None else min(self.cut_at, self.end)
 
 
 def reduced(charges: Sequence[Sequence[Sequence[int]]], amount: int) -> list[list[list[int]]]:
-    """Charges as `Award.charges` lists them, less `amount` micro-credits, of which they hold as much at least."""
+    """Return charges as `Award.charges` lists them, less `amount` micro-credits. They must hold at least as much."""
     by_owner: dict[int, list[int]] = {}
     for slot in charges:
         for owner, part in slot:
@@ -273,25 +280,26 @@ def reduced(charges: Sequence[Sequence[Sequence[int]]], amount: int) -> list[lis
 
 
 def unsettled_from(slot: int) -> Q:
-    """Awards that still pay for `slot` or a later one, where all slots before it are settled.
+    """Return the condition for awards that still pay for `slot` or a later one, where all slots before it are settled.
 
-    Those that are alive, and those that the platform cut short in a later slot: `Award.paid_until` as a condition.
+    These are the awards that are alive, and those that the platform cut short in a later slot. It is `Award.paid_until`
+    as a condition.
     """
     return Q(state__in=ALIVE, end__gt=slot) | Q(state=AwardState.VOID, cut_at__gt=slot)
 
 
-# Awards for which something may be held: all others are paid for, or given back.
+# The condition for awards for which something may be held. All others are paid for, or their money was returned.
 MAY_HOLD = Q(state__in=(*ALIVE, AwardState.VOID)) | Q(rent=RentState.OPEN)
 
 
 def may_hold(award: Award) -> bool:
-    """The same of one award."""
+    """Return whether `MAY_HOLD` is true of this award."""
     return award.state in (*ALIVE, AwardState.VOID) or award.rent == RentState.OPEN
 
 
 class InstantAnswer(models.Model):
-    """What the instant lane said to one job, admitted or refused, with all it was told; chained to the answer before
-    it in its pool. Never changed."""
+    """The instant lane's answer to one job, admitted or refused, with its whole input; chained to the answer before it
+    in its pool. Rows never change."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     number = models.BigIntegerField()  # 1, 2, ... in each pool
@@ -302,8 +310,8 @@ class InstantAnswer(models.Model):
     frame = models.ForeignKey(AnswerFrame, on_delete=models.PROTECT, related_name="+", db_index=False)
     input = models.BinaryField()  # canonical JSON of submission, purse, and the view without its cluster, compressed
     plan = models.BinaryField()  # canonical JSON of the booking or the refusal, compressed
-    resold = models.JSONField(null=True, blank=True)  # rows [id of given up units, amount sold of them]; null: none
-    interval_head = models.CharField(max_length=64, blank=True)  # digest of the interval that was then the last
+    resold = models.JSONField(null=True, blank=True)  # rows [id of freed units, amount sold]; null: none
+    interval_head = models.CharField(max_length=64, blank=True)  # digest of the interval that was the last one then
     previous = models.CharField(max_length=64)  # digest of the answer before; 64 zeros for the first
     digest = models.CharField(max_length=64)
 
@@ -319,8 +327,9 @@ class InstantAnswer(models.Model):
 
 
 class UsePrice(models.Model):
-    """What a unit costs in each slot of an elastic pool, from a slot on. Never changed: the newest row that holds by a
-    slot, by the slot from which it holds and then by its id, is the price of that slot."""
+    """What a unit costs in each slot of an elastic pool, from a slot on. Rows never change: among the rows that begin
+    at or before a slot, the one with the latest `from_slot`, and among equals the highest id, has the price of that
+    slot."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -337,7 +346,7 @@ class UsePrice(models.Model):
 
 
 class FreedUnits(TenantOwned):
-    """Units that a job gave up early. Its tenant has paid for them: what they are sold for again is the tenant's."""
+    """Units that a job gave up early. Its tenant has paid for them, and gets what they are sold for again."""
 
     award = models.ForeignKey(Award, on_delete=models.PROTECT, related_name="+")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -346,7 +355,7 @@ class FreedUnits(TenantOwned):
     part = models.CharField(max_length=8, choices=Part.choices, default=Part.HOME)
     slot = models.BigIntegerField()
     amount = models.FloatField()  # given up in this slot
-    sold = models.FloatField(default=0.0)  # of it, sold again by the instant lane
+    sold = models.FloatField(default=0.0)  # the part that the instant lane sold again
 
     class Meta(TenantOwned.Meta):
         verbose_name_plural = "freed units"

@@ -1,4 +1,4 @@
-"""What a tenant lets itself, or one of its members, spend in a period."""
+"""Budgets: how much a tenant allows itself, or one of its members, to spend in a period."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Period(models.TextChoices):
 
 
 class Budget(TenantOwned):
-    """A limit per period of UTC. Soft: a notice when it is passed. Hard: nothing is bought beyond it."""
+    """A limit per period of UTC. Passing the soft limit gives a notice; nothing is bought beyond the hard limit."""
 
     member = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
-    )  # None: the whole tenant
+    )  # None means the whole tenant
     period = models.CharField(max_length=8, choices=Period.choices)
     soft_limit = models.BigIntegerField(null=True, blank=True)  # micro-credits
     hard_limit = models.BigIntegerField(null=True, blank=True)

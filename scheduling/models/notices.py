@@ -1,4 +1,4 @@
-"""What persons are told of: notices, what each person chose to be told of and how, and how far the feed was read."""
+"""Notices to persons: the notices, each person's choice of kinds and ways, and how far the feed was read."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class MailWay(models.TextChoices):
 
 
 class Notice(models.Model):
-    """One thing that one person is told of: an event, or what no event tells (`source`).
+    """One notice to one person: about an event, or about something that is no event (`source`).
 
-    Not tenant-owned: a person's notices lie in several tenants. Read it through `scheduling.notices`, which asks at
-    each reading whether the person still belongs to the tenant, with a role that may know. It holds no words and no
-    amounts: these are made of the event by whoever shows it.
+    It is not tenant-owned, since a person's notices lie in several tenants. Read it through `scheduling.notices`, which
+    checks at each reading that the person still belongs to the tenant, with a role that may see the notice. The row
+    holds no words and no amounts: the page, mail or chat message makes them from the event.
     """
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
-    # None: it is of no tenant, or of one that the person does not belong to yet.
+    # None where it belongs to no tenant, or to one of which the person is not a member yet.
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     kind = models.CharField(max_length=20)
     event = models.ForeignKey(Event, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -33,9 +33,9 @@ class Notice(models.Model):
     at = models.DateTimeField()
     bell = models.BooleanField()  # whether it is in the person's list
     read_at = models.DateTimeField(null=True, blank=True)
-    mail_due_at = models.DateTimeField(null=True, blank=True)  # None: no mail is to be sent, or none any more
+    mail_due_at = models.DateTimeField(null=True, blank=True)  # None where no mail has to be sent, or none any more
     mail_tries = models.PositiveSmallIntegerField(default=0)
-    chat_due_at = models.DateTimeField(null=True, blank=True)  # None: nothing is to be said there, or any more
+    chat_due_at = models.DateTimeField(null=True, blank=True)  # None where nothing is to be sent, or no more
     chat_tries = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
@@ -64,7 +64,7 @@ class Notice(models.Model):
 
 
 class NoticeChoice(models.Model):
-    """What a person chose for one kind of notice. Where there is no row, the kind's own choice holds."""
+    """A person's choice for one kind of notice. Without a row, the default of the kind applies."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=20)
@@ -84,27 +84,27 @@ class NoticeChoice(models.Model):
 
 
 class ChatForm(models.TextChoices):
-    """What a chat tool's incoming webhook takes."""
+    """What the incoming webhook of a chat tool accepts."""
 
     TEXT = "text", "Slack, Mattermost, Rocket.Chat, Google Chat"
     CARD = "card", "Microsoft Teams"
 
 
 class ChatAddress(models.Model):
-    """Where a person is told of notices in a chat tool. Whoever knows the address can write there, so it is a secret:
-    it is encrypted (`tenants.stored_secrets`), and `shown` is all of it that is ever shown again."""
+    """The chat address at which a person gets notices. Anybody who knows it can write there, so it is a secret: it is
+    encrypted (`tenants.stored_secrets`), and only `shown` is ever shown again."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", primary_key=True
     )
     secret = models.TextField()  # the address
-    shown = models.CharField(max_length=120)  # its host, and how it ends
+    shown = models.CharField(max_length=120)  # its host, and its last characters
     form = models.CharField(max_length=4, choices=ChatForm.choices)
     created_at = models.DateTimeField()
     active = models.BooleanField(default=True)
-    said_at = models.DateTimeField(null=True, blank=True)  # when it last took anything; None: it is not greeted yet
+    said_at = models.DateTimeField(null=True, blank=True)  # when it last accepted a message; None before the greeting
     flaw = models.CharField(max_length=200, blank=True)  # why the last try failed; empty where it worked
-    # As of a webhook (`scheduling.webhooks.receivers`).
+    # These four are as in a webhook (`scheduling.webhooks.receivers`).
     quiet_until = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True, blank=True)
@@ -129,23 +129,23 @@ class ChatAddress(models.Model):
 
 
 class NoticeProfile(models.Model):
-    """What a person chose for all kinds of notices."""
+    """A person's choices for all kinds of notices."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", primary_key=True
     )
-    all_jobs = models.BooleanField(default=False)  # of jobs that others submitted, too
+    all_jobs = models.BooleanField(default=False)  # also notices of jobs that other people submitted
 
     def __str__(self) -> str:
         return f"notices of {self.person_id}"
 
 
 class NoticeCursor(models.Model):
-    """How far notices were made: one row, locked by whoever makes them."""
+    """How far the feed was turned into notices: one row, locked while notices are made."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     cursor = models.BigIntegerField(default=0)  # every event up to this one has its notices
-    month = models.DateField(null=True, blank=True)  # statements of months before this one were told
+    month = models.DateField(null=True, blank=True)  # statements of months before this one were announced
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(id=1), name="notice_cursor_single")]

@@ -1,4 +1,4 @@
-"""The catalogue of programs: what was registered, by whom, and which tenants may bring programs of their own."""
+"""The catalogue of programs: what is registered, by whom, and which tenants may bring programs of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenants.models import Tenant
 
 
 class ProgramArchive(models.Model):
-    """A tar.gz, kept once however many versions name it, in pieces. Its row is never changed or removed."""
+    """A tar.gz, stored once in pieces, however many versions name it. Its row is never changed or removed."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the content
     size = models.BigIntegerField()  # bytes, as it was sent
@@ -25,7 +25,8 @@ class ProgramArchive(models.Model):
 
 
 class ProgramArchivePiece(models.Model):
-    """So much of an archive as is in memory at once. Never changed, and removed only from an archive that is closed."""
+    """A piece of an archive, small enough to be held in memory. It is never changed, and removed only when its archive
+    is closed."""
 
     archive = models.ForeignKey(ProgramArchive, on_delete=models.PROTECT, related_name="+", db_index=False)
     number = models.PositiveSmallIntegerField()  # from 0
@@ -40,11 +41,11 @@ class ProgramArchivePiece(models.Model):
 
 
 class ArchiveKeeping(models.Model):
-    """How long an archive's content is kept. Its digest and its versions stay in any case."""
+    """How long an archive's content is kept. Its digest and the versions that name it stay in any case."""
 
     archive = models.OneToOneField(ProgramArchive, on_delete=models.PROTECT, primary_key=True, related_name="+")
-    used_at = models.DateTimeField()  # when it was sent, or a later use that was found
-    closed_at = models.DateTimeField(null=True, blank=True)  # from then on no new job can name it
+    used_at = models.DateTimeField()  # when it was sent, or its latest known use
+    closed_at = models.DateTimeField(null=True, blank=True)  # no new job can name it from then on
     removed_at = models.DateTimeField(null=True, blank=True)  # its content is gone
 
     class Meta:
@@ -59,17 +60,18 @@ class ArchiveKeeping(models.Model):
 
 
 class CatalogueProgram(models.Model):
-    """A program by its name. `tenant` None: it is the operator's, for the tenants of `tenants`, or for all (None).
+    """A program by its name. `tenant` None means that it is the operator's: for the tenants in `tenants`, or for all
+    where that is None.
 
-    It has no tenant's scope, since every tenant sees the operator's: whoever reads asks `scheduling.programs.stored`
-    or the reads of the catalogue, which say whose rows they want.
+    It has no tenant's scope, since every tenant sees the operator's programs. Read it through
+    `scheduling.programs.stored` or the reads of the catalogue, which take whose rows they return.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     name = models.CharField(max_length=40)
     tenants = ArrayField(models.CharField(max_length=40), null=True, blank=True)  # slugs
     created_at = models.DateTimeField()
-    retired_at = models.DateTimeField(null=True, blank=True)  # from then on no new job can name it
+    retired_at = models.DateTimeField(null=True, blank=True)  # no new job can name it from then on
 
     class Meta:
         ordering = ["name"]
@@ -85,12 +87,13 @@ class CatalogueProgram(models.Model):
 
 
 class ProgramVersion(models.Model):
-    """What one version of a program says. Never changed or removed: a job keeps the version it was submitted with."""
+    """The content of one version of a program. It is never changed or removed: a job keeps the version with which it
+    was submitted."""
 
     program = models.ForeignKey(CatalogueProgram, on_delete=models.PROTECT, related_name="+", db_index=False)
     version = models.PositiveIntegerField()  # from 1
     document = models.JSONField()  # as `scheduling.programs.catalogue` writes it
-    digest = models.CharField(max_length=64)  # of all that it says but its number
+    digest = models.CharField(max_length=64)  # of the content without the version's number
     archive = models.ForeignKey(
         ProgramArchive, on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
     )
@@ -98,7 +101,7 @@ class ProgramVersion(models.Model):
     registered_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    registered_by_name = models.CharField(max_length=300)  # as the history has it, also where no person acted
+    registered_by_name = models.CharField(max_length=300)  # as in the history, also where no person acted
 
     class Meta:
         ordering = ["program", "version"]
@@ -112,8 +115,8 @@ class ProgramVersion(models.Model):
 
 
 class OperatorSecret(models.Model):
-    """A value that processes get and nobody is shown. `secret`: as `tenants.stored_secrets` stores it; empty once it is
-    removed. `tenants`: whose jobs may have it; None: everybody's."""
+    """A value that processes get and that is shown to nobody. `secret` is encrypted by `tenants.stored_secrets`, and
+    empty once the value is removed. `tenants` are those whose jobs may use it, or None for all."""
 
     name = models.CharField(max_length=40, unique=True)
     secret = models.TextField(blank=True)
@@ -126,7 +129,7 @@ class OperatorSecret(models.Model):
 
 
 class ProgramSwitch(models.Model):
-    """Whether the operator lets a tenant bring programs of its own. Without a row it may not."""
+    """Whether the operator allows a tenant to bring programs of its own. Without a row it may not."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     may_bring = models.BooleanField(default=False)

@@ -1,4 +1,4 @@
-"""What engines do for awards: one row for each gang that was started."""
+"""What engines do for awards: one row for each gang that was started, and what its program reported."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tenants.scoping import TenantOwned
 
 
 class RunState(models.TextChoices):
-    STARTING = "starting"  # opened; the engine may or may not have begun
+    STARTING = "starting"  # the row was written; the engine may or may not have begun
     RUNNING = "running"
     FINISHED = "finished"  # the program did all of its work
-    STOPPED = "stopped"  # its time was over, or it was taken back
-    PAUSED = "paused"  # the market was stopped; another run of the same award goes on
+    STOPPED = "stopped"  # its time was over, or its award was taken back
+    PAUSED = "paused"  # the market was stopped; another run of the same award continues it
     FAILED = "failed"  # the program's own fault
     LOST = "lost"  # the platform's fault
 
@@ -24,13 +24,13 @@ OPEN = (RunState.STARTING, RunState.RUNNING)
 
 
 class EnginePulse(models.Model):
-    """When an engine was last at work, and what it said then: written anew every few seconds, and only shown."""
+    """When an engine last worked, and what it reported then. It is written every few seconds, and only shown."""
 
     name = models.CharField(max_length=20, primary_key=True)
     alive_at = models.DateTimeField()
     servers = models.JSONField(default=dict)  # by name: state, since (seconds since 1970), reason
-    alerts = models.JSONField(default=list)  # sentences: what is wrong with its cluster now
-    figures = models.TextField(blank=True)  # since it was started, in the text format of Prometheus
+    alerts = models.JSONField(default=list)  # sentences about what is wrong with its cluster now
+    figures = models.TextField(blank=True)  # counted since it was started, in the text format of Prometheus
 
     class Meta:
         ordering = ["name"]
@@ -40,24 +40,24 @@ class EnginePulse(models.Model):
 
 
 class Run(TenantOwned):
-    """A gang. `key` is how its engine knows it; `reference` is the engine's own, by which it finds the gang again."""
+    """One gang. `key` is our name of it for its engine; `reference` is the engine's own data to find the gang again."""
 
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     award = models.ForeignKey(Award, on_delete=models.PROTECT, related_name="+")
-    number = models.PositiveSmallIntegerField(default=0)  # of the award's runs; more than one where it was paused
+    number = models.PositiveSmallIntegerField(default=0)  # among the award's runs; each pause adds one
     engine = models.CharField(max_length=20)
     key = models.CharField(max_length=32, unique=True)
     program = models.CharField(max_length=40)
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.STARTING)
-    reference = models.JSONField(default=dict, blank=True)  # empty: nobody knows yet whether the engine began
-    ends_at = models.DateTimeField()  # as the engine was told
+    reference = models.JSONField(default=dict, blank=True)  # empty while it is unknown whether the engine began
+    ends_at = models.DateTimeField()  # the end that the engine was given
     due_at = models.DateTimeField()  # when it could begin: its slot, or its award if that came later
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    seen_at = models.DateTimeField()  # when its engine last looked
+    seen_at = models.DateTimeField()  # when its engine last checked it
     exit_code = models.IntegerField(null=True, blank=True)
     detail = models.CharField(max_length=200, blank=True)
-    restarts = models.PositiveSmallIntegerField(default=0)  # of workers that were lost
+    restarts = models.PositiveSmallIntegerField(default=0)  # restarts because workers were lost
     delivered = models.JSONField(default=list, blank=True)  # [server, from, to] in seconds since 1970, once it ended
     progress = models.JSONField(default=dict, blank=True)  # the newest epoch: epoch, epochs, loss, speeds
 
@@ -81,27 +81,28 @@ class Run(TenantOwned):
 class JobReport(TenantOwned):
     """What the program of a job in an elastic pool has reported over all of its runs, and what follows from it.
 
-    Its engine writes it as reports arrive, so that a slot that is decided only reads it. What was believed of it there
-    is part of the interval's stored view.
+    Its engine writes it as reports arrive, so that deciding a slot only reads it. The values that a decision used are
+    part of the interval's stored view.
     """
 
     job = models.OneToOneField(TrainingJob, on_delete=models.PROTECT, related_name="+", primary_key=True)
     heard_at = models.DateTimeField()
-    # Of a job that ends when it has converged: the loss of epochs 1, 2, ..., null where none was said.
+    # For a job that ends when it has converged: the loss of epochs 1, 2, ..., null where none was reported.
     losses = models.JSONField(default=list, blank=True)
     speeds = models.JSONField(default=list, blank=True)  # rows [parameter servers, workers, mini-batches a second]
-    speed = models.JSONField(default=list, blank=True)  # coefficients of the speed function that these make; or none
+    speed = models.JSONField(default=list, blank=True)  # coefficients of the speed function fitted to them
     # The outlook after these epochs, see `scheduling.core.estimates.live`; empty for jobs with a number of epochs.
     source = models.CharField(max_length=10, blank=True)
     epochs_left = models.FloatField(null=True, blank=True)
     epochs_low = models.FloatField(null=True, blank=True)
     epochs_high = models.FloatField(null=True, blank=True)
     curve = models.JSONField(default=list, blank=True)  # b0, b1, b2 and the scale of the fitted curve
-    # The first estimate that was made of its loss: after how many epochs, and of which total. Kept to be judged.
+    # The first estimate of its total number of epochs: after how many epochs it was made, and its range. It is kept to
+    # be compared with the end.
     first_after = models.PositiveIntegerField(null=True, blank=True)
     first_low = models.FloatField(null=True, blank=True)
     first_high = models.FloatField(null=True, blank=True)
-    ended_after = models.PositiveIntegerField(null=True, blank=True)  # epochs, where it ended by itself: so it did
+    ended_after = models.PositiveIntegerField(null=True, blank=True)  # epochs after which it ended by itself
 
     class Meta(TenantOwned.Meta):
         indexes = [

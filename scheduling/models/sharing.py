@@ -1,4 +1,4 @@
-"""What a tenant lets the market do with its name and its cells: rent, lend, and at what price."""
+"""A tenant's instructions to the market about its cells: whether to rent and lend, and at what price."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenants.scoping import TenantOwned
 
 class Rent(models.TextChoices):
     NEVER = "never"
-    BUDGET = "budget"  # up to so many credits in a period
+    BUDGET = "budget"  # up to a budget of credits per period
     AUTO = "auto"
 
 
@@ -22,8 +22,8 @@ class Lend(models.TextChoices):
 
 
 class TenantPolicy(TenantOwned):
-    """Standing instructions in one pool. Without a row: rent automatically, lend everything, no reserve price, and the
-    pool's usual plan."""
+    """A tenant's standing instructions in one pool. Without a row the market rents automatically and lends everything,
+    without a reserve price and with the pool's usual plan."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     rent = models.CharField(max_length=8, choices=Rent.choices, default=Rent.AUTO)
@@ -31,7 +31,8 @@ class TenantPolicy(TenantOwned):
     budget_period = models.CharField(max_length=8, choices=Period.choices, default=Period.MONTH)  # of UTC
     lend = models.CharField(max_length=8, choices=Lend.choices, default=Lend.LEND)
     plan = models.CharField(max_length=5, choices=AlonePlan.choices, default=AlonePlan.KEEP, db_default="keep")
-    # Resource name -> credits per unit and slot, below which idle cells are not for sale. Not named: no reserve.
+    # Resource name -> credits per unit and slot, below which idle cells are not for sale. A resource without a price
+    # has no reserve.
     reserve_price = models.JSONField(default=dict, blank=True)
 
     class Meta(TenantOwned.Meta):

@@ -1,8 +1,8 @@
 """What became of all units, hour by hour: sums of what awards held, written once a slot is settled.
 
-Amounts are millionths of a unit times slots, so that they are whole and add up: in every row the capacity is the sum
-of its parts, which the database checks. An hour is one of UTC, and has the slots that begin in it. The sums are for
-people: no decision reads them.
+Amounts are millionths of a unit times slots, so that they are whole numbers and add up: in every row the capacity is
+the sum of its parts, which the database checks. An hour is an hour of UTC, and contains the slots that begin in it. The
+sums are shown to people; no decision reads them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tenants.scoping import TenantOwned
 
 
 class PoolHour(models.Model):
-    """One resource of a pool in an hour. `used`: by jobs on their owners' cells; `unsold`: idle; `down`: on servers
-    that were lost, or while the market stood still."""
+    """One resource of a pool in an hour. `used` is the use by jobs on their owners' cells, `unsold` is idle, and `down`
+    is on servers that were lost, or while the market stood still."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -28,7 +28,7 @@ class PoolHour(models.Model):
     rented = models.BigIntegerField()
     unsold = models.BigIntegerField()
     down = models.BigIntegerField()
-    # Of the batch lane's posted prices: how many slots had one, and their sum in credits.
+    # About the batch lane's posted prices: how many slots had one, and their sum in credits.
     priced_slots = models.PositiveIntegerField()
     price_sum = models.FloatField()
 
@@ -49,7 +49,7 @@ class PoolHour(models.Model):
 
 
 class TenantHour(TenantOwned):
-    """One tenant's units of a resource in an hour, and beside them what it rents of others."""
+    """One tenant's units of a resource in an hour, and how much it rents from others."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -78,7 +78,8 @@ class TenantHour(TenantOwned):
 
 
 class ServerHour(models.Model):
-    """One server's units of a resource in an hour. Kept for some days alone: a picture of servers by hour reads it."""
+    """One server's units of a resource in an hour, for the chart of servers by hour. Rows are kept for some days
+    only."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Verifying everything: how far it has come and what it found. A row of work, not of the market."""
+"""The progress and findings of verifying everything. These rows record work, and are no part of the market."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ OPEN_WORK = (WorkState.WAITING, WorkState.RUNNING)
 
 
 class Phase(models.TextChoices):
-    """Those of a pool, in this order; then those of what is common to all pools."""
+    """The phases of verifying a pool, in order, and then those of what all pools share."""
 
     INTERVALS = "intervals"
     ANSWERS = "answers"  # of the instant lane
     INSTANT = "instant"  # awards that were made at once
     JOBS = "jobs"
-    END = "end"  # of the chains, and what stands at the end of them
+    END = "end"  # the ends of the chains, and the rows that name them
     DAYS = "days"  # the sums of fairness by day
     BOOK = "book"  # the whole ledger, then the history
     FEED = "feed"  # events under their seals
 
 
 class VerificationRun(models.Model):
-    """The walk over a pool's intervals, or over the book, kept after each piece, so that whoever comes next goes on
-    from there. Part of one request to verify everything."""
+    """A verification of a pool's intervals, or of the book. It is saved after each piece, so that the next worker
+    continues from there. It is part of one request to verify everything."""
 
     audit = models.ForeignKey(AuditRun, on_delete=models.CASCADE, related_name="verifications")
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")  # null: the book
-    first = models.BigIntegerField(default=1)  # the first interval looked at
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")  # null for the book
+    first = models.BigIntegerField(default=1)  # the first interval that is verified
     state = models.CharField(max_length=10, choices=WorkState.choices, default=WorkState.WAITING)
     phase = models.CharField(max_length=10, choices=Phase.choices, default=Phase.INTERVALS)
-    bounds = models.JSONField()  # how far the market's clock, or the book, had come when it began
-    number = models.BigIntegerField(default=0)  # of the last interval that was done; of the book, steps done
+    bounds = models.JSONField()  # how far the market's clock, or the book, was when it began
+    number = models.BigIntegerField(default=0)  # the last interval done; for the book, steps done
     digest = models.CharField(max_length=64, blank=True)
-    memory = models.JSONField(null=True, blank=True)  # what the policy must have been told next; null: not known
-    answer_number = models.BigIntegerField(default=0)  # of the last answer that was done
+    memory = models.JSONField(null=True, blank=True)  # what the policy must be given next; null if unknown
+    answer_number = models.BigIntegerField(default=0)  # the last answer that is done
     answer_digest = models.CharField(max_length=64, blank=True)
-    award_id = models.BigIntegerField(default=0)  # of the last instant award that was done
-    job_id = models.BigIntegerField(default=0)  # of the last job that was done
-    day = models.DateField(null=True, blank=True)  # the last one whose sums were done
+    award_id = models.BigIntegerField(default=0)  # the last instant award that is done
+    job_id = models.BigIntegerField(default=0)  # the last job that is done
+    day = models.DateField(null=True, blank=True)  # the last day whose sums are done
     done = models.BigIntegerField(default=0)
     total = (
         models.BigIntegerField()
     )  # steps: intervals, answers, instant awards, jobs, the end, the days; or of the book
-    tries = models.PositiveSmallIntegerField(default=0)  # of the piece that comes next
-    intervals = models.BigIntegerField(default=0)  # looked at, as are the awards
+    tries = models.PositiveSmallIntegerField(default=0)  # tries of the next piece
+    intervals = models.BigIntegerField(default=0)  # how many were verified, as for the awards
     awards = models.BigIntegerField(default=0)
     differences = models.BigIntegerField(default=0)
-    findings = models.JSONField(default=list, blank=True)  # the first of them: pairs of where and what
+    findings = models.JSONField(default=list, blank=True)  # the first differences, as pairs of where and what
     seen_at = models.DateTimeField(null=True, blank=True)  # the end of its last piece
     ended_at = models.DateTimeField(null=True, blank=True)
 

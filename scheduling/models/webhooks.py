@@ -1,4 +1,4 @@
-"""Addresses that a tenant wants to be told at, what is to be told there, and every try to tell it."""
+"""Webhooks of tenants: the addresses, the events to be delivered to each, and every try."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tenants.scoping import TenantOwned
 
 
 class WebhookForm(models.TextChoices):
-    """How calls are signed. A webhook keeps its form for good: its receiver knows that one."""
+    """How calls are signed. A webhook keeps its form for good, since its receiver knows that one."""
 
     BEFORE = "before"  # the form of versions before 1.0
     STANDARD = "standard"
 
 
 class Webhook(TenantOwned):
-    """One address. Its secret is encrypted (`tenants.stored_secrets`), so that no copy of the database has it."""
+    """One address. Its secret is encrypted (`tenants.stored_secrets`), so that no copy of the database reveals it."""
 
     url = models.CharField(max_length=500)
-    kinds = ArrayField(models.CharField(max_length=40), default=list, blank=True)  # empty: all
-    # Empty: a version before 1.0 made the webhook, and the secret of SECRET_KEY and `salt`.
+    kinds = ArrayField(models.CharField(max_length=40), default=list, blank=True)  # empty for all kinds
+    # Empty where a version before 1.0 made the webhook; its secret then follows from SECRET_KEY and `salt`.
     secret = models.TextField(blank=True, default="", db_default="")
     salt = models.CharField(max_length=64, blank=True, default="", db_default="")
     form = models.CharField(
@@ -35,13 +35,13 @@ class Webhook(TenantOwned):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     removed_at = models.DateTimeField(null=True, blank=True)
-    # Every event up to this one has its delivery, where it is wanted here.
+    # Every event up to this one that is wanted here has its delivery.
     cursor = models.BigIntegerField()
-    # Not tried before: while one try runs, and for a while after one that failed.
+    # No try begins before this moment: while one is running, and for a while after one that failed.
     quiet_until = models.DateTimeField(null=True, blank=True)
-    failures = models.PositiveIntegerField(default=0)  # since it last worked
+    failures = models.PositiveIntegerField(default=0)  # failures since the last success
     failing_since = models.DateTimeField(null=True, blank=True)
-    switched_off_at = models.DateTimeField(null=True, blank=True)  # by the market: it failed for too long
+    switched_off_at = models.DateTimeField(null=True, blank=True)  # by the market, as it failed for too long
 
     class Meta(TenantOwned.Meta):
         ordering = ["id"]
@@ -68,13 +68,13 @@ class DeliveryState(models.TextChoices):
 
 
 class WebhookDelivery(TenantOwned):
-    """One event that is to be told at one address, at least once."""
+    """One event to be delivered to one address, at least once."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="+", db_index=False)
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="+", db_index=False)
     state = models.CharField(max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING)
     tries = models.PositiveIntegerField(default=0)
-    failures = models.PositiveIntegerField(default=0)  # since it was last made to wait
+    failures = models.PositiveIntegerField(default=0)  # failures since it was last made to wait
     next_at = models.DateTimeField()
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -96,15 +96,15 @@ class WebhookDelivery(TenantOwned):
 
 
 class WebhookTry(TenantOwned):
-    """One try. Written before the address is asked, and completed after: one without an end was cut short."""
+    """One try. It is written before the call and completed after it; one without an end was cut short."""
 
     delivery = models.ForeignKey(WebhookDelivery, on_delete=models.PROTECT, related_name="+", db_index=False)
     number = models.PositiveIntegerField()  # from 1
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
-    status = models.PositiveSmallIntegerField(null=True, blank=True)  # of the answer, where one came
-    flaw = models.CharField(max_length=200, blank=True)  # why none did; empty where it worked
-    answer = models.CharField(max_length=1_000, blank=True)  # how the answer began
+    status = models.PositiveSmallIntegerField(null=True, blank=True)  # the status of the answer, if there was one
+    flaw = models.CharField(max_length=200, blank=True)  # why no answer came or counts; empty where it worked
+    answer = models.CharField(max_length=1_000, blank=True)  # the beginning of the answer
 
     class Meta(TenantOwned.Meta):
         verbose_name_plural = "webhook tries"

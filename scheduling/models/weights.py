@@ -1,4 +1,4 @@
-"""Trained weights that a pool's policy may be run with."""
+"""Trained weights with which a pool's policy may run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from django.db.models import Q
 
 
 class PolicyWeights(models.Model):
-    """A file of weights under a name. Never changed or removed: intervals that were decided with it are decided again
-    when they are verified."""
+    """A file of weights with a name. It is never changed or removed, since verification decides intervals again with
+    the weights that decided them."""
 
     name = models.SlugField(max_length=60, unique=True)
     digest = models.CharField(max_length=64)  # SHA-256 of the content

@@ -1,4 +1,4 @@
-"""What would have happened if a job had said something else: a question about one interval, and its answer."""
+"""Questions about what would have happened if a job had said something else in one interval, and their answers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tenants.scoping import TenantOwned
 
 
 class WhatIf(TenantOwned):
-    """Of the tenant whose job it is about; shown to whoever asked. It changes nothing, and expires."""
+    """A question about a tenant's job. It belongs to that tenant and is shown to the person who asked. It changes
+    nothing, and expires."""
 
     interval = models.ForeignKey(Interval, on_delete=models.PROTECT, related_name="+")
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     field = models.CharField(max_length=40)  # of the job's specification
-    said = models.JSONField(null=True, blank=True)  # null: nothing was said
+    said = models.JSONField(null=True, blank=True)  # null where the job did not give the field
     instead = models.JSONField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=WorkState.choices, default=WorkState.WAITING)
-    done = models.PositiveSmallIntegerField(default=0)  # steps
+    done = models.PositiveSmallIntegerField(default=0)  # steps that are done
     total = models.PositiveSmallIntegerField()
     tries = models.PositiveSmallIntegerField(default=0)
     code = models.CharField(max_length=40, blank=True)  # why it failed
     sentence = models.TextField(blank=True)
-    result = models.JSONField(null=True, blank=True)  # of everybody; `what_if.seen` shows each what it may see
+    result = models.JSONField(null=True, blank=True)  # for all; `what_if.seen` shows each what it may see
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     asked_at = models.DateTimeField()
     began_at = models.DateTimeField(null=True, blank=True)

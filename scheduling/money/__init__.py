@@ -1,4 +1,4 @@
-"""Credits from outside and back, budgets of tenants and members, and notices about money that runs out."""
+"""Credits paid in and out, budgets of tenants and members, and warnings of low balances."""
 
 from scheduling.money.balances import low_balance_events
 from scheduling.money.credits import MOST, credits_grant, credits_withdraw

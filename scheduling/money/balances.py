@@ -1,4 +1,4 @@
-"""Notices about money that runs out: in time, once, with the time that is left."""
+"""Warn tenants whose money runs out: early enough, once, and with the time that is left."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tenants.ledger.selectors import balances
 
 
 def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: datetime) -> list[Event]:
-    """`spent`: what each tenant paid for the slot. Low is what would not last through the longest interval, at what the
-    tenant spends now in all pools.
+    """Return the events about low balances. `spent` is what each tenant paid for the slot. A balance is low if it would
+    not last through the longest interval at the rate at which the tenant spends now in all pools.
 
-    What runs is paid for by what is held; the notice says how long the rest would go on paying as much as now.
+    Running jobs are paid from held credits. The event says how long the available credits would last at the same rate.
     """
     spent = _in_all_pools(pool, spent)
     names = [account(tenant_id) for tenant_id in spent for account in (available, held)]
@@ -52,11 +52,12 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
 
 
 def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
-    """What each tenant pays in all pools, in micro-credits a slot of this one: elsewhere what running slots cost."""
+    """Return what each tenant pays in all pools, in micro-credits per slot of this pool. For other pools this is the
+    cost of their running slots."""
     spent_in_all = dict(spent)
     if not LaneClock.objects.filter(lane=Lane.BATCH).exclude(pool=pool).exists():
         return spent_in_all
-    # The pool's own clock says which slot runs there, joined: of hundreds of pools a tenant is in few.
+    # Each pool's clock is joined to know its running slot: there may be hundreds of pools, but a tenant is in few.
     awards = Award.objects.filter(tenant__in=spent, state__in=ALIVE, paid__gt=0, pool__clocks__lane=Lane.BATCH)
     rows = awards.exclude(pool=pool).exclude(rent=RentState.OPEN).annotate(running=F("pool__clocks__settled_slot") + 1)
     slot_of_award = Cast(F("running") - F("start"), IntegerField())
@@ -71,7 +72,7 @@ def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
 
 
 def _warned_lately(pool: Pool, tenant_ids: Collection[int], slot: int) -> set[int]:
-    """Who had a notice within the longest interval, in whichever pool: once in that time is enough."""
+    """Return the tenants that were warned within the longest interval, in any pool: once in that time is enough."""
     rows = (
         Event.objects.filter(kind=EventKind.LOW_BALANCE, tenant__in=tenant_ids)
         .order_by("tenant_id", "-id")

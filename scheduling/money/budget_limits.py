@@ -1,4 +1,4 @@
-"""Setting and lifting budgets: what a tenant, or one of its members, may spend in a period."""
+"""Set and remove budgets, which limit what a tenant, or one of its members, may spend in a period."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def budget_set(
     at: datetime,
     reason: str = "",
 ) -> Budget | Refused:
-    """The one budget of this member (None: of the whole tenant) for this period, in micro-credits. Holds from the next
-    decision on; what was awarded before stays, and counts."""
+    """Set the one budget of this member (None for the whole tenant) for this period, in micro-credits. It holds from
+    the next decision on; earlier awards stay, and count."""
     if by.tenant is None or not by.allows(Permission.BUDGETS_CHANGE):
         return NOT_ALLOWED
     if refusal := _refusal(period, soft, hard, reason):
@@ -56,8 +56,8 @@ def budget_set(
 
 @transaction.atomic
 def budget_remove(*, member: User | None, period: str, by: Access, at: datetime, reason: str = "") -> Refused | None:
-    """Nothing limits this member (None: the whole tenant) in this period any more. Somebody who has left the tenant may
-    still have a budget to be removed."""
+    """Remove the budget of this member (None for the whole tenant) for this period. The member may have left the tenant
+    already."""
     if by.tenant is None or not by.allows(Permission.BUDGETS_CHANGE):
         return NOT_ALLOWED
     if len(reason) > REASON_LONGEST:
@@ -85,7 +85,8 @@ def _refusal(period: str, soft: int | None, hard: int | None, reason: str) -> Re
 
 
 def _locked(tenant: Tenant, member: User | None, period: str) -> Budget | None:
-    """Changes to one tenant's budgets take turns, also while the budget does not exist yet."""
+    """Lock the tenant's row, so that changes to its budgets take turns also before a budget exists. Return the budget,
+    or None."""
     Tenant.objects.select_for_update(no_key=True).get(pk=tenant.pk)
     return Budget.objects.filter(member=member, period=period).first()
 

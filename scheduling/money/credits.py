@@ -1,4 +1,4 @@
-"""Credits from outside and back, by an operator who says why; and what was earned, so that it can be spent."""
+"""Pay credits in and out for a tenant, which an operator does with a reason; and make earned credits spendable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NO_REASON, NOT_ALLOWED
 
-MOST = 10**9 * MICRO  # in one grant: a billion credits
+MOST = 10**9 * MICRO  # the most in one grant or withdrawal: a billion credits
 WITHDRAWN_BEFORE = Refused("key_reused", "This key was used for another withdrawal.")
 
 
@@ -42,7 +42,8 @@ class BeyondFunds(RefusedForMoney):
 
 @transaction.atomic
 def credits_grant(*, tenant: Tenant, amount: int, key: str, by: Access, reason: str, at: datetime) -> Posted | Refused:
-    """`amount` micro-credits into what the tenant can spend. The same key grants once; `repeated` says so."""
+    """Pay `amount` micro-credits into the tenant's available ones. A key grants only once; `repeated` says whether it
+    had been used before."""
     if not by.allows(Permission.CREDITS_CHANGE):
         return NOT_ALLOWED
     if is_blank(reason):
@@ -59,7 +60,7 @@ def credits_grant(*, tenant: Tenant, amount: int, key: str, by: Access, reason: 
     with scope_disabled("an operator pays in for a tenant"):
         try:
             answer = post_many(postings=[posting])
-        except KeyReused:  # the same grant asked for again, later, or another one
+        except KeyReused:  # the same grant was requested before, or another one with this key
             return _earlier(posting) or Refused("key_reused", "This key was used for another grant.")
     if isinstance(answer, InsufficientFunds):
         raise RuntimeError(f"what comes from outside has no limit: {answer}")
@@ -74,8 +75,8 @@ def credits_grant(*, tenant: Tenant, amount: int, key: str, by: Access, reason: 
 def credits_withdraw(
     *, tenant: Tenant, amount: int, key: str, by: Access, reason: str, at: datetime
 ) -> Posted | Refused:
-    """`amount` micro-credits to the outside: of what the tenant has earned first, then of what it can spend. What is
-    held stays held. The same key withdraws once; `repeated` says so."""
+    """Pay `amount` micro-credits out: first from what the tenant has earned, then from what is available. Held credits
+    stay held. A key withdraws only once; `repeated` says whether it had been used before."""
     if not by.allows(Permission.CREDITS_CHANGE):
         return NOT_ALLOWED
     if is_blank(reason):
@@ -83,7 +84,7 @@ def credits_withdraw(
     if not 0 < amount <= MOST:
         return Refused("invalid_amount", "A withdrawal is more than nothing and at most a billion credits.")
     with scope_disabled("an operator pays out for a tenant"):
-        # Nobody else moves this tenant's money until we are done, so what is found here is still there below.
+        # The lock keeps others from moving this tenant's money, so the balance read here still holds below.
         balance = balances_lock(tenant_ids=[tenant.pk])[tenant.pk]
         if before := transaction_view(key=f"withdraw:{key}"):
             return _withdrawn(before, tenant, amount) or WITHDRAWN_BEFORE
@@ -93,7 +94,7 @@ def credits_withdraw(
             return BeyondFunds("beyond_funds", sentence, amount, rest)
         try:
             answer = post_many(postings=[_withdrawal(tenant, amount, balance, key, at)])
-        except KeyReused:  # at this moment, by a withdrawal of another tenant
+        except KeyReused:  # just now, by a withdrawal for another tenant
             return WITHDRAWN_BEFORE
     if isinstance(answer, InsufficientFunds):
         raise RuntimeError(f"the balances were locked: {answer}")
@@ -108,9 +109,9 @@ def credits_withdraw(
 
 
 def earned_collect(*, at: datetime) -> int:
-    """What cells brought in can be spent: of every tenant, once in each hour of UTC. Says how much that was.
+    """Make what cells earned spendable, for every tenant once in each hour of UTC. Return how much that was.
 
-    One tenant after the other, each in its own transaction, so that nobody's payments wait for all.
+    Tenants are processed one after the other, each in its own transaction, so that no tenant's payments wait for all.
     """
     with scope_disabled("everybody's earnings become spendable"):
         accounts = [earned(tenant_id) for tenant_id in Tenant.objects.order_by("pk").values_list("pk", flat=True)]
@@ -147,14 +148,14 @@ def _withdrawal(tenant: Tenant, amount: int, balances: TenantBalances, key: str,
 
 
 def _withdrawn(before: TransactionView, tenant: Tenant, amount: int) -> Posted | None:
-    """What this key paid out, if it was the same amount for the same tenant."""
+    """Return the withdrawal that this key made before, if it was the same amount for the same tenant; else None."""
     if (before.subject, dict(before.entries).get(OUTSIDE)) != (f"tenant:{tenant.pk}", amount):
         return None
     return Posted(before.key, before.id, repeated=True)
 
 
 def _earlier(posting: Posting) -> Posted | None:
-    """What this key paid in, if it was the same amount for the same tenant."""
+    """Return the grant that this key made before, if it was the same amount for the same tenant; else None."""
     transaction = transaction_view(key=posting.key)
     if transaction is None or sorted(transaction.entries) != sorted(posting.entries):
         return None

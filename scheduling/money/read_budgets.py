@@ -1,4 +1,4 @@
-"""Budgets of the open tenant."""
+"""Read the budgets of the open tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has how many credits, for the staff."""
+"""Read how many credits each tenant has, for the operator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tenants.scoping import scope_disabled
 
 
 def tenant_funds() -> dict[int, TenantBalances]:
-    """Every tenant's balances, by its id; in two queries."""
+    """Return every tenant's balances by its id. Takes two queries."""
     ids = list(Tenant.objects.values_list("pk", flat=True))
     names = {pk: (available(pk), held(pk), earned(pk)) for pk in ids}
     with scope_disabled("the operator sees what every tenant has"):

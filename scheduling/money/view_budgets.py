@@ -1,4 +1,4 @@
-"""What tenants and members let themselves spend in a period of UTC, and how much of it is left."""
+"""Read what tenants and members may spend by their budgets in a period of UTC, and how much of it is left."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tenants.scoping import scope
 
 @dataclass(frozen=True)
 class BudgetLimit:
-    """One budget in the period that is running. Amounts in micro-credits."""
+    """One budget in the running period. Amounts are micro-credits."""
 
     tenant_id: int
-    member_id: int | None  # None: of the whole tenant
+    member_id: int | None  # None for a budget of the whole tenant
     period: str
     soft: int | None
     hard: int | None
-    spent: int  # paid for awards made in this period, less what came back of them
+    spent: int  # paid for awards made in this period, less what was returned of them
 
     @property
     def left(self) -> int | None:
-        """None: nothing is forbidden."""
+        """What may still be spent; None if there is no hard limit."""
         return None if self.hard is None else max(self.hard - self.spent, 0)
 
     def binds(self, tenant_id: int, member_id: int | None) -> bool:
@@ -36,12 +36,12 @@ class BudgetLimit:
 
 
 def limits(*, tenant_ids: Collection[int], at: datetime) -> tuple[BudgetLimit, ...]:
-    """Every budget of these tenants: one query for the budgets and one for each length of period in use."""
+    """Read every budget of these tenants. Takes one query for the budgets and one for each length of period in use."""
     return _limits(list(Budget.objects.filter(tenant__in=tenant_ids).order_by("pk")), at)
 
 
 def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[BudgetLimit, ...]:
-    """The same for one tenant, as every submission asks for it."""
+    """Read every budget of one tenant; each submission does this."""
     with scope(tenant_id):
         return _limits(_budgets(), at)
 
@@ -68,13 +68,14 @@ def _limits(budgets: Collection[Budget], at: datetime) -> tuple[BudgetLimit, ...
 
 
 def left_for(budgets: Iterable[BudgetLimit], tenant_id: int, member_id: int | None) -> int | None:
-    """What one more award may cost under every budget that binds this member; None: without limit."""
+    """Return what one more award may cost under all budgets that apply to this member; None if there is no limit."""
     lefts = [limit.left for limit in budgets if limit.binds(tenant_id, member_id) and limit.left is not None]
     return min(lefts, default=None)
 
 
 def tenant_lefts(budgets: Iterable[BudgetLimit]) -> dict[int, int]:
-    """Tenant id -> what is left under the hard limits of the whole tenant; who has none is not named."""
+    """Map each tenant's id to what is left under the hard limits of the whole tenant. Tenants without one are left
+    out."""
     lefts: dict[int, int] = {}
     for limit in budgets:
         if limit.member_id is None and limit.left is not None:
@@ -83,7 +84,7 @@ def tenant_lefts(budgets: Iterable[BudgetLimit]) -> dict[int, int]:
 
 
 def member_caps(budgets: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
-    """Job -> the most it may cost under its submitter's hard limits.
+    """Map each job to the most that it may cost under its submitter's hard limits.
 
     All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left.
     """
@@ -100,7 +101,8 @@ def member_caps(budgets: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) 
 
 
 def _spent(tenant_ids: Collection[int], since: datetime) -> dict[tuple[int, int | None], int]:
-    """(tenant, member who submitted) -> micro-credits. Its cost grows with the awards of the period alone."""
+    """Map (tenant, member who submitted) to the micro-credits spent. The time it takes depends only on the awards of
+    the period."""
     rows = (
         Award.objects.filter(tenant__in=tenant_ids, paid__gt=0, awarded_at__gte=since)
         .order_by()

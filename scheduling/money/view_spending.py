@@ -1,4 +1,4 @@
-"""What tenants have spent on rent in the period that their own instructions name."""
+"""Read what tenants have spent on rent in the period of the budget in their instructions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tenants.zones import day_of, midnight
 
 
 def period_start(period: str, at: datetime) -> datetime:
-    """The first moment of the day, week (from Monday) or month of UTC that contains `at`."""
+    """Return the first moment of the day, week (from Monday) or month of UTC that contains `at`."""
     day = day_of(at, UTC)
     if period == Period.WEEK:
         day -= timedelta(days=day.weekday())
@@ -21,8 +21,8 @@ def period_start(period: str, at: datetime) -> datetime:
 
 
 def rent_spent(pool: Pool, at: datetime) -> Mapping[int, int]:
-    """Tenant id -> micro-credits for batch awards decided in its period, less what came back of them; only tenants
-    that have set a budget for rent."""
+    """Map each tenant's id to the micro-credits for batch awards decided in its period, less what was returned of them.
+    Only tenants that have set a budget for rent are in it."""
     by_period: defaultdict[str, list[int]] = defaultdict(list)
     for row in TenantPolicy.objects.filter(pool=pool, budget__isnull=False):
         by_period[row.budget_period].append(row.tenant_id)

@@ -1,4 +1,4 @@
-"""Notices: what each person is told of, how they chose to be told, and what they have not read yet."""
+"""Notices: what each person is notified of, how they chose to be notified, and what they have not read yet."""
 
 from scheduling.notices.read_notices import (
     NoticeLine,

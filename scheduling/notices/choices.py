@@ -1,4 +1,4 @@
-"""What a person changes about their own notices: what they are told of and how, and what they have read."""
+"""The changes that a person makes to their own notices: what they are notified of and how, and what they have read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tenants.models import User
 
 @transaction.atomic
 def choices_set(*, person: User, ways: Mapping[NoticeKind, Ways], all_jobs: bool) -> None:
-    """Of every kind at once; a kind that is left out gets what is usual. It holds for what happens from now on."""
+    """Set the person's choices of every kind at once; a kind that is left out gets the usual ones. They hold for what
+    happens from now on."""
     User.objects.select_for_update(no_key=True).get(pk=person.pk)
     NoticeProfile.objects.update_or_create(person=person, defaults={"all_jobs": all_jobs})
     for kind in NoticeKind:
@@ -30,8 +31,8 @@ def choices_set(*, person: User, ways: Mapping[NoticeKind, Ways], all_jobs: bool
 
 @transaction.atomic
 def notices_read(*, person: User, at: datetime, until: int, only: int | None = None) -> int:
-    """All of the person's up to the one with the number `until`, or `only` one; how many were unread. What came after
-    the page was made is not on it, so it stays unread."""
+    """Mark the person's notices up to the number `until` as read, or `only` one, and return how many were unread. A
+    notice that came after the page was made is not on it, so it stays unread."""
     rows = Notice.objects.filter(person=person, bell=True, read_at=None, pk__lte=until)
     changed = (rows if only is None else rows.filter(pk=only)).update(read_at=at)
     if changed:

@@ -1,11 +1,11 @@
-"""Notices are made of the feed by one reader with a cursor.
+"""Make notices of the feed, by one reader with a cursor.
 
 What is made of a page of events is committed together with the cursor, so a crash loses nothing and doubles nothing;
-the database keeps each notice unique besides. Open pages of the persons concerned hear of it after the commit.
+the database keeps each notice unique besides. Open pages of the persons concerned are notified after the commit.
 
-1. Lock the cursor. Whoever finds it locked leaves: somebody is at it.
-2. Read a page of events that nothing can precede any more, and whom they may concern.
-3. Decide who is told of what: a pure function of these rows.
+1. Lock the cursor. A process that finds it locked leaves, as another one is at work.
+2. Read a page of events before which no other can appear any more, and the persons whom they may concern.
+3. Decide who is notified of what: a pure function of these rows.
 4. Write the notices and the cursor.
 """
 
@@ -31,21 +31,21 @@ from tenants.scoping import scope_disabled
 from tenants.selectors import persons_by_addresses
 
 EVENTS_AT_ONCE = 500
-ANSWER_TOLD_WITHIN = timedelta(days=3)  # of a request to join; what is older is on the page alone
+ANSWER_TOLD_WITHIN = timedelta(days=3)  # of a request to join; an older answer is only on the page
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Circle:
-    """Whom events of some tenants may concern."""
+    """The persons whom events of some tenants may concern."""
 
     roles: Mapping[int, Mapping[int, str]]  # tenant -> person -> role
-    everybody: frozenset[int]  # whoever may know what everybody may: members of any tenant, and the staff
+    everybody: frozenset[int]  # persons who get what is public: members of any tenant, and the staff
     submitters: Mapping[int, int | None]  # job -> person
 
 
 def notices_collect(*, at: datetime) -> int:
-    """The number of notices that were made; pages of events until none is left."""
+    """Make notices, page of events by page, until none is left. Return how many were made."""
     count, more = 0, True
     while more:
         with scope_disabled("the feed of every tenant is read together, and each person is told of their own tenants"):
@@ -56,7 +56,8 @@ def notices_collect(*, at: datetime) -> int:
 
 @transaction.atomic
 def notices_skip() -> None:
-    """Nobody is told of what has happened until now: of a past that was made in a moment, for one."""
+    """Move the cursor to the end, so that nobody is notified of what has happened until now, such as a past that was
+    made in a moment."""
     NoticeCursor.objects.bulk_create([NoticeCursor()], ignore_conflicts=True)
     row = NoticeCursor.objects.select_for_update().get()
     row.cursor = max(row.cursor, feed_cursor())
@@ -65,7 +66,7 @@ def notices_skip() -> None:
 
 @transaction.atomic
 def _page(at: datetime) -> tuple[int, bool]:
-    """(notices, whether there may be more events)."""
+    """Make the notices of one page of events. Return (notices, whether there may be more events)."""
     NoticeCursor.objects.bulk_create([NoticeCursor()], ignore_conflicts=True)
     row = NoticeCursor.objects.select_for_update(skip_locked=True).first()
     if row is None:
@@ -95,8 +96,9 @@ def _of_events(events: Sequence[Event]) -> list[Notice]:
 
 
 def notices_for(events: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices) -> list[Notice]:
-    """Who is told of what. Of a tenant's events only its members, by their roles; of a job its submitter, and whoever
-    wants to hear of all jobs; and nobody of a kind that they do not want to be told of."""
+    """Return the notices of these events. Events of a tenant are for its members only, by their roles; those of a job
+    are for its submitter, and for members who want to hear of all jobs; and nobody gets a kind that they do not
+    want."""
     return [
         _notice(person_id, kind, at=event.at, tenant_id=event.tenant_id, event_id=event.pk, choices=choices)
         for event, kind in events
@@ -161,8 +163,9 @@ def _circle(events: Iterable[Event]) -> Circle:
 
 
 def _of_invitations(at: datetime) -> list[Notice]:
-    """To whoever has proved the invited address; no event tells of them, for who is invited belongs to no tenant yet.
-    They are few, and each is looked at until it is accepted, withdrawn or over: its person may come later."""
+    """Return notices of invitations, for persons who have proved the invited address. No event reports them, as an
+    invited person belongs to no tenant yet. They are few, and each is read until it is accepted, withdrawn or over: its
+    person may come later."""
     waiting = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=at)
     invited = list(waiting.order_by("pk").values_list("pk", "email"))
     if not invited:
@@ -183,8 +186,8 @@ def _of_invitations(at: datetime) -> list[Notice]:
 
 
 def _of_join_requests(at: datetime) -> list[Notice]:
-    """To the owners, of those that wait; and of an answer, to whoever asked. No event tells of them, for who asks
-    belongs to no tenant yet."""
+    """Return notices of requests to join: the owners get those that wait, and the person who asked gets an answer. No
+    event reports them, as a person who asks belongs to no tenant yet."""
     rows = join_requests_to_tell(at - ANSWER_TOLD_WITHIN)
     if not rows:
         return []
@@ -214,8 +217,8 @@ def _of_join_requests(at: datetime) -> list[Notice]:
 
 
 def _of_months(row: NoticeCursor, at: datetime) -> list[Notice]:
-    """When a month of UTC is over: to whoever may see the book of a tenant that had an account in it. The first call of
-    an installation tells of none."""
+    """Return notices that a month of UTC is over, for persons who may see the book of a tenant that had an account in
+    it. The first call of an installation returns none."""
     if row.month is None or row.month >= _month(at):
         return []
     month = f"{_month(at) - timedelta(days=1):%Y-%m}"

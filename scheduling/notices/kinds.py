@@ -16,8 +16,9 @@ from tenants.roles import Permission
 
 
 class NoticeKind(StrEnum):
-    """The kind as it is stored; its name and its sentence on the page; what a member must be allowed to see to get it,
-    where it is a tenant's; whether the bell counts it for somebody who chose nothing; the events that make it."""
+    """A kind of notice: its stored value; its name and its sentence on the page; the permission that a member needs to
+    get it, where it is a tenant's; whether the bell counts it for a person who chose nothing; the events that make
+    it."""
 
     label: str
     help: str
@@ -104,8 +105,8 @@ OF_JOBS = frozenset(kind for kind in NoticeKind if kind.permission == Permission
 
 
 def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:
-    """None: nobody is told of such an event. A job that waits for anything else than the price is no news, and that it
-    was outbid in its last chance another event tells."""
+    """Return the kind of notice that an event makes, or None if nobody is notified of it. A job that waits for anything
+    else than the price is no news, and another event reports that it was outbid in its last chance."""
     kind = KINDS_OF_EVENTS.get(event_kind)
     if kind is NoticeKind.OUTBID and (data.get("reason") != "outbid" or data.get("last_chance")):
         return None
@@ -113,5 +114,5 @@ def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:
 
 
 def notice_kind_of(stored: str) -> NoticeKind | None:
-    """None: of a kind that another version wrote."""
+    """Return the kind that is stored, or None for a kind that another version wrote."""
     return _BY_VALUE.get(stored)

@@ -1,8 +1,8 @@
-"""Notices by mail: at once, or once a day together. At least once each, and at most a few times tried.
+"""Send notices by mail: at once, or once a day together. Each is sent at least once, and tried at most a few times.
 
 One process at a time sends. For each person the due notices are claimed in a transaction of their own, as due again
-later; then the mail goes out; then they are marked as sent. Whoever dies in between leaves them to the next round, so a
-mail may come twice and is never lost. Whoever may no longer see a notice is not mailed of it.
+later; then the mail is sent; then they are marked as sent. A process that dies in between leaves them to the next
+round, so a mail may come twice and is never lost. A person who may no longer see a notice gets no mail of it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NoticeMail:
-    """A mail to one person. `notices`: those that are sent with it; `rest`: how many more are on the page."""
+    """A mail to one person. `notices` are those that are sent with it; `rest` is how many more are on the page."""
 
     person: User
     notices: tuple[int, ...]
@@ -46,7 +46,7 @@ class NoticeMail:
 
 
 def mail_due(way: str, at: datetime) -> datetime | None:
-    """When a notice of this moment goes out."""
+    """Return when a notice of this moment is mailed, or None if it is not."""
     if way == MailWay.NOW:
         return at
     if way != MailWay.DIGEST:
@@ -56,7 +56,8 @@ def mail_due(way: str, at: datetime) -> datetime | None:
 
 
 def mails_round(*, clock: Callable[[], datetime]) -> int:
-    """The number of mails that were sent. None where another process is at it."""
+    """Send mails until none is due or the time is over, and return how many were sent: 0 where another process
+    sends."""
     with alone(_LOCK) as ours:
         if not ours:
             return 0
@@ -71,7 +72,8 @@ def mails_round(*, clock: Callable[[], datetime]) -> int:
 
 @transaction.atomic
 def _claim(at: datetime) -> NoticeMail | None:
-    """All that is due for the person who has waited longest; due again later, unless it is marked as sent."""
+    """Claim all that is due for the person who has waited longest. These notices are due again later, unless they are
+    marked as sent."""
     first = Notice.objects.filter(mail_due_at__lte=at).order_by("mail_due_at", "pk").first()
     if first is None:
         return None
@@ -87,7 +89,7 @@ def _claim(at: datetime) -> NoticeMail | None:
 
 
 def _send(letter: NoticeMail) -> bool:
-    """Whether the mail server took it."""
+    """Send the mail, and return whether the mail server took it."""
     try:
         message_of(letter).send()
     except (OSError, SMTPException):
@@ -115,7 +117,8 @@ def _mark_sent(letter: NoticeMail) -> None:
 
 
 def stop_path(person: User) -> str:
-    """Where the person ends all mails without a log-in: whoever has a mail of theirs may."""
+    """Return the address at which the person ends all mails without a log-in: everybody who has a mail of theirs
+    may."""
     return reverse("notices_stop", args=[signing.Signer(salt=_SALT).sign(str(person.pk))])
 
 
@@ -129,6 +132,6 @@ def person_of(token: str) -> User | None:
 
 @transaction.atomic
 def mails_stop(person: User) -> None:
-    """From now on, and what waits. The bell goes on."""
+    """Stop the person's mails from now on, also those that wait. The bell goes on."""
     NoticeChoice.objects.filter(person=person).update(mail=MailWay.NONE)
     Notice.objects.filter(person=person, mail_due_at__isnull=False).update(mail_due_at=None)

@@ -1,4 +1,4 @@
-"""What persons chose to be told of, and how."""
+"""Read what persons chose to be notified of, and how."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.models import User
 
 @dataclass(frozen=True)
 class Ways:
-    """How one person is told of one kind."""
+    """How one person is notified of one kind."""
 
     bell: bool
     toast: bool
@@ -23,29 +23,29 @@ class Ways:
 
     @property
     def is_stored(self) -> bool:
-        """Whether there is a row for a notice: a toast alone is shown and forgotten."""
+        """Return whether there is a row for a notice: a toast alone is shown and forgotten."""
         return self.bell or self.chat or self.mail != MailWay.NONE
 
 
 def usual_ways(kind: NoticeKind) -> Ways:
-    """Of somebody who chose nothing. Nobody is interrupted or mailed who did not ask for it."""
+    """Return the ways of a person who chose nothing. Nobody is interrupted or mailed who did not ask for it."""
     return Ways(bell=kind.rings, toast=False)
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Of several persons."""
+    """The choices of several persons."""
 
     ways: dict[tuple[int, str], Ways]
     all_jobs: frozenset[int]  # persons who want to hear of jobs that others submitted
     in_chat: frozenset[int]  # persons who have a chat address that is on
 
     def of(self, person_id: int, kind: NoticeKind) -> Ways:
-        """As they chose it."""
+        """Return the ways that the person chose."""
         return self.ways.get((person_id, kind)) or usual_ways(kind)
 
     def now(self, person_id: int, kind: NoticeKind) -> Ways:
-        """As it holds: nothing is said in chat where there is no address, or it is off."""
+        """Return the ways that hold now: nothing is sent to chat where there is no address, or it is off."""
         ways = self.of(person_id, kind)
         return ways if person_id in self.in_chat else replace(ways, chat=False)
 
@@ -62,5 +62,5 @@ def choices_of(person_ids: Collection[int]) -> Choices:
 
 
 def chat_of(person: User) -> ChatAddress | None:
-    """Whatever is said of it on a page is `shown`, and never its secret."""
+    """Return the person's chat address without its secret. A page may show only `shown` of it."""
     return ChatAddress.objects.filter(person=person).defer("secret").first()

@@ -1,7 +1,7 @@
-"""A person's notices: the list, in words, and how many are unread.
+"""Read a person's notices: the list, in words, and how many are unread.
 
-Whoever left a tenant, or may no longer see its jobs or its money, no longer sees what they were told of these: each
-reading asks for the membership and the role of that moment.
+A person who left a tenant, or may no longer see its jobs or its money, no longer sees notices of these: each reading
+checks the membership and the role of that moment.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from tenants.models import Invitation, JoinRequest, JoinState, Membership, User
 from tenants.roles import ROLES_ALLOWED, TENANT_ROLES, Permission
 from tenants.scoping import scope_disabled
 
-MOST_COUNTED = 100  # a bell that says "99+" is not made to count the rest
+MOST_COUNTED = 100  # the bell says "99+", so the rest need not be counted
 
 
 @dataclass(frozen=True)
 class Opening:
-    """With what a page begins: from where its socket catches up with the feed, and how many notices are unread."""
+    """What a page needs as it opens: the cursor from which its socket catches up with the feed, and how many notices
+    are unread."""
 
     cursor: int
     unread: int
@@ -39,16 +40,17 @@ class NoticeLine:
     id: int
     kind: NoticeKind
     at: datetime
-    tenant: str  # its name; empty: it is of none
+    tenant: str  # its name; empty where it is of none
     is_good: bool
     title: str
     text: str
-    link: str  # to the page that it is about; empty: there is none
+    link: str  # to the page that it is about; empty where there is none
     is_unread: bool
 
 
 def page_opening(person: User | None) -> Opening:
-    """Both in one question: every page asks it. The count comes with the cursor, so nothing of the two is missed."""
+    """Return both in one query, as every page needs them. The count comes with the cursor, so nothing between the two
+    is missed."""
     if person is None:
         return Opening(feed_cursor(), 0)
     sql, parameters = _counted(person).query.sql_with_params()
@@ -62,7 +64,7 @@ def page_opening(person: User | None) -> Opening:
 
 
 def unread_count(person: User | None) -> int:
-    """For a page that has no socket, up to `MOST_COUNTED`."""
+    """Return how many are unread, up to `MOST_COUNTED`, for a page that has no socket."""
     return _counted(person).count() if person else 0
 
 
@@ -71,12 +73,12 @@ def _counted(person: User) -> QuerySet[Notice]:
 
 
 def notices_of(person: User) -> QuerySet[Notice]:
-    """Those in the person's list that they may still see; in any scope."""
+    """Return the notices in the person's list that they may still see; in any scope."""
     return may_be_seen().filter(person=person, bell=True)
 
 
 def may_be_seen() -> QuerySet[Notice]:
-    """Notices of all persons that each of them may see now."""
+    """Return the notices of all persons that each of them may see now."""
     with scope_disabled("a person's own notices lie in several tenants, and each asks for a membership there"):
         memberships = Membership.objects.filter(tenant=OuterRef("tenant"), user=OuterRef("person"))
         condition = Q(tenant=None)
@@ -94,7 +96,7 @@ def _kinds_by_permission() -> Mapping[Permission, list[str]]:
 
 
 def notice_lines(notices: Iterable[Notice]) -> list[NoticeLine]:
-    """Of notices that their person may see, with their events and tenants at hand."""
+    """Return the lines of notices that their person may see, with their events and tenants at hand."""
     rows = list(notices)
     names, invitations, requests = _job_names(rows), _invitations(rows), _join_requests(rows)
     return [line for row in rows if (line := _line(row, names, invitations, requests)) is not None]
@@ -106,7 +108,7 @@ def _line(
     invitations: Mapping[int, Invitation],
     requests: Mapping[int, JoinRequest],
 ) -> NoticeLine | None:
-    """None: another version wrote it."""
+    """Return a notice in words, or None if another version wrote it."""
     kind, tenant = notice_kind_of(row.kind), row.tenant
     if kind is None:
         return None
@@ -159,7 +161,8 @@ def _answer_words(request: JoinRequest) -> str:
 
 
 def paragraph(line: NoticeLine, base: str) -> str:
-    """For mails and chat tools. `base`: how links begin, for no request says it there."""
+    """Return the line for mails and chat tools. `base` is how links begin, as there is no request there that says
+    it."""
     where = f" ({line.tenant})" if line.tenant else ""
     words = f"{line.at.astimezone(UTC):%d %b %H:%M}{where}  {line.title} {line.text}".rstrip()
     return f"{words}\n{base}{line.link}" if line.link else words

@@ -1,4 +1,5 @@
-"""What a reader is told at once, on whatever page they are: of the kinds that they asked for, and of no others."""
+"""Read what a reader is notified of at once, on whatever page they are: of the kinds that they asked for, and no
+others."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Toast:
 
 
 def toasts_after(*, by: Access, after: int | None) -> tuple[Toast, ...]:
-    """The last few. Needs the tenant's scope. Without a cursor there is nothing new."""
+    """Return the last few toasts. Needs the tenant's scope. Without a cursor nothing is new."""
     if after is None or by.user is None:
         return ()
     events = [event for event in event_feed(by=by, after=after).events if notice_kind(event.kind, event.data)]

@@ -1,4 +1,4 @@
-"""What an operator changes: pools, servers, cells, prices of use, weights, and a hand on the market."""
+"""Changes by operators: pools, servers, cells, prices of use, weights, and holding or draining a pool."""
 
 from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.pools import pool_create, steps_listed

@@ -1,4 +1,4 @@
-"""Whose units are whose. A change replaces every cell on one server, or every cell of one tenant in a pool.
+"""Change which units belong to whom: every cell on one server, or every cell of one tenant in a pool.
 
 Cells are read when an interval is decided, so a change takes effect at the next interval that is not decided yet. It
 never goes below what is awarded, or reserved by a floor.
@@ -37,13 +37,13 @@ class CellPlace(NamedTuple):
 class AboveCapacity(Refused):
     server: str
     resource: str
-    asked: int  # by all cells there together
+    asked: int  # wanted by all cells there together
     capacity: int
 
 
 @dataclass(frozen=True)
 class CellsChange:
-    """One tenant's cells on the servers that the change was about: server -> resource -> units."""
+    """The changed cells of one tenant: server -> resource -> units."""
 
     tenant: Tenant
     before: dict[str, dict[str, int]]
@@ -54,7 +54,8 @@ class CellsChange:
 def cells_change_on_server(
     *, server: Server, cells: Mapping[str, Units], by: Access, reason: str, at: datetime
 ) -> list[CellsChange] | Refused:
-    """`cells`: tenant slug -> resource -> units. Whoever is not named has nothing on the server afterwards."""
+    """Replace the cells on a server. `cells` maps tenant slug -> resource -> units. Tenants that are not named have
+    nothing on the server afterwards."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     tenants = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in=cells)}
@@ -70,7 +71,8 @@ def cells_change_on_server(
 def cells_change_of_tenant(
     *, pool: Pool, tenant: Tenant, cells: Mapping[str, Units], by: Access, reason: str, at: datetime
 ) -> list[CellsChange] | Refused:
-    """`cells`: server name -> resource -> units. On a server that is not named the tenant has nothing afterwards."""
+    """Replace the cells of a tenant. `cells` maps server name -> resource -> units. On servers that are not named the
+    tenant has nothing afterwards."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     servers = {server.name: server for server in Server.objects.filter(pool=pool, name__in=cells)}
@@ -117,7 +119,8 @@ def _replace(
 
 
 def _above_capacity(before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) -> AboveCapacity | None:
-    """The first server and resource where the cells that stay and the new ones exceed the capacity together."""
+    """Return a refusal for the first server and resource where the cells that stay and the new ones exceed the
+    capacity."""
     units_wanted: defaultdict[tuple[int, int], int] = defaultdict(int)
     for server_id, resource_id, _ in after:
         units_wanted[server_id, resource_id] = 0
@@ -155,7 +158,7 @@ def _write(standing: QuerySet[Cell], before: Mapping[CellPlace, int], after: Map
 
 
 def _changes(before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) -> list[CellsChange]:
-    """Per tenant, by slug; only tenants for whom something is different."""
+    """Return the changes per tenant, by slug, for tenants whose cells differ."""
     places = before.keys() | after.keys()
     servers = Server.objects.in_bulk({place.server_id for place in places})
     kinds = ResourceKind.objects.in_bulk({place.resource_id for place in places})
@@ -173,7 +176,7 @@ def _changes(before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) ->
 
 
 def _remember(pool: Pool, change: CellsChange, *, by: Access, reason: str, at: datetime) -> None:
-    """One line per tenant, under its name, so that each owner finds every change to its cells."""
+    """Write one line of the history per tenant, under its name, so that each owner finds every change to its cells."""
     history.append(
         at=at,
         by=by,

@@ -1,6 +1,7 @@
-"""Bringing in a cluster: what an engine's servers would be in a pool, what differs, and, once that is confirmed, rows.
+"""Bring in a cluster: show which servers an engine would bring into a pool and what differs, and make them once
+confirmed.
 
-Nothing is made before it is confirmed. Run again, it shows what is different since.
+Nothing is made before it is confirmed. Run again, it shows what has changed since.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ PARTITION, ACCOUNT = "partition:", "account:"
 
 @dataclass(frozen=True)
 class ServerChange:
-    """One server: what it has in the pool (None: nothing yet) and what the cluster says (None: it is not there)."""
+    """One server: its units in the pool, None if it is not there yet, and in the cluster, None if it is not there."""
 
     name: str
     now: Units | None
     cluster: Units | None
-    owner: str = ""  # by slug, of all its units; empty: the operator
+    owner: str = ""  # slug of the owner of all its units; empty for the operator
 
     @property
     def sentence(self) -> str:
@@ -49,8 +50,8 @@ class ServerChange:
 
 @dataclass(frozen=True)
 class Owners:
-    """Whose new servers are, by slug: by the server's name, else by a partition that it is in, else by an account of
-    Slurm to which a partition of it is kept, else all others'."""
+    """Owners of new servers, by slug: by the server's name, or by a partition that it is in, or by an account of Slurm
+    to which one of its partitions is restricted, or the owner of all others."""
 
     others: str = ""
     servers: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Owners:
     accounts: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, node: Node, accounts_of: Mapping[str, Sequence[str]]) -> str | Refused:
-        """`accounts_of`: by partition, the accounts to which it is kept."""
+        """Return the owner of a server. `accounts_of` are, by partition, the accounts to which it is restricted."""
         if node.name in self.servers:
             return self.servers[node.name]
         if partition := next((name for name in node.partitions if name in self.partitions), ""):
@@ -73,22 +74,22 @@ class Owners:
 
 @dataclass(frozen=True)
 class EngineCluster:
-    """What an engine's cluster has in the engine's partition."""
+    """The servers of an engine's cluster in the engine's partition."""
 
     settings: SlurmSettings
     nodes: tuple[Node, ...]
-    accounts: Mapping[str, tuple[str, ...]]  # to which a partition is kept, by its name
+    accounts: Mapping[str, tuple[str, ...]]  # by partition, the accounts to which it is restricted
 
     @property
     def digest(self) -> str:
-        """Of what would be shown: another one means that it has changed since."""
+        """Return a digest of what would be shown: a different one means that it has changed since."""
         amounts = [(node.name, node.partitions, node.cpus, node.memory_mb, node.gres) for node in self.nodes]
         words = (amounts, sorted(self.accounts.items()), sorted(self.settings.resources.items()))
         return hashlib.sha256(repr(words).encode()).hexdigest()[:16]
 
 
 def cluster_of(engine: str) -> EngineCluster | Refused:
-    """Asks the cluster, which may take some seconds where it does not answer."""
+    """Query the cluster, which may take some seconds if it does not answer."""
     try:
         settings = slurm_settings(engine)
     except WrongEngine as error:
@@ -103,13 +104,13 @@ def cluster_of(engine: str) -> EngineCluster | Refused:
 
 
 def cluster_changes(*, pool: Pool, cluster: EngineCluster, owners: Owners) -> list[ServerChange] | Refused:
-    """What is different between the pool and the cluster."""
+    """Return the differences between the pool and the cluster."""
     nodes, resources = cluster.nodes, cluster.settings.resources
     names = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
     if unsaid := [name for name in names if name not in resources]:
         return Refused("unknown_resource", f"The engine's settings do not say what a unit of {unsaid[0]} is.")
     of_others = Server.objects.filter(pool__engine=cluster.settings.name).exclude(pool=pool)
-    elsewhere = set(of_others.values_list("name", flat=True))  # nobody sells a server twice
+    elsewhere = set(of_others.values_list("name", flat=True))  # no server is sold twice
     nodes = tuple(node for node in nodes if node.name not in elsewhere)
     there = {node.name: {name: node.amount(resources[name]) for name in names} for node in nodes}
     if strangers := sorted(set(owners.servers) - set(there)):
@@ -140,7 +141,7 @@ def cluster_changes(*, pool: Pool, cluster: EngineCluster, owners: Owners) -> li
 
 
 def owners_read(table: Mapping[str, str], others: str) -> Owners:
-    """`table`: by a server's name, or by `partition:` or `account:` and the name of one."""
+    """Read the owners from `table`, which is by a server's name, or by `partition:` or `account:` and its name."""
     of_kind: dict[str, dict[str, str]] = {"": {}, PARTITION: {}, ACCOUNT: {}}
     for name, tenant in table.items():
         kind = next((each for each in (PARTITION, ACCOUNT) if name.startswith(each)), "")
@@ -152,8 +153,9 @@ def owners_read(table: Mapping[str, str], others: str) -> Owners:
 def cluster_import(
     *, pool: Pool, changes: Sequence[ServerChange], by: Access, reason: str, at: datetime
 ) -> Refused | None:
-    """All of them or none. A new server belongs to its owner as a whole; of one that is there only the capacity
-    follows the cluster, cells stay as they are. Pools of one engine take turns: none sells what another one sells."""
+    """Make all changes or none. A new server belongs to its owner as a whole; for an existing one only the capacity
+    follows the cluster, and cells stay as they are. Pools of one engine are changed one after the other, so that no two
+    sell the same server."""
     of_engine = list(Pool.objects.select_for_update(no_key=True).filter(engine=pool.engine).order_by("pk"))
     new = {change.name for change in changes if change.now is None}
     if other := Server.objects.filter(pool__in=of_engine, name__in=new).exclude(pool=pool).order_by("name").first():

@@ -1,8 +1,8 @@
-"""What an engine says of its servers, and what follows for those of its pools.
+"""What an engine reports of its servers, and what follows for servers of its pools.
 
-One that is down for longer than the engine's `server_grace`, while nobody hears of a gang on it, is lost, with the
-refunds of a loss. One that the engine lost, and that was up for as long since, is back in service where its pool says
-so; elsewhere it waits for an operator, as does one that an operator declared lost.
+A server is lost, with the refunds of a loss, if it is down for longer than the engine's `server_grace` while no gang on
+it is heard of. A server that the engine lost, and that has been up for as long since, returns to service if its pool
+allows that; otherwise it waits for an operator, as does one that an operator declared lost.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Due:
-    """Names of servers that were down, or up, for long enough."""
+    """Names of servers that have been down, or up, for long enough."""
 
     lost: frozenset[str]
     back: frozenset[str]
 
 
 def servers_follow(*, engine: Engine, at: datetime) -> list[Server]:
-    """Those that were lost or came back by this call. Told again, nothing happens twice."""
+    """Change states of servers, and return those that were lost or came back by this call. A repeated report has no
+    effect."""
     states, actor = engine.servers(), access_of_system(f"engine {engine.name}")
     due = servers_due(states, engine.timings.server_grace, at.timestamp())
     of_engine = Server.objects.filter(pool__engine=engine.name).select_related("pool").order_by("pk")
@@ -55,7 +56,7 @@ def servers_follow(*, engine: Engine, at: datetime) -> list[Server]:
 
 @transaction.atomic
 def servers_return_set(*, pool: Pool, returns: bool, by: Access, reason: str, at: datetime) -> Refused | None:
-    """Whether servers of the pool that its engine lost are in service again by themselves, or wait for an operator."""
+    """Set whether servers that the pool's engine lost return to service by themselves, or wait for an operator."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     pool_lock(pool)
@@ -77,7 +78,7 @@ def servers_return_set(*, pool: Pool, returns: bool, by: Access, reason: str, at
 
 
 def servers_due(states: Mapping[str, Told], grace: float, now: float) -> Due:
-    """By what the engine says; of servers that are draining or unknown nothing follows."""
+    """Return the due servers by the engine's report; servers that are draining or unknown are never due."""
     long = {name: state.state for name, state in states.items() if now - state.since > grace}
     return Due(
         frozenset(name for name, state in long.items() if state == DOWN),
@@ -92,7 +93,7 @@ def _why(word: str, state: Told, at: datetime) -> str:
 
 
 def _moved(server: Server, outcome: object) -> list[Server]:
-    if isinstance(outcome, Refused):  # an operator was quicker
+    if isinstance(outcome, Refused):  # an operator was faster
         log.warning("server %s stays as it is: %s", server.name, outcome.sentence)
         return []
     return [server]

@@ -1,7 +1,7 @@
-"""An operator's hand on a pool: hold it, drain it, let it go on. Time passes, and what was sold is paid and delivered.
+"""Hold, drain or resume a pool. Meanwhile time passes, and what was sold is paid and delivered.
 
-Held: nothing new is decided; jobs may still be submitted to the batch lane, and wait. Draining: nothing new is
-accepted either, so that the pool comes to rest.
+On hold nothing new is decided; jobs may still be submitted to the batch lane, and wait. In a draining pool nothing new
+is accepted either, so that the pool comes to rest.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tenants.access import Access, Refused
 
 
 def pool_hold(*, pool: Pool, by: Access, reason: str, at: datetime) -> Refused | None:
-    """Nothing new is decided until the pool is resumed."""
+    """Stop deciding until the pool is resumed."""
     return _change("pool_hold", EventKind.POOL_HELD, pool, held=True, draining=False, by=by, reason=reason, at=at)
 
 
 def pool_drain(*, pool: Pool, by: Access, reason: str, at: datetime) -> Refused | None:
-    """Nothing new is decided or accepted until the pool is resumed."""
+    """Stop deciding and accepting until the pool is resumed."""
     return _change("pool_drain", EventKind.POOL_DRAINING, pool, held=True, draining=True, by=by, reason=reason, at=at)
 
 
 def pool_resume(*, pool: Pool, by: Access, reason: str, at: datetime) -> Refused | None:
-    """The next boundary decides again; boundaries that passed meanwhile stay undecided."""
+    """Decide again from the next boundary on; boundaries that passed meanwhile stay undecided."""
     return _change("pool_resume", EventKind.POOL_RESUMED, pool, held=False, draining=False, by=by, reason=reason, at=at)
 
 

@@ -1,4 +1,5 @@
-"""What losing a server would refund, before anybody declares it. The same arithmetic as `failures`, nothing written."""
+"""Compute what losing a server would refund, before an operator declares it lost. The arithmetic is that of `failures`,
+but nothing is written."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tenants.scoping import scope_disabled
 
 
 def server_loss_preview(*, server: Server, at: datetime) -> ServerLost:
-    """If it were lost now: every slot that passes, and every award that is made, changes it."""
+    """Return what would follow if it were lost now. Every slot that passes, and every new award, changes it."""
     clock = LaneClock.objects.filter(pool=server.pool, lane=Lane.BATCH).first()
     slot = slot_running(server.pool, clock, at)
     with scope_disabled("a lost server holds units of several tenants"):
@@ -25,6 +26,6 @@ def server_loss_preview(*, server: Server, at: datetime) -> ServerLost:
 
 
 def _undelivered(award: Award, slot: int) -> int:
-    """Micro-credits that come back if the slot is the first that is not delivered."""
+    """Return the micro-credits that are refunded if the slot is the first that is not delivered."""
     rest = award.owed[max(slot, award.start) - award.start :]
     return sum(amount for parts in rest for _, amount in parts)

@@ -1,4 +1,4 @@
-"""Pools, and what every change to one has in common."""
+"""Make a pool. The steps of its resources are checked here too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.names import UNSEEN_NAME, is_blank
 
-# D16: whoever has everything back is left nothing.
+# D16: a tenant that gets everything back must not keep a saved state.
 NOT_DELETED_THERE = (
     'policy.parts: "nothing" needs the engine of this machine, for what is saved of a job that expires is deleted; on '
     "a cluster that belongs to the tenants' accounts"
@@ -63,9 +63,10 @@ def pool_create(
     reason: str,
     at: datetime,
 ) -> Pool | Refused:
-    """`resources` in their order: name -> what a sentence calls one. Slot 0 begins at `epoch_at`. `use_prices`: of an
-    elastic pool, in micro-credits; what is not named is free until a price is set. `steps`: which amounts of a resource
-    a unit may take; whole numbers of what is not named. `engine`: by name, who runs what is awarded."""
+    """Make a pool. `resources` are in their order: name -> the name of one unit in a sentence. Slot 0 begins at
+    `epoch_at`. `use_prices` are micro-credits, for an elastic pool; a resource without one is free until a price is
+    set. `steps` are the amounts of a resource that a unit may take; whole numbers for resources without. `engine` is
+    the name of the engine that runs awarded jobs."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     values: dict[str, Any] = {
@@ -134,7 +135,7 @@ def _prices_refusal(pool: Pool, prices: Mapping[str, int] | None, resources: lis
 
 
 def steps_refusal(steps: Mapping[str, AmountSteps], resources: Collection[str]) -> Refused | None:
-    """Why these cannot be the steps of a pool with these resources."""
+    """Return why these cannot be the steps of a pool with these resources."""
     for name, each in steps.items():
         if name not in resources:
             return Refused("invalid_step", f"{name[:40]}: there is no such resource; there are {', '.join(resources)}.")
@@ -144,7 +145,7 @@ def steps_refusal(steps: Mapping[str, AmountSteps], resources: Collection[str]) 
 
 
 def steps_listed(steps: Mapping[str, AmountSteps]) -> dict[str, dict[str, str]]:
-    """As the history tells of them."""
+    """Return the steps as the history lists them."""
     return {name: {"least": amount_text(each.least), "step": amount_text(each.step)} for name, each in steps.items()}
 
 
@@ -154,7 +155,7 @@ def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:
     for name, label in resources.items():
         if is_blank(label):
             return Refused("invalid_resource", f"{name[:40]}: {UNSEEN_NAME}")
-        # The pool is not saved yet, so only the two words can be looked at.
+        # The pool is not saved yet, so only the name and the label can be checked.
         row = ResourceKind(name=name, label=label)
         try:
             row.clean_fields(exclude=["pool"])

@@ -1,4 +1,4 @@
-"""What each choice of plan, price and dividend brings, as `reproduce guarantee` measured it: for the page of a pool."""
+"""What each choice of plan, price and dividend gains, as `reproduce guarantee` measured it, for the page of a pool."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ STEADY, MOVES = "moves no price", "moves its own price: saying less pays now and
 
 @dataclass(frozen=True)
 class PoolChoice:
-    """`more`: all value against kept places and posted prices; `owners`: percent of what sharing gains. Where jobs ask
-    for as much as the cluster has, and (`crowded`) on the overloaded cluster of the paper."""
+    """One choice. `more` is the gain in total value against kept places and posted prices; `owners` is the owners'
+    percent of what sharing gains. They hold where jobs ask for as much as the cluster has, and the `crowded` ones on
+    the overloaded cluster of the paper."""
 
     words: str
     plan: str
@@ -41,7 +42,8 @@ MEASURED = (
 
 
 def choices_of(pool: Pool) -> tuple[PoolChoice, ...]:
-    """Empty for a pool that promises no places at home. The plan that holds now is that of who said nothing."""
+    """Return the choices, none for a pool that promises no places at home. The present plan is that of tenants that
+    chose none."""
     if not gives_floors(pool):
         return ()
     price, dividend = pool.batch_policy.get("price", "posted"), pool.batch_policy.get("dividend", 0)

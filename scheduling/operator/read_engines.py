@@ -1,4 +1,4 @@
-"""How the engines do, as they last said."""
+"""The state of the engines, as they last reported it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scheduling.models.runs import OPEN
 from scheduling.runs import Ran, charged_against_ran
 from tenants.scoping import scope_disabled
 
-SILENT = timedelta(seconds=30)  # without a sign of life; it gives one every few seconds
+SILENT = timedelta(seconds=30)  # without a sign of life; an engine gives one every few seconds
 
 
 @dataclass(frozen=True)
 class ServerWord:
-    """What an engine says of one server."""
+    """What an engine reports of one server."""
 
     state: str
     since: datetime
@@ -28,7 +28,8 @@ class ServerWord:
 
 @dataclass(frozen=True)
 class EngineState:
-    """`alive_at` None: it has never been at work. `alerts`: what is wrong with its cluster, as sentences."""
+    """The state of one engine. `alive_at` is None if it has never worked. `alerts` are sentences about what is wrong
+    with its cluster."""
 
     name: str
     alive_at: datetime | None
@@ -38,13 +39,13 @@ class EngineState:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """How many servers are in which state, of those states that there are."""
+        """Return the number of servers in each state that occurs."""
         states = [word.state for word in self.servers.values()]
         return [(state, states.count(state)) for state in sorted(set(states))]
 
 
 def engine_states(at: datetime) -> list[EngineState]:
-    """Of all that pools name or that have been at work."""
+    """Return the states of all engines that pools name or that have worked."""
     rows = {row.name: row for row in EnginePulse.objects.defer("figures")}
     names = sorted({*rows, *Pool.objects.values_list("engine", flat=True)})
     return [_state(name, rows.get(name), at) for name in names]
@@ -55,20 +56,20 @@ def engine_state(name: str, at: datetime) -> EngineState:
 
 
 def runs_open() -> dict[tuple[str, str], int]:
-    """How many gangs there are, by engine and state."""
+    """Return the number of open runs by engine and state."""
     with scope_disabled("a monitor counts gangs of all tenants"):
         rows = Run.objects.filter(state__in=OPEN).order_by().values_list("engine", "state").annotate(Count("pk"))
         return {(engine, state): number for engine, state, number in rows}
 
 
 def ran_of_all(pool: Pool, first: int, last: int, parts: Sequence[Accounted] | str) -> list[Ran]:
-    """Charged against ran, of all tenants."""
+    """Return what was charged against what ran, for all tenants."""
     with scope_disabled("the staff compares what was charged of all tenants"):
         return list(charged_against_ran(pool, first, last, parts))
 
 
 def engine_figures() -> list[str]:
-    """What each engine counts, in the text format of Prometheus."""
+    """Return what each engine counts, in the text format of Prometheus."""
     return list(EnginePulse.objects.values_list("figures", flat=True))
 
 

@@ -23,7 +23,7 @@ from tenants.ledger.sums import book_difference, earned_since
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
-NOBODY = 0  # whose part of the payments is shown apart: no tenant's
+NOBODY = 0  # no tenant, so that no tenant's part of the payments is shown apart
 
 Labels = Mapping[str, str]
 
@@ -140,7 +140,7 @@ def _bookings(intervals: Iterable[Interval]) -> list[dict[str, float | None]]:
 
 
 def _engines(at: datetime) -> Iterator[Gauge]:
-    """Of engines that have been at work; an open run has had one."""
+    """Yield figures of engines that have worked; the engine of an open run has."""
     for (engine, state), number in sorted(runs_open().items()):
         yield Gauge("runs", number, {"engine": engine, "state": state})
     for each in engine_states(at):
@@ -151,7 +151,7 @@ def _engines(at: datetime) -> Iterator[Gauge]:
 
 
 def _lendable(overview: PoolOverview) -> dict[int, float]:
-    """Tenant id -> units of its cells, of all resources, that its policy lends."""
+    """Return tenant id -> units of its cells, over all resources, that its policy lends."""
     keepers = set(TenantPolicy.objects.filter(pool=overview.pool, lend=Lend.KEEP).values_list("tenant_id", flat=True))
     sums: defaultdict[int, float] = defaultdict(float)
     for total in overview.totals:

@@ -1,4 +1,4 @@
-"""What the operator's pages show of servers, cells and pools. Every tenant's cells, for the staff."""
+"""What the operator's pages show of servers, cells and pools: every tenant's cells, for the staff."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ LATEST = 8  # entries of the history beside a form
 
 @dataclass(frozen=True)
 class PoolClock:
-    """Slots. `behind`: boundaries that have passed and are not decided. `alive_at`: the last tick of its clock."""
+    """The clock of a pool, in slots. `behind` is how many boundaries have passed and are not decided. `alive_at` is the
+    last tick of the clock."""
 
     pool: Pool
     at: datetime
@@ -52,7 +53,7 @@ class PoolClock:
 
     @property
     def late_seconds(self) -> int:
-        """How long the first boundary that is not decided has been due."""
+        """Return how long the first undecided boundary has been due."""
         return int((self.at - self.pool.slot_start(self.decided + 1)).total_seconds()) if self.behind else 0
 
     @property
@@ -61,7 +62,7 @@ class PoolClock:
 
     @property
     def next_at(self) -> datetime:
-        """The earliest boundary that can decide about a job which comes now."""
+        """Return the earliest boundary that can decide about a job that is submitted now."""
         return self.pool.slot_start(max(self.slot + 1, self.frontier))
 
 
@@ -70,7 +71,7 @@ def kinds_of(pool: Pool) -> list[ResourceKind]:
 
 
 def server_rows(pool: Pool, kinds: Sequence[ResourceKind]) -> QuerySet[Server]:
-    """Servers with `capacity_N` and `cells_N` of each resource N, so that a table can sort by them."""
+    """Return servers with `capacity_N` and `cells_N` of each resource N, so that a table can sort by them."""
     rows = Server.objects.filter(pool=pool)
     for kind in kinds:
         capacity = ServerCapacity.objects.filter(server=OuterRef("pk"), resource=kind).values("units")[:1]
@@ -81,7 +82,8 @@ def server_rows(pool: Pool, kinds: Sequence[ResourceKind]) -> QuerySet[Server]:
 
 
 def places_of(server: Server) -> tuple[CapacityView, ...]:
-    """One for each resource of the server's pool, in its order, with whose cells lie there by the owner's name."""
+    """Return one view for each resource of the server's pool, in its order, with the cells there by the
+    owner's name."""
     units = dict(ServerCapacity.objects.filter(server=server).values_list("resource_id", "units"))
     places: defaultdict[int, list[OwnedUnits]] = defaultdict(list)
     with scope_disabled("the operator sees whose cells a server holds"):
@@ -95,7 +97,7 @@ def places_of(server: Server) -> tuple[CapacityView, ...]:
 
 
 def pool_states(at: datetime, pools: Sequence[Pool] | None = None) -> list[PoolClock]:
-    """Of these pools, else of all; in a fixed number of queries."""
+    """Return the clocks of these pools, or of all, in a fixed number of queries."""
     pools_shown = list(Pool.objects.all()) if pools is None else list(pools)
     clocks = {clock.pool_id: clock for clock in LaneClock.objects.filter(lane=Lane.BATCH, pool__in=pools_shown)}
     alive = dict(Pulse.objects.filter(pool__in=pools_shown).values_list("pool_id", "alive_at"))
@@ -106,20 +108,20 @@ def pool_states(at: datetime, pools: Sequence[Pool] | None = None) -> list[PoolC
 
 
 def unsettled(pool: Pool) -> int:
-    """Micro-credits of rents that are over and wait for an interval that settles them: while the pool is on hold they
-    stay set aside, and their owners are not paid."""
+    """Return the micro-credits of ended rents that wait for an interval that settles them: while the pool is on hold
+    they stay set aside, and their owners are not paid."""
     with scope_disabled("the operator sees what a hold keeps from owners"):
         over = Award.objects.filter(pool=pool, rent=RentState.OPEN).exclude(state__in=ALIVE)
         return int(over.aggregate(amount=Coalesce(Sum(F("paid") - F("returned")), 0))["amount"])
 
 
 def entries_about(subject: str) -> list[AuditEntry]:
-    """The latest changes to one thing, as the history names it, newest first."""
+    """Return the latest changes to one thing, as the history names it, newest first."""
     return list(AuditEntry.objects.filter(subject=subject).order_by("-sequence")[:LATEST])
 
 
 def entries_of(actions: Sequence[str]) -> list[AuditEntry]:
-    """The latest changes of these kinds, newest first."""
+    """Return the latest changes of these kinds, newest first."""
     rows = AuditEntry.objects.filter(action__in=actions).select_related("tenant")
     return list(rows.order_by("-sequence")[:LATEST])
 

@@ -1,5 +1,5 @@
-"""Which amounts of a resource one worker or parameter server may take: an operator says the least and the step. They
-hold for what is submitted from now on; what was accepted stays as it was accepted."""
+"""Change which amounts of a resource one worker or parameter server may take: the least amount and the step. A change
+holds for later submissions; accepted jobs stay as they were accepted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tenants.access import Access, Refused
 def resource_steps_set(
     *, pool: Pool, steps: Mapping[str, AmountSteps], by: Access, reason: str, at: datetime
 ) -> Mapping[str, AmountSteps] | Refused:
-    """The steps of all resources as they are then. `steps`: by resource name; what is not named keeps its own."""
+    """Set the steps of the resources in `steps`, which is by name; the others keep theirs. Return the steps of all
+    resources afterwards."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     pool_lock(pool)

@@ -1,4 +1,4 @@
-"""A server that is drained, or comes back. Losing one is another matter: `failures`."""
+"""Drain a server, or return it to service. `failures` declares one lost."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tenants.access import Access, Refused
 
 
 def server_drain(*, server: Server, by: Access, reason: str, at: datetime) -> Refused | None:
-    """What is promised there is delivered; nothing new is put on it."""
+    """Drain the server: what is promised there is delivered, and nothing new is put on it."""
     among = (ServerState.IN_SERVICE,)
     return _change("server_drain", server, among, ServerState.DRAINING, by=by, reason=reason, at=at)
 
 
 def server_return(*, server: Server, by: Access, reason: str, at: datetime) -> Refused | None:
-    """In service again, with the units and cells that it had: the next decision of either lane finds it."""
+    """Return the server to service, with the units and cells that it had: the next decision of either lane uses it."""
     among = (ServerState.DRAINING, ServerState.LOST)
     return _change("server_return", server, among, ServerState.IN_SERVICE, by=by, reason=reason, at=at)
 

@@ -1,4 +1,4 @@
-"""Servers and what they hold."""
+"""Add servers, and change how many units they have."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def server_add(
 
 @transaction.atomic
 def server_capacity_change(*, server: Server, capacity: Units, by: Access, reason: str, at: datetime) -> Refused | None:
-    """The resources named get these units; the others keep theirs. Never below the cells that lie there."""
+    """Give the named resources these units; the others keep theirs. It never goes below the cells on the server."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     pool_lock(server.pool)
@@ -119,4 +119,4 @@ def _below_cells(server: Server, capacity: Units) -> BelowCells | None:
     return None
 
 
-MOST_UNITS = 2**31 - 1  # what the column holds
+MOST_UNITS = 2**31 - 1  # the largest number of the column

@@ -1,5 +1,5 @@
-"""What an operator asks for a unit and slot of an elastic pool. A price holds from the next slot that is not decided;
-what is decided keeps its price."""
+"""Set the price of a unit and slot of an elastic pool. A price holds from the next undecided slot on; decided slots
+keep theirs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tenants.access import Access, Refused
 
 @transaction.atomic
 def use_prices_set(*, pool: Pool, prices: Mapping[str, int], by: Access, reason: str, at: datetime) -> int | Refused:
-    """The slot from which they hold. `prices`: resource name -> micro-credits; what is not named keeps its price."""
+    """Set prices, and return the slot from which they hold. `prices` maps resource name -> micro-credits; other
+    resources keep their price."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     if not pool.is_elastic:
@@ -50,5 +51,6 @@ def use_prices_set(*, pool: Pool, prices: Mapping[str, int], by: Access, reason:
 
 
 def _first_free(pool: Pool, clock: LaneClock | None, at: datetime) -> int:
-    """The running slot is decided or will be in a moment, at the price that stood when it began."""
+    """Return the first slot with a new price. The running slot is decided, or soon will be, at the price
+    when it began."""
     return max(pool.slot_at(at), clock.decided_slot if clock else -1, -1) + 1

@@ -1,4 +1,4 @@
-"""Trained weights for live pools: added under a name, and kept for good."""
+"""Trained weights for live pools: they are added under a name, and kept for good."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.models import PolicyWeights
 from tenants import history
 from tenants.access import Access, Refused
 
-# Why weights that are whole cannot be used.
+# Why valid weights cannot be used.
 FLAWS = {
     "weights_outdated": "were made for another version of the program",
     "weights_not_finite": "are not all numbers",
@@ -22,7 +22,7 @@ FLAWS = {
 
 @transaction.atomic
 def weights_add(*, name: str, content: bytes, by: Access, reason: str, at: datetime) -> PolicyWeights | Refused:
-    """Store weights that a pool's policy can name. The same file under the same name is there already."""
+    """Store weights that a pool's policy can name. The same file under the same name changes nothing."""
     if refusal := may_change_cluster(by, reason) or _flaw(content):
         return refusal
     row = PolicyWeights(name=name, digest=hashlib.sha256(content).hexdigest(), content=content, added_at=at)

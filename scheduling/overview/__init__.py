@@ -1,1 +1,1 @@
-"""The home of operators and auditors: the whole market on one page, and what wants a decision."""
+"""The home of operators and auditors: the whole market on one page, and what needs a decision."""

@@ -17,16 +17,16 @@ from tenants.scoping import scope_disabled
 from tenants.selectors import invitations_of_owners
 from tenants.templatetags.look import lasting
 
-MOST = 12  # that are shown; of more, their number
-ALIKE, NAMED = 4, 3  # servers of which one sentence speaks, and those that it names
+MOST = 12  # decisions that are shown; of more, only the number
+ALIKE, NAMED = 4, 3  # servers that share one sentence from this number on, and those that it names
 LATELY = timedelta(days=1)
 MOST_NOTICES, MOST_INVITED = 200, 50
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`page`, `arguments`, `query`: where it is decided. `due`: the moment from which on it costs something, also
-    one that is over; None: there is no such moment. `is_urgent`: something does not work."""
+    """One decision. It is made at `page` with `arguments` and `query`. `due` is the moment from which on waiting costs
+    something, even if it is past, or None if there is none. `is_urgent` means that something does not work."""
 
     title: str
     text: str
@@ -88,8 +88,8 @@ def _of_engine(engine: EngineState) -> list[Decision]:
 
 
 def _of_servers(servers: Sequence[ServerTrouble]) -> list[Decision]:
-    """One for each server; from `ALIKE` on those of a pool of which the same is said are one, so that they do not push
-    out what else waits."""
+    """Return one decision for each server. `ALIKE` or more servers of a pool in the same state get one together, so
+    that they do not push out other decisions."""
     alike: dict[tuple[str, str], list[ServerTrouble]] = {}
     for server in servers:
         if word := "lost" if server.state == ServerState.LOST else server.word:
@@ -123,7 +123,7 @@ def _of_group(word: str, group: Sequence[ServerTrouble]) -> Decision:
 
 
 def _of_balances(at: datetime, tenants: Mapping[int, Tenant]) -> list[Decision]:
-    """The latest notice of each tenant, as long as what it foretells is still to come."""
+    """Return the latest warning of each tenant, as long as its predicted moment is still to come."""
     with scope_disabled("the staff sees whose credits run out"):
         rows = Event.objects.filter(kind=EventKind.LOW_BALANCE, tenant__in=list(tenants), at__gt=at - LATELY)
         notices = list(rows.order_by("tenant_id", "-id").distinct("tenant_id")[:MOST_NOTICES])

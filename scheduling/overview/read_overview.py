@@ -1,7 +1,7 @@
-"""The whole market at a moment, for the staff: what every pool, owner, queue, engine and balance does.
+"""Read the whole market at a moment, for the staff: every pool, owner, queue, engine and balance.
 
-Every query is bounded by the pools, servers, tenants and jobs that are alive; none grows with the market's age.
-Per pool there are eight, whatever lives in it.
+Every query is bounded by the pools, servers, tenants and jobs that are alive; none grows with the market's age. There
+are eight per pool, whatever is in it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
 MOST_OWNERS, MOST_QUEUES, MOST_SERVERS = 5, 5, 8  # lines of a table; the rest is one line, or a number
-MOST_INTERVALS = 3  # of each pool
-LATE = timedelta(seconds=30)  # a decision that came later than this after its boundary was late
+MOST_INTERVALS = 3  # intervals of each pool
+LATE = timedelta(seconds=30)  # a decision later than this after its boundary was late
 
 
 @dataclass(frozen=True)
 class OwnerLine:
-    """`name` None: the sum of all owners for whom there was no line."""
+    """One owner. `name` None is the sum of all owners without a line."""
 
     name: str | None
     slug: str
@@ -41,14 +41,14 @@ class OwnerLine:
 
 @dataclass(frozen=True)
 class PoolUseNow:
-    """The first resource of a pool, and its prices in the running slot. `whole`: the sum of all lines."""
+    """The use of a pool's first resource, and its price in the running slot. `whole` is the sum of all lines."""
 
     state: PoolClock
     overview: PoolOverview
     label: str
     lines: tuple[OwnerLine, ...]
     whole: OwnerShare
-    price: float | None  # of the batch lane; None: none is posted
+    price: float | None  # price of the batch lane; None if none is posted
 
     @property
     def running(self) -> float:
@@ -65,15 +65,15 @@ class QueueLine:
     tenant: str
     slug: str
     waiting: int
-    held: int  # submitted and held back by their own tenant or until another job ends
-    booked: int  # awarded, and not begun
+    held: int  # jobs that wait for other jobs
+    booked: int  # awarded, but not begun
     running: int
     oldest: datetime | None
 
 
 @dataclass(frozen=True)
 class PoolQueue:
-    """`others`: tenants with jobs for whom there was no line."""
+    """Queues of all pools. `others` is the number of tenants with jobs but without a line."""
 
     lines: tuple[QueueLine, ...]
     others: int
@@ -84,7 +84,8 @@ class PoolQueue:
 
 @dataclass(frozen=True)
 class IntervalLine:
-    """`lag`: seconds from the boundary to the decision. `slots`: how many the interval dealt out; None: no window."""
+    """One interval. `lag` is the seconds from the boundary to the decision. `seconds` is the length of its window, or
+    None without one."""
 
     pool: Pool
     number: int
@@ -104,14 +105,14 @@ class IntervalLine:
 
 @dataclass(frozen=True)
 class ServerTrouble:
-    """A server that cannot be sold as usual, or of which its engine says that it is down."""
+    """A server that cannot be sold as usual, or that its engine reports as down."""
 
     id: int
     name: str
     pool: str
     pool_slug: str
     state: str
-    word: str  # what the engine says; empty where it says nothing against it
+    word: str  # the engine's word for its state; empty if it reports no trouble
     since: datetime | None
     why: str
 
@@ -126,7 +127,8 @@ class MoneyLine:
 
 @dataclass(frozen=True)
 class BookNow:
-    """`difference`: the sum of all balances of the book, which is 0 or the book is broken. `others`: in one line."""
+    """The book. `difference` is the sum of all balances, which is 0 unless the book is broken. `others` are the tenants
+    without a line, as one line."""
 
     lines: tuple[MoneyLine, ...]
     others: MoneyLine | None
@@ -167,7 +169,7 @@ def _summed(shares: Sequence[OwnerShare]) -> OwnerShare:
 
 
 def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> PoolQueue:
-    """Of all pools and tenants in one query, the longest queue first."""
+    """Return the queues of all pools and tenants in one query, the longest queue first."""
     is_held = Q(state=JobState.QUEUED, not_before__gte=HELD)
     waits = Q(state=JobState.QUEUED, not_before__lt=HELD)
     with scope_disabled("the staff sees how many jobs of every tenant wait and run"):
@@ -197,7 +199,7 @@ def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> PoolQueue
 
 
 def intervals_latest(pools: Sequence[Pool]) -> list[IntervalLine]:
-    """Of each pool, the newest first; without what they were told and answered."""
+    """List the latest intervals of each pool, newest first, without their inputs and answers."""
     lines = []
     for pool in pools:
         rows = Interval.objects.filter(pool=pool).order_by("-number")
@@ -205,7 +207,7 @@ def intervals_latest(pools: Sequence[Pool]) -> list[IntervalLine]:
         for number, slot, start, end, decided_at, waiting, awarded, paid in rows.values_list(*columns)[:MOST_INTERVALS]:
             boundary = pool.slot_start(slot)
             if pool.is_elastic:
-                start, end = slot, slot + 1  # nothing is sold ahead there: it decides about the slot that begins
+                start, end = slot, slot + 1  # nothing is sold ahead there: it decides the slot that begins
             lines.append(
                 IntervalLine(
                     pool=pool,
@@ -224,7 +226,7 @@ def intervals_latest(pools: Sequence[Pool]) -> list[IntervalLine]:
 
 
 def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
-    """Servers that are not in service or are down, the lost ones first; in one query."""
+    """List servers that are not in service or are down, the lost ones first, in one query."""
     down = {(each.name, name): word for each in engines for name, word in each.servers.items() if word.state == DOWN}
     is_down = Q(pool__engine__in={engine for engine, _ in down}, name__in={name for _, name in down})
     servers = Server.objects.filter(~Q(state=ServerState.IN_SERVICE) | is_down).select_related("pool").order_by("name")
@@ -233,7 +235,7 @@ def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
     for server in servers:
         word = down.get((server.pool.engine, server.name))
         if server.state == ServerState.IN_SERVICE and word is None:
-            continue  # another engine's server of that name is down
+            continue  # the server that is down has this name, but belongs to another engine
         rows.append(
             ServerTrouble(
                 id=server.pk,
@@ -250,7 +252,7 @@ def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
 
 
 def money_now(at: datetime, tenants: Mapping[int, Tenant]) -> BookNow:
-    """Who has and holds how much, the largest sums held first; earned since midnight UTC."""
+    """Return each tenant's balances, the largest sums held first, and what it earned since midnight UTC."""
     funds = tenant_funds()
     with scope_disabled("the staff sees what every tenant earned"):
         earned = earned_since(tenant_ids=list(funds), day=at.astimezone(UTC).date())

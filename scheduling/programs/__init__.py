@@ -1,1 +1,1 @@
-"""Programs that people bring, and the jobs that run them: what may be asked, in pure functions and frozen values."""
+"""Programs of the catalogue, and descriptions of the jobs that run programs. All is pure, except `stored`."""

@@ -1,4 +1,4 @@
-"""What an archive may hold: its entries are looked at before any of them is unpacked."""
+"""Check the entries of an archive before any of them is unpacked."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 from scheduling.programs.fields import FieldRefusal, shown
 
-MOST_BYTES = 20 * 1024**2  # as it is sent
+MOST_BYTES = 20 * 1024**2  # of the archive as it is sent
 MOST_UNPACKED = 200 * 1024**2
 MOST_ENTRIES = 10_000
 LONGEST_NAME = 1_000
-IS_ONE = ""  # no part of a name
+IS_ONE = ""  # marks the end of a name in a tree; no name has an empty part
 FILE, FOLDER, LINK, HARD_LINK, OTHER = "file", "folder", "link", "hard_link", "other"
 
 
 @dataclass(frozen=True)
 class ArchiveEntry:
-    """One entry. `target` is what a link names: from the link's own folder, or for a hard link from the archive's."""
+    """One entry of an archive. `target` is what a link names, relative to the link's own folder, or for a hard link to
+    the archive's top."""
 
     name: str
     kind: str  # file | folder | link | hard_link | other (a device, a pipe, a socket)
@@ -27,7 +28,8 @@ class ArchiveEntry:
 
 
 def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
-    """Why an archive cannot be unpacked into a job's folder, each with the entry's name; at most a hundred."""
+    """Return why an archive cannot be unpacked into a job's folder: at most a hundred reasons, each with the entry's
+    name."""
     problems: list[FieldRefusal] = []
     links = _Places()
     total = count = 0
@@ -47,7 +49,7 @@ def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
 
 
 class _Places:
-    """Names of an archive, as a tree: a name may have hundreds of parts, and each is looked at once."""
+    """Names of an archive as a tree: a name may have hundreds of parts, and each is compared only once."""
 
     def __init__(self) -> None:
         self._top: dict[str, Any] = {}
@@ -59,7 +61,7 @@ class _Places:
         at[IS_ONE] = {}
 
     def leads_through(self, parts: Sequence[str]) -> bool:
-        """Whether one of them is on the way to this place, or is it."""
+        """Return whether one of the names is this place, or a folder above it."""
         at = self._top
         for part in parts:
             if part not in at:
@@ -71,7 +73,8 @@ class _Places:
 
 
 def _wrong(entry: ArchiveEntry, links: _Places) -> str:
-    """Why an entry cannot be; empty where it can. `links` came before it: nothing is written through one."""
+    """Return why an entry is refused; "" if it is not. `links` are those before it: nothing may be written through
+    one."""
     if not entry.name or "\0" in entry.name or "\0" in entry.target or len(entry.name) > LONGEST_NAME:
         return "is no name of a file"
     if len(entry.target) > LONGEST_NAME:
@@ -98,5 +101,5 @@ def _wrong(entry: ArchiveEntry, links: _Places) -> str:
 
 
 def parts_of(name: str) -> list[str]:
-    """Of a name as an archive has it."""
+    """Return the parts of a name of an archive, without empty ones and dots."""
     return [part for part in name.split("/") if part not in ("", ".")]

@@ -1,7 +1,7 @@
-"""A program of the catalogue: what a version of it says, and why a document cannot be one.
+"""A program of the catalogue: the fields of a version, and how a document is read as one or refused.
 
 A version never changes once it is used; an edit makes the next one, and a job keeps the version that it was
-submitted with. `digest` is that of all a version says but its number, so an edit that changes nothing is known.
+submitted with. `digest` is that of all fields but the version's number, so an edit that changes nothing is recognised.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ PARAMETER_SERVER, ALL_REDUCE, INDEPENDENT = "parameter_server", "all_reduce", "i
 SHAPES = (PARAMETER_SERVER, ALL_REDUCE, INDEPENDENT)
 NONE, RESTART, LIVE = "none", "restart", "live"
 RESIZES = (NONE, RESTART, LIVE)
-ONE, EACH_GPU = "one", "each_gpu"  # processes of a worker
+ONE, EACH_GPU = "one", "each_gpu"  # how many processes a worker has
 GRACE_SECONDS, MOST_GRACE = 30, 3_600
 MOST_WORDS, LONGEST_WORD, LONGEST_SCRIPT = 200, 4_096, 256 * 1024
 MOST_VARIABLES, MOST_PARAMETERS = 100, 50
-FROM_SCRIPT = "-sbatch"  # ends the name of what a batch script became, so that none is a version of one made by hand
+FROM_SCRIPT = "-sbatch"  # ends the names of programs made of batch scripts, so that none has the name of another one
 SLUG = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 PLACE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 SHA = re.compile(r"[0-9a-f]{64}")
-# What every process is told: a program cannot set it to something else.
+# Variables that are set for every process: a program cannot set them to something else.
 RENDEZVOUS = (
     "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK",
     "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
@@ -47,7 +47,8 @@ RENDEZVOUS = (
 
 @dataclass(frozen=True)
 class UnitLimits:
-    """Of one unit; beyond them it is the program's fault, with the number. None: as the engine has it."""
+    """The limits of one unit. A program that exceeds one fails by its own fault, and the reason has the number. None
+    means the engine's own limit."""
 
     memory_mebibytes: int | None = None
     processor_seconds: int | None = None
@@ -65,14 +66,14 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class ProgramOwner:
-    """Who brought it: a tenant, by its slug, whose members alone see it; or the operator (no tenant), for all tenants
-    or for those named."""
+    """The owner of a program: a tenant, by its slug, whose members alone see it; or the operator (no tenant), who
+    offers it to all tenants or to those named."""
 
     tenant: str = ""
-    tenants: tuple[str, ...] | None = None  # None: all
+    tenants: tuple[str, ...] | None = None  # None means all
 
     def is_seen_by(self, tenant: str) -> bool:
-        """Whether members of a tenant may see and use it."""
+        """Return whether members of a tenant may see and use it."""
         if self.tenant:
             return tenant == self.tenant
         return self.tenants is None or tenant in self.tenants
@@ -93,8 +94,8 @@ class Program:
     image: str = ""
     modules: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
-    secrets: tuple[tuple[str, str], ...] = ()  # variable, name in the operator's store
-    archive: str = ""  # its digest
+    secrets: tuple[tuple[str, str], ...] = ()  # (variable, name in the operator's store)
+    archive: str = ""  # the archive's digest
     processes_per_worker: str = ONE  # one | each_gpu
     parameters: tuple[Parameter, ...] = ()
     resize: str = NONE
@@ -102,12 +103,12 @@ class Program:
     limits: UnitLimits = UnitLimits()
 
     def grace_in(self, slot_seconds: float) -> float:
-        """Seconds between "save and end" and the end, in a pool of such slots: at most one of them."""
+        """Return the seconds between the order to save and the end, in a pool of such slots: at most one slot."""
         return min(float(self.grace_seconds), slot_seconds)
 
     @property
     def digest(self) -> str:
-        """Of all that it says but the number of the version and the tenants that the operator offers it to."""
+        """The digest of all fields but the version's number and the tenants that the operator offers it to."""
         fields = asdict(self) | {"version": 0, "owner": self.owner.tenant}
         return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -119,7 +120,7 @@ FIELDS = (
 
 
 def read(document: Mapping[str, Any], owner: ProgramOwner) -> Program | tuple[FieldRefusal, ...]:
-    """The first version of a program as a document says it; or all that is wrong with it, by field."""
+    """Read a document as the first version of a program; or return all that is wrong with it, by field."""
     refusals: list[FieldRefusal] = []
     for name in document:
         if name not in FIELDS:
@@ -158,7 +159,7 @@ def read(document: Mapping[str, Any], owner: ProgramOwner) -> Program | tuple[Fi
 
 
 def edit(before: Program, document: Mapping[str, Any]) -> Program | tuple[FieldRefusal, ...]:
-    """The next version as a document says it, of the same owner and name; the version before where nothing changes."""
+    """Read a document as the next version, of the same owner and name. Return the version before if nothing changes."""
     after = read(document, before.owner)
     if isinstance(after, tuple):
         return after
@@ -168,7 +169,7 @@ def edit(before: Program, document: Mapping[str, Any]) -> Program | tuple[FieldR
 
 
 def document_of(program: Program) -> dict[str, Any]:
-    """What a version says as a document, without what it leaves to the defaults: `read` makes the same of it again."""
+    """Return a version as a document, without fields that have their defaults. `read` makes the same version of it."""
     document: dict[str, Any] = {}
     for field in FIELDS:
         value = getattr(program, field)
@@ -191,8 +192,8 @@ _UNSAID = Program(name="", version=1, owner=ProgramOwner(), shape="")
 
 
 def values_of(program: Program, values: Mapping[str, object]) -> dict[str, Value] | tuple[FieldRefusal, ...]:
-    """Every parameter with its value. A text that a word of the command begins with cannot begin with a dash: the
-    program would take it for an option."""
+    """Return every parameter with its value, or what is wrong. Where a word of the command begins with a text
+    parameter, its value cannot begin with a dash: the program would take it for an option."""
     by_name = read_values(program.parameters, values)
     if isinstance(by_name, tuple):
         return by_name
@@ -206,15 +207,16 @@ def values_of(program: Program, values: Mapping[str, object]) -> dict[str, Value
 
 
 def words_of(program: Program, values: Mapping[str, Value], script_file: str) -> tuple[str, ...]:
-    """The words that a process is started with. A parameter stands inside its own word, whatever is in it: no shell
-    reads them. A script is a file; its parameters come by variables, for a value in a script's text would be code."""
+    """Return the words that start a process. A parameter's value stays inside its word, whatever it has, as no shell
+    reads the words. A script is a file; it gets its parameters as variables, as a value in its text would be code."""
     if program.script:
         return ("bash", "-eu", script_file)
     return tuple(PLACE.sub(lambda match: word_of(values[match[1]]), word) for word in program.command)
 
 
 def command_of(program: Program, values: Mapping[str, Value], script_file: str) -> Command:
-    """What its processes are started with. A script has its parameters by variables: nothing is put into its text."""
+    """Return what a program's processes are started with. A script gets its parameters as variables: nothing is put
+    into its text."""
     variables = dict(program.environment)
     if program.script:
         variables |= {f"BOURSE_PARAMETER_{name.upper()}": word_of(value) for name, value in values.items()}

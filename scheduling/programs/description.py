@@ -1,4 +1,4 @@
-"""One job, however it was described: what was said, kept as it was, and the specification that the market is asked."""
+"""A job as it was described, in hours or by a batch script, and the specification that the market gets of it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HOURS, SCRIPT = "hours", "script"
 
 @dataclass(frozen=True)
 class Description:
-    """A job as it was said (`how`, and `source`, plain JSON), and what follows from it. Of a script also its lines with
-    what comes of each, and the options that say when, where and with what it runs."""
+    """A job as it was described (`how`, and `source` in plain JSON), and its specification. For a script it also has
+    the lines with what becomes of each, and the options that say when, where and with what it runs."""
 
     how: str  # hours | script
     source: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Description:
 def in_hours(
     answers: Mapping[str, Any], value: Mapping[str, Any], resources: Sequence[str], slot_seconds: float
 ) -> Description | tuple[FieldRefusal, ...]:
-    """The answers in hours, and the three about what it is worth."""
+    """Return a job that is described in hours, with the three answers about what it is worth."""
     job, answer = hours.read(answers, resources), worth.read(value)
     if not isinstance(job, InHours) or not isinstance(answer, Worth):
         return (*_refusals(job), *_refusals(answer))
@@ -45,7 +45,8 @@ def in_hours(
 def by_script(
     text: str, value: Mapping[str, Any], resources: Sequence[str], slot_seconds: float
 ) -> Description | tuple[LineRefusal | FieldRefusal, ...]:
-    """A batch script, and the three answers about what its job is worth, which no script says."""
+    """Return a job that is described by a batch script, with the three answers about what it is worth, which no script
+    has."""
     script, answer = read_script(text), worth.read(value)
     request = ask(script, resources) if isinstance(script, Script) else script
     if not isinstance(script, Script) or isinstance(request, tuple) or not isinstance(answer, Worth):
@@ -57,7 +58,7 @@ def by_script(
 
 
 def lines_here(script: Script, request: ScriptRequest) -> tuple[OptionLine, ...]:
-    """The lines of a script with what this pool makes of them."""
+    """Return the lines of a script, marked where this pool does not keep what they ask for."""
     unkept = {(line.number, line.option): line.sentence for line in request.not_kept}
     return tuple(
         replace(line, verdict=NOT_KEPT, sentence=sentence)
@@ -72,5 +73,5 @@ def _refusals(answer: object) -> tuple[FieldRefusal, ...]:
 
 
 def _long(option: str) -> str:
-    """--nodes for -N."""
+    """Return an option's long form, such as --nodes for -N."""
     return f"--{SHORTS[option[1]]}" if option[1:] in SHORTS else option

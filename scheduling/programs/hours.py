@@ -1,8 +1,8 @@
-"""A job described in hours: so many workers for so long, and how well it scales; and the specification that this means.
+"""A job described in hours (how many workers for how long, and how well it scales), and the specification of it.
 
 A run of S seconds on n workers is one epoch of n chunks, each of S mini-batches of a second. So with n workers it takes
-S seconds, whatever a slot's length is: ceil(S / slot) slots, never less than what was said and less than a slot more.
-Nothing is exchanged in the specification: what exchanging costs is in the time that was said.
+S seconds, whatever a slot's length is: ceil(S / slot) slots, never less than the described time and less than a slot
+more. The specification has no exchange of gradients: its cost is in the described time already.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from scheduling.programs.fields import FieldRefusal, path_of, shown
 
 MOST_WORKERS = 10_000
 MOST_SECONDS = 366 * 86_400
-LARGEST = 10**12  # of a coefficient, or an amount
+LARGEST = 10**12  # the largest coefficient or amount
 PERFECT, GOOD, POOR, MEASURED = "perfect", "good", "poor", "measured"
-DOUBLING = {PERFECT: 1.0, GOOD: 0.9, POOR: 0.7}  # the part of twice the speed that twice the workers bring
+DOUBLING = {PERFECT: 1.0, GOOD: 0.9, POOR: 0.7}  # twice the workers bring this part of twice the speed
 COEFFICIENTS = {"sync": 5, "async": 4}
 
 
 @dataclass(frozen=True)
 class InHours:
-    """What was said. `worker` is what one worker takes of each resource. With fewer than `most` workers it takes
-    longer, by `scaling`; where that is `measured`, by the coefficients of a speed function and its mode."""
+    """The answers in hours. `worker` is what one worker takes of each resource. With fewer than `most` workers the job
+    takes longer, by `scaling`; if that is `measured`, by the coefficients of a speed function and its mode."""
 
-    seconds: int  # with `most` workers
+    seconds: int  # the time with `most` workers
     most: int
     least: int
     worker: tuple[tuple[str, float], ...]  # (resource, amount), in order of the names
@@ -40,7 +40,8 @@ class InHours:
 
 
 def read(answers: Mapping[str, Any], resources: Sequence[str]) -> InHours | tuple[FieldRefusal, ...]:
-    """The answers of a form or a program: `hours`, `most` and `worker`; `least` (as many), `scaling`, `mode`, `speed`.
+    """Read the answers of a form or a program: `hours`, `most` and `worker`; and, if given, `least` (else the same as
+    `most`), `scaling`, `mode` and `speed`.
 
     `resources` are those of the pool.
     """
@@ -68,7 +69,7 @@ def read(answers: Mapping[str, Any], resources: Sequence[str]) -> InHours | tupl
 
 
 def specification(job: InHours, value: Mapping[str, Any]) -> dict[str, Any]:
-    """The job's specification, with what a completion is worth: in this order of fields."""
+    """Return the job's specification in this order of fields. `value` is the value function."""
     fields: dict[str, Any] = {
         "epochs": 1,
         "chunks": job.most,
@@ -89,7 +90,7 @@ def _without_value(job: InHours) -> dict[str, Any]:
 
 
 def curve(job: InHours) -> tuple[float, ...]:
-    """The coefficients of a speed function, for policies that look at one; none where workers scale perfectly.
+    """Return the coefficients of a speed function, for policies that use one; none if workers scale perfectly.
 
     A step is a mini-batch of each of n chunks, M = n, and takes a second with n workers: 1 / f = t0 n / w + t1. With
     `least` workers it takes (n / least)^a seconds, a = 1 + log2 of what a doubling brings; t0 + t1 = 1.
@@ -104,9 +105,9 @@ def curve(job: InHours) -> tuple[float, ...]:
 
 
 def answers_of(specification: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answers that a specification is made of; None where it says something that no answers in hours say.
+    """Return the answers that give a specification; None if no answers in hours give it.
 
-    What it is worth is left to `worth.answers_of`.
+    `worth.answers_of` does the same for what it is worth.
     """
     spec = {name: entry for name, entry in specification.items() if name != "value"}
     least, most, seconds = (spec.get(name) for name in ("min_workers", "max_workers", "minibatches"))
@@ -123,7 +124,7 @@ def answers_of(specification: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def to_bytes(specification: Mapping[str, Any]) -> bytes:
-    """The specification in canonical JSON: equal specifications are equal bytes."""
+    """Return the specification in canonical JSON: equal specifications have equal bytes."""
     return json.dumps(specification, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -132,7 +133,7 @@ def _plain(amount: float) -> float | int:
 
 
 def _seconds(hours: object) -> int | FieldRefusal:
-    """Whole seconds, never fewer than were said."""
+    """Return hours as whole seconds, rounded up."""
     text = str(hours).strip()
     if isinstance(hours, bool) or not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,12})?", text, re.ASCII):
         return FieldRefusal("hours", f"must be a number of hours, not {shown(text)}")

@@ -1,8 +1,8 @@
-"""The level of a line of output, as far as it says one in a usual way. Pure; nobody is asked to write one.
+"""Recognise the level of a line of output, if the line has one in a usual form. Programs need not write one.
 
-Read are a word in capitals near its beginning ("2026-03-02 12:00:00 ERROR ...", "WARNING: ..."), one in brackets
-("[info]"), one before a colon ("warning: ...", "UserWarning: ..."), one that is named ("level=warn", or so
-in JSON), the letter and digits of glog ("E0302 12:00:00"), and the head of a traceback.
+These forms are recognised near a line's beginning: a word in capitals ("2026-03-02 12:00:00 ERROR ...", "WARNING:
+..."), one in brackets ("[info]"), one before a colon ("warning: ...", "UserWarning: ..."), a named one ("level=warn",
+also in JSON), the letter and digits of glog ("E0302 12:00:00"), and the head of a traceback.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FORMS = re.compile(
 )
 _GLOG = re.compile(r"([IWEF])[0-9]{4} [0-9]{2}:[0-9]{2}:", re.ASCII)
 _GLOG_LEVELS = {"I": INFO, "W": WARNING, "E": ERROR, "F": ERROR}
-# What a line that says a warning or an error has somewhere: a quick look at its bytes, before it is read.
+# Every line with the level of a warning or an error matches this: a quick test of its bytes, before it is parsed.
 GRAVE = re.compile(rb"(?i:warn|err|severe|critical|fatal|panic|exception|traceback)|[WEF][0-9]{4} ")
 
 
 def level_of(text: str) -> str:
-    """Empty where the line says none."""
+    """Return the level of a line; "" if it has none."""
     head = text[:NEAR]
     if head.startswith("Traceback (most recent call last)"):
         return ERROR
@@ -49,5 +49,5 @@ def level_of(text: str) -> str:
 
 
 def at_least(level: str, least: str) -> bool:
-    """Whether a line of this level passes; one that says none passes only where nothing is asked for."""
+    """Return whether a level is at least `least`. A line without a level passes only if `least` is empty."""
     return not least or (bool(level) and LEVELS.index(level) >= LEVELS.index(least))

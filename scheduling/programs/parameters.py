@@ -1,4 +1,4 @@
-"""What a submitter may choose of a program: typed parameters, and the values that are given to them."""
+"""The typed parameters of a program, which a submitter may choose, and the values that are given to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = int | float | str | bool
 
 @dataclass(frozen=True)
 class Parameter:
-    """One thing that may be chosen. `pattern` is what a whole text must match; it is read by Python's `re`."""
+    """A parameter of a program. A whole text must match `pattern`, an expression of Python's `re`."""
 
     name: str
     kind: str  # whole | number | choice | text | switch
@@ -36,7 +36,8 @@ class Parameter:
     pattern: str = ""
 
     def parse(self, value: object) -> tuple[Value, str]:
-        """The value as its type, also from a form's text; and why it cannot be, which is empty where it can."""
+        """Return the value in the parameter's type, also from a form's text; and a sentence why it is refused, which is
+        empty if it is not."""
         if self.kind == SWITCH:
             meanings = {"true": True, "false": False, "on": True, "off": False, True: True, False: False}
             if isinstance(value, bool | str) and value in meanings:
@@ -77,7 +78,7 @@ class Parameter:
 
 
 def read_parameter(document: Mapping[str, Any], place: str) -> Parameter | tuple[FieldRefusal, ...]:
-    """A parameter as a document says it; all that is wrong with it at once."""
+    """Read a document as a parameter; or return all that is wrong with it."""
     fields = ("name", "kind", "default", "title", "help", "unit", "least", "most", "choices", "longest", "pattern")
     strange = [path_of(name) for name in document if name not in fields]
     refusals = [FieldRefusal(f"{place}.{name}", "is no field of a parameter") for name in strange]
@@ -126,7 +127,7 @@ def read_parameter(document: Mapping[str, Any], place: str) -> Parameter | tuple
 
 
 def document_of_parameter(parameter: Parameter) -> dict[str, Any]:
-    """A parameter as a document, without what it leaves to the defaults."""
+    """Return a parameter as a document, without fields that have their defaults."""
     unsaid = Parameter(name="", kind="", default="")
     document: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind, "default": parameter.default}
     for field in ("title", "help", "unit", "least", "most", "longest", "pattern"):
@@ -143,8 +144,9 @@ def _are_choices(choices: object) -> bool:
 
 
 def _pattern(pattern: str, longest: int, place: str) -> list[FieldRefusal]:
-    """Anybody may write a pattern, and none may keep a process busy: no group is repeated, at most three things are,
-    and a text that is matched is short. So the steps of a match are bounded by a cube of its length."""
+    """Return what is wrong with a pattern. Anybody may write one, and none may keep a process busy: no group may be
+    repeated, at most three things may be, and the texts to match are short. So the steps of a match are bounded by the
+    cube of a text's length."""
     if len(pattern) > 200 or re.search(r"\)[*+?{]|\(\?|\\[0-9]", pattern):
         return [FieldRefusal(place, "must be at most 200 characters, without repeated groups and looking around")]
     if longest > 200 or len(re.findall(r"[*+?{]", pattern)) > 3 or pattern.count("|") > 10:
@@ -159,7 +161,7 @@ def _pattern(pattern: str, longest: int, place: str) -> list[FieldRefusal]:
 def read_values(
     parameters: Sequence[Parameter], values: Mapping[str, object]
 ) -> dict[str, Value] | tuple[FieldRefusal, ...]:
-    """Every parameter with its value; what is missing or empty has its default."""
+    """Return every parameter with its value, or what is wrong. A value that is missing or empty takes the default."""
     names = [parameter.name for parameter in parameters]
     by_name: dict[str, Value] = {}
     refusals: list[FieldRefusal] = []
@@ -179,7 +181,7 @@ def read_values(
 
 
 def word_of(value: Value) -> str:
-    """A value as a word of a command has it."""
+    """Return a value as text for a word of a command."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

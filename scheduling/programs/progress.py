@@ -1,6 +1,6 @@
-"""What processes say about their training: lines of JSON with numbers by name, written by strangers.
+"""Read what processes report about their training: lines of JSON with numbers by name, written by untrusted programs.
 
-A bad line is counted and skipped; of a flood some are kept, always with the newest. Nothing here trusts what it reads.
+A bad line is counted and skipped. Of a flood of lines some are kept, always with the newest one.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from dataclasses import dataclass
 LONGEST_LINE = 4_096  # bytes
 MOST_NUMBERS, LONGEST_NAME = 100, 100
 LONGEST_ADDRESS = 2_000
-WHOLE = 2**53  # whole numbers below it are kept as such
+WHOLE = 2**53  # smaller whole numbers stay `int`
 
-Number = float  # whole ones are kept as such
+Number = float  # or `int`, for whole numbers below `WHOLE`
 
 
 @dataclass(frozen=True)
 class ProgressChunk:
-    """What a piece of a file said. `rest` is the beginning of a line whose end is not there yet; it goes before the
-    next piece."""
+    """The content of a piece of a file. `rest` is the beginning of a line whose end has not come yet; it belongs before
+    the next piece."""
 
     rows: tuple[Mapping[str, Number], ...]
-    bad: int  # lines
+    bad: int  # lines that could not be read
     rest: bytes
 
 
 def read(piece: bytes, rest: bytes = b"", *, most: int = 1_000) -> ProgressChunk:
-    """The rows of a piece, at most so many: of more, evenly, with the first and the last."""
+    """Read the rows of a piece, at most `most`: of more, evenly spaced ones, with the first and the last."""
     *lines, rest = (rest + piece).split(b"\n")
     rows = [_row(line) for line in lines if line.strip()]
     bad = rows.count(None)
-    if len(rest) > LONGEST_LINE:  # it is bad whatever follows; one byte stays, so that its end is no line of its own
+    if len(rest) > LONGEST_LINE:  # the line is bad already, and is kept too long, so that its end is no line either
         rest = b"?" * (LONGEST_LINE + 1)
     return ProgressChunk(tuple(thin([row for row in rows if row is not None], most)), bad, rest)
 
 
 def thin(rows: Sequence[Mapping[str, Number]], most: int) -> list[Mapping[str, Number]]:
-    """At most so many of the rows, evenly spaced, with the last; in their order."""
+    """Return at most `most` of the rows in their order, evenly spaced, with the last one."""
     if len(rows) <= most:
         return list(rows)
     if most == 1:
@@ -48,7 +48,7 @@ def thin(rows: Sequence[Mapping[str, Number]], most: int) -> list[Mapping[str, N
 
 
 def address_in(line: str) -> str:
-    """The address that a line of the log tells as {"url": ...}; empty where it tells none that a browser may open."""
+    """Return the address that a line of the log has as {"url": ...}; "" if it has none that a browser may open."""
     if len(line) > LONGEST_LINE or '"url"' not in line:
         return ""
     document = _object(line)
@@ -59,7 +59,7 @@ def address_in(line: str) -> str:
 
 
 def _row(line: bytes) -> Mapping[str, Number] | None:
-    """The numbers of a line; None where it is bad: no object, or any of its values is no finite number."""
+    """Return the numbers of a line; None if it is bad: no object, or a value in it is no finite number."""
     if len(line) > LONGEST_LINE:
         return None
     try:

@@ -1,7 +1,7 @@
-"""How a program saves and goes on later, and whether a job of it may rent in pieces where nobody says so (D15).
+"""How a program saves and continues later, and whether a job of it rents in pieces by default (D15).
 
-A program that can be started again, or changes its size while it runs, can go on elsewhere from what it saved. At the
-end of each piece it has its grace to save: so much of the piece is lost for sure, and nobody measures the rest.
+A program that can be started again, or changes its size while it runs, can continue elsewhere from what it saved. At
+the end of each piece it has its grace to save: that much of the piece is lost for sure, and more is not measured.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 
 from scheduling.programs.catalogue import GRACE_SECONDS, LIVE, NONE, RESTART, Program
 
-DIVISIBLE, SAVE_SLOTS = "divisible", "save_slots"  # of a specification
+DIVISIBLE, SAVE_SLOTS = "divisible", "save_slots"  # fields of a specification
 
 
 @dataclass(frozen=True)
 class Saves:
-    """`seconds`: that the platform leaves it to save before the end of its time; None: it says none of its own."""
+    """How a program saves. `seconds` is the time that the platform leaves it to save before its end, or None if the
+    program sets none."""
 
     resize: str
     seconds: float | None = None
@@ -27,7 +28,7 @@ class Saves:
         return self.resize in (RESTART, LIVE)
 
     def slots(self, slot_seconds: float) -> float | None:
-        """What a save takes, in slots: at most one, as the grace is."""
+        """Return the time of a save in slots: at most one, as the grace is at most a slot."""
         slots = 0.0 if self.seconds is None else round(min(self.seconds / slot_seconds, 1.0), 6)
         return None if self.seconds is None else int(slots) if slots.is_integer() else slots
 
@@ -37,18 +38,18 @@ def saves_of(program: Program) -> Saves:
 
 
 def saves_in(document: Mapping[str, Any]) -> Saves:
-    """Of a program that is not registered yet, in a document that can be one."""
+    """Return how a program saves that is not registered yet, from a valid document of it."""
     return Saves(document.get("resize") or NONE, float(document.get("grace_seconds") or GRACE_SECONDS))
 
 
 def pieces_added(
     spec: Mapping[str, Any], saves: Saves | None, slot_seconds: float, *, sells_pieces: bool, together: bool
 ) -> dict[str, Any]:
-    """What a specification says besides: that the job rents in pieces, where its submitter did not say whether it does,
-    and what a save takes, where the job does and its submitter did not say.
+    """Return the fields that are added to a specification: that the job rents in pieces, if its submitter left that
+    open; and the time of a save, if the job rents in pieces and its submitter gave none.
 
-    `sells_pieces`: the pool does. `together`: the job is bought with others, all or none, so that it is sold whole. So
-    is a job that never rents.
+    `sells_pieces` says that the pool sells pieces. `together` says that the job is bought with others, all or none:
+    then it is sold whole, as is a job that never rents.
     """
     added: dict[str, Any] = {}
     if saves is None or not sells_pieces:

@@ -1,7 +1,7 @@
-"""What each process of a job is started with: its words, and what it is told by environment variables.
+"""What each process of a job is started with: the words of its command line, and its environment variables.
 
-Scripts that were written for other places run unchanged: all-reduce processes are told what PyTorch's `env://` reads,
-and those with parameter servers what TensorFlow reads, beside our own names.
+Scripts that were written for other places run unchanged: beside our own variables, all-reduce processes get those that
+PyTorch's `env://` reads, and those with parameter servers get the one that TensorFlow reads.
 """
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ WORKER, PS = "worker", "ps"
 
 @dataclass(frozen=True)
 class Command:
-    """What a program's version and a job's values say of every process, wherever it runs. The launcher is told this."""
+    """What every process is started with, on whichever server: a program's version with a job's values. The launcher
+    gets this."""
 
     words: tuple[str, ...]
     variables: Mapping[str, str]  # the program's own, and a script's parameters
-    ring: bool = False  # its processes are told what `env://` reads
-    roles: bool = False  # they are told where the members of both roles are
+    ring: bool = False  # its processes get the variables that `env://` reads
+    roles: bool = False  # they get the addresses of the members of both roles
     each_gpu: bool = False  # one process for each GPU of a worker
 
 
 @dataclass(frozen=True)
 class GangMember:
-    """A worker or a parameter server of a gang, and where it is. `rank` counts from 0 within its role."""
+    """A worker or a parameter server of a gang, with its address. `rank` counts from 0 within its role."""
 
     role: str  # worker | ps
     rank: int
     host: str
     port: int
-    gpus: tuple[str, ...] = ()  # as the engine dealt them; none: the unit has none
+    gpus: tuple[str, ...] = ()  # the GPUs that the engine gave it; empty if the unit has none
 
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a job's gang. Folders and files are as its processes see them."""
+    """One start of a job's gang. Paths of folders and files are those that its processes see."""
 
     job: int
     tenant: str
     slot_seconds: float
-    ends_at: int  # seconds since 1970: the reservation's end
-    checkpoint: str  # a folder that stays from one start of the job to the next
+    ends_at: int  # the reservation's end, in seconds since 1970
+    checkpoint: str  # a folder that is kept from one start of the job to the next
     progress: str  # a folder; each process has a file of its own in it
     restart: int  # how often the job was started before
     members: tuple[GangMember, ...]
@@ -51,7 +52,7 @@ class Start:
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """One process: where, its words, and all variables that it is told. Secrets are set by the engine alone."""
+    """One process: its member, its words, and all its variables except secrets, which only the engine sets."""
 
     member: GangMember
     local_rank: int
@@ -61,7 +62,7 @@ class ProcessStart:
 
 
 def processes(command: Command, start: Start) -> tuple[ProcessStart, ...]:
-    """All processes of a gang, parameter servers and workers each in order of their ranks.
+    """Return all processes of a gang: first parameter servers, then workers, each in order of their ranks.
 
     A worker is one process, or one for each of its GPUs where the program says so.
     """
@@ -84,7 +85,7 @@ def processes(command: Command, start: Start) -> tuple[ProcessStart, ...]:
 
 
 def _common(command: Command, start: Start) -> dict[str, str]:
-    """What everybody is told."""
+    """Return the variables that all processes get."""
     seconds = float(start.slot_seconds)
     workers = sorted((each for each in start.members if each.role == WORKER), key=lambda each: each.rank)
     return dict(command.variables) | {
@@ -112,7 +113,8 @@ def _own(member: GangMember, rank: int, start: Start, role: str) -> dict[str, st
 
 
 def _ring(workers: Sequence[GangMember], counts: Sequence[int], index: int, local: int) -> dict[str, str]:
-    """What `env://` reads. A worker is a group of local processes, as with torchrun, also where two are on one host."""
+    """Return the variables that `env://` reads. A worker is a group of local processes, as with torchrun, also if two
+    workers are on one host."""
     return {
         "MASTER_ADDR": workers[0].host,
         "MASTER_PORT": str(workers[0].port),
@@ -126,7 +128,7 @@ def _ring(workers: Sequence[GangMember], counts: Sequence[int], index: int, loca
 
 
 def _roles(command: Command, start: Start, member: GangMember) -> dict[str, str]:
-    """Both roles with host and port of each member, and the same in the form that TensorFlow reads."""
+    """Return host and port of the members of both roles, in our own form and in the one that TensorFlow reads."""
     if not command.roles:
         return {}
     members = sorted(start.members, key=lambda each: (each.role, each.rank))

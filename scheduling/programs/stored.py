@@ -1,6 +1,6 @@
-"""Programs of the catalogue as its rows have them: the one module here that reads the database.
+"""Read programs of the catalogue from its rows: the one module here that uses the database.
 
-It stands beside the values, below the engines and the market, because both ask it which program a job names.
+It is in this room, below the engines and the market, because both have to know which program a job names.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from scheduling.models import ArchiveKeeping, CatalogueProgram, ProgramArchivePi
 from scheduling.programs.catalogue import FROM_SCRIPT, Program, ProgramOwner, read
 from tenants.models import Tenant
 
-OPERATOR = "operator"  # as a specification's `program.owner`: not the tenant's own of this name
+OPERATOR = "operator"  # as `program.owner` of a specification: the operator's program, not the tenant's own
 
 
 @dataclass(frozen=True)
 class StoredProgram:
-    """One version as it was registered. `archive`: the tar.gz, where the program has one and it was asked for.
-    `is_closed`: no new job can name it, as that is kept no more."""
+    """One version as it was registered. `archive` is the tar.gz, if the program has one and it was requested. If
+    `is_closed`, no new job can name the version, as its archive is not kept any more."""
 
     program: Program
     version: int
@@ -31,16 +31,16 @@ class StoredProgram:
 def stored_program(
     *, tenant_id: int, name: str, version: int | None, owner: str | None = None, with_archive: bool = True
 ) -> StoredProgram | None:
-    """The tenant's own program of this name, else the operator's; with `owner` "operator" the operator's alone.
+    """Return the tenant's own program of this name, else the operator's; with `owner` "operator" only the operator's.
 
-    Without a version it is the newest of a program that the tenant may use now. A version that is named is given also
-    where the program is retired or no longer offered: a job that was submitted with it keeps it.
+    Without a version it is the newest one of a program that the tenant may use now. A version that is named is returned
+    even if the program is retired or no longer offered, since a job that was submitted with it keeps it.
     """
     if version is None:
         newest = usable_programs(tenant_id=tenant_id, name=name, owner=owner)[:1]
         return _with_archive(newest[0]) if newest and with_archive else next(iter(newest), None)
     rows = ProgramVersion.objects.filter(program__in=_programs(tenant_id, owner).filter(name=name), version=version)
-    row = rows.select_related("program__tenant").order_by("program__tenant").first()  # nothing comes last
+    row = rows.select_related("program__tenant").order_by("program__tenant").first()  # no tenant sorts last
     if row is None:
         return None
     stored = StoredProgram(program_of_row(row), row.version, None)
@@ -55,10 +55,11 @@ def usable_programs(
     version: int | None = None,
     most_scripts: int | None = None,
 ) -> list[StoredProgram]:
-    """What a new job of the tenant may name: the newest version of each, its own programs first, without archives.
+    """Return the programs that a new job of the tenant may name: the newest version of each, without archives, the
+    tenant's own programs first.
 
-    Of two with one name the job gets the first. `version`: that one of each in place of the newest. `most_scripts`: of
-    what batch scripts became no more than these, the newest names.
+    Of two with one name the job gets the first. `version` asks for that version of each in place of the newest.
+    `most_scripts` limits the programs that were made of batch scripts to that many, those with the newest names.
     """
     programs = _usable(tenant_id, owner)
     if name is not None:
@@ -80,12 +81,12 @@ def usable_programs(
 
 
 def usable_names(*, tenant_id: int) -> list[str]:
-    """Of all programs that a new job of the tenant may name. What they say is not read."""
+    """Return the names of all programs that a new job of the tenant may name, without reading their versions."""
     return sorted({program.name for program in _usable(tenant_id, None)})
 
 
 def program_of_row(row: ProgramVersion) -> Program:
-    """The value of a version; its program and that program's tenant come with the row."""
+    """Return the value of a version's row, which must have its program and that program's tenant loaded."""
     program = row.program
     tenants = None if program.tenants is None else tuple(program.tenants)
     owner = ProgramOwner(program.tenant.slug) if program.tenant else ProgramOwner(tenants=tenants)
@@ -101,7 +102,7 @@ def _programs(tenant_id: int, owner: str | None) -> QuerySet[CatalogueProgram]:
 
 
 def _usable(tenant_id: int, owner: str | None) -> list[CatalogueProgram]:
-    """The tenant's own first, then the operator's that are offered to it; by name."""
+    """Return the tenant's own programs, then those that the operator offers to it, each by name."""
     switched_on = Exists(ProgramSwitch.objects.filter(tenant=OuterRef("pk"), may_bring=True))
     slug, may_bring = Tenant.objects.values_list("slug", switched_on).get(pk=tenant_id)
     usable = [
@@ -119,7 +120,7 @@ def _with_archive(stored: StoredProgram) -> StoredProgram:
 
 
 def archive_pieces(digest: str) -> Iterator[bytes]:
-    """An archive piece by piece, each read when it is asked for. None where its content is kept no more."""
+    """Yield an archive in pieces, each read when it is needed. There is none if its content is not kept any more."""
     numbers = ProgramArchivePiece.objects.filter(archive=digest).order_by("number").values_list("pk", flat=True)
     for pk in list(numbers):
         yield bytes(ProgramArchivePiece.objects.values_list("content", flat=True).get(pk=pk))

@@ -1,4 +1,4 @@
-"""Programs to copy: each can be read in a minute. They need nothing installed until a job uses them."""
+"""Templates of programs, to be copied and changed. Nothing has to be installed for them until a job uses one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a job is worth, in three answers: by when, how much by then, and later; and the value function that this means.
+"""What a job is worth, in three answers (by when, how much by then, and how much later), and its value function.
 
-With T slots to that moment and W credits:
+With T slots until that moment and W credits:
 
     nothing   W up to T, and nothing after it
     half      about W up to T, exactly W at T, exactly half at 2 T, and soon nothing; never more than 1.01 W
@@ -20,12 +20,12 @@ NOTHING, HALF, HARDLY = "nothing", "half", "hardly"
 LATER = (NOTHING, HALF, HARDLY)
 MOST_CREDITS = 1e12
 MOST_SECONDS = 10 * 366 * 86_400
-ABOVE = 0.01  # by this part of W an early end may be worth more
+ABOVE = 0.01  # an early end may be worth more than W by this part of it
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What was said: `credits` for an end within so many seconds of the submission, and what it is worth later."""
+    """The answers: `credits` for an end within `within_seconds` of the submission, and what a later end is worth."""
 
     within_seconds: int
     credits: float
@@ -33,7 +33,8 @@ class Worth:
 
 
 def read(answers: Mapping[str, Any]) -> Worth | tuple[FieldRefusal, ...]:
-    """The answers `within_seconds`, `credits` and `later`; credits come as a number, read where amounts are read."""
+    """Read the answers `within_seconds`, `credits` and `later`. Credits are a number here, as amounts are parsed
+    before."""
     refusals = [
         FieldRefusal(path_of(name), "is no answer that is asked for")
         for name in answers
@@ -52,7 +53,7 @@ def read(answers: Mapping[str, Any]) -> Worth | tuple[FieldRefusal, ...]:
 
 
 def value(answer: Worth, slot_seconds: float) -> dict[str, Any]:
-    """The value function as a specification has it, in slots of the pool."""
+    """Return the value function of a specification, in slots of the pool."""
     slots, most = answer.within_seconds / slot_seconds, answer.credits
     if answer.later == NOTHING:
         return {"kind": "deadline", "base": most, "deadline": slots}
@@ -70,7 +71,7 @@ def value(answer: Worth, slot_seconds: float) -> dict[str, Any]:
 
 
 def answers_of(function: Mapping[str, Any], slot_seconds: float) -> Worth | None:
-    """The answers that a value function is made of, to the second; None where no answers mean it."""
+    """Return the answers that give a value function, to the second; None if none do."""
     kind, numbers = function.get("kind"), [each for name, each in function.items() if name != "kind"]
     if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
         return None
@@ -85,7 +86,7 @@ def answers_of(function: Mapping[str, Any], slot_seconds: float) -> Worth | None
 
 
 def _terms(kind: object, function: Mapping[str, Any]) -> tuple[float, float, str]:
-    """Slots, credits and what is left later, if the numbers are those of `value`."""
+    """Return slots, credits and the answer `later`, as far as the numbers are those of `value`."""
     if kind == "deadline":
         return function["deadline"], function["base"], NOTHING
     if kind == "linear":

@@ -1,4 +1,5 @@
-"""Whom a quote asks: one market, looked at once, and a job asked about in one form after the other."""
+"""The desks that a quote asks: each reads the market of one lane once, and answers for a job in one form after the
+other."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from tenants.ledger.postings import available
 from tenants.ledger.selectors import balance
 from tenants.patience import give_way, in_time
 
-SUPPOSED = 2**62  # the number of a job that does not exist: larger than that of any that does
+SUPPOSED = 2**62  # the number of a job that does not exist, larger than that of any job that does
 MOST_LATER_BOUNDARIES = 3
-MOST_WAITING = 1_000  # jobs decided for what comes after the next boundary, in all
+MOST_WAITING = 1_000  # jobs that may be decided, in all, for boundaries after the next one
 MOST_LATER_ARRIVALS = 8
 
 Spec = Mapping[str, Any]
@@ -30,9 +31,10 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LikelyCourse:
-    """Of a job that would be begun in pieces: its terms are those of the first, which does this `share` of its work.
+    """The likely course of a job that would be begun in pieces. Its terms are those of the first piece, which does this
+    `share` of its work.
 
-    The rest is guessed from it: as many pieces as large, at the same price, one a window. Where its place at home comes
+    The rest is guessed: as many pieces as large, at the same price, one in each window. Where its place at home comes
     first, the rest is done there, and `end` says when. Slots and micro-credits.
     """
 
@@ -44,7 +46,7 @@ class LikelyCourse:
 
 @dataclass(frozen=True)
 class QuotedTerms:
-    """What the job would get, or why it would not. Amounts in micro-credits."""
+    """What the job would get, or why it would not. Amounts are in micro-credits."""
 
     admitted: bool
     reason: Reason | None
@@ -54,32 +56,32 @@ class QuotedTerms:
     workers: int = 0
     price: int = 0  # all that has to be set aside
     payees: Mapping[int, int] | None = None  # tenant id, or 0 for the operator -> its part
-    own_part: int = 0  # of the price, what comes back to the payer, who is one of the owners
-    worth: float = 0.0  # credits, of an end at that time
+    own_part: int = 0  # the part of the price that comes back to the payer, who is one of the owners
+    worth: float = 0.0  # credits that an end at that time is worth
     home: Floor | None = None  # batch lane: what it would get if its owner were alone, where that has been planned
     resizes: tuple[Resize, ...] = ()
     course: LikelyCourse | None = None
 
     @property
     def net(self) -> int:
-        """What the job costs its tenant in the end."""
+        """Return what the job costs its tenant in the end."""
         return self.price - self.own_part
 
 
 class Desk(Protocol):
-    """One lane, as it stands, for one tenant's job."""
+    """The market of one lane as a quote found it, for one tenant's job."""
 
     def ask(self, fields: Spec) -> QuotedTerms:
-        """What the job would get with these fields of its specification said differently."""
+        """Return what the job would get with these fields of its specification changed."""
         ...
 
     def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
-        """The same job later: (slot asked for, slot tried, terms), a bounded number of tries."""
+        """Yield the same job's terms later, as (slot asked for, slot tried, terms), for a bounded number of tries."""
         ...
 
 
 class InstantDesk:
-    """The computation of a submission itself, on what is free now."""
+    """The desk of the instant lane. It computes as a submission does, on what is free now."""
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
         self.job, self.purse = job, purse_of(job, at)
@@ -90,7 +92,8 @@ class InstantDesk:
         return self._at(self.job.arrival, fields)
 
     def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
-        """Submitted 1, 2, 4, ... slots from now, as far as anything is taken: what is free then is known now."""
+        """Yield the terms of a job submitted 1, 2, 4, ... slots from now, as far as slots are taken: what is free then
+        is known now."""
         view = self.answer.snapshot.view
         ahead = [2**power for power in range(MOST_LATER_ARRIVALS) if 2**power <= view.occupied.shape[1]]
         for slots in ahead if not self.held else ():
@@ -113,7 +116,8 @@ class InstantDesk:
 
 @dataclass(frozen=True)
 class QuotedMarket:
-    """The market as a quote found it. Whoever types into a form asks again and again, of the same market."""
+    """The market as a quote found it. A person who types into a form asks for quotes of the same market again and
+    again."""
 
     key: tuple[object, ...]
     at: datetime
@@ -122,7 +126,7 @@ class QuotedMarket:
     what_if: OneMore
     cap: int | None  # micro-credits that the submitter's budget leaves for one more job
     held: bool  # on hold: nothing is decided before the market goes on
-    lock: threading.Lock  # what was asked is asked by one thread at a time
+    lock: threading.Lock  # one thread at a time asks `what_if`
 
 
 _last_seen: dict[int, QuotedMarket] = {}  # by pool
@@ -130,8 +134,8 @@ SEEN_FOR = timedelta(seconds=5)
 
 
 def _market_now(job: TrainingJob, at: datetime) -> QuotedMarket:
-    """The market now; or as it was moments ago, if nothing was told since, the same person asks again, and its tenant
-    can spend what it could: money moves without an event (a top-up, earnings collected)."""
+    """Return the market now. Return it as it was moments ago if no event followed, the same person asks again, and its
+    tenant can spend what it could: money moves without an event (a top-up, earnings collected)."""
     row = supposed(job, SUPPOSED, {})
     clock, slot, frame = _next_boundary(row)
     last = Event.objects.order_by("-pk").values_list("pk", flat=True).first()
@@ -151,7 +155,8 @@ def _market_now(job: TrainingJob, at: datetime) -> QuotedMarket:
 
 
 class BatchDesk:
-    """The next boundary as if nobody else came. Everybody who waits is decided about once, whatever is asked."""
+    """The next boundary as if nobody else came. All who wait are decided about once, however often the desk is
+    asked."""
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
         self.job = job
@@ -163,20 +168,20 @@ class BatchDesk:
     def ask(self, fields: Spec) -> QuotedTerms:
         give_way()
         with self.lock:
-            in_time()  # others may have had the desk for long
+            in_time()  # others may have held the lock for long
             job = self._read(fields)
             terms = self._terms(self.what_if.plan_for(job), job)
-        # A job may be submitted and waits: these are its terms where nothing else moves until the market goes on.
+        # On hold, a job may be submitted and waits: these are its terms if nothing changes until the market goes on.
         return replace(terms, reason=Reason("market_held")) if self.held and terms.admitted else terms
 
     def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
-        """The job as it is, waiting on: at the boundaries that follow, if nobody comes."""
+        """Yield the terms of the job as it is if it waits on: at the boundaries that follow, if nobody comes."""
         what_if, waiting = self.what_if, 0
         with self.lock:
             job = self._read({})
             variants = what_if.plan_for(job)
         for _ in range(MOST_LATER_BOUNDARIES):
-            with self.lock:  # the first of them is everybody's
+            with self.lock:  # the first `what_if` is shared with others
                 is_over = variants.bookings or any(refusal.state != WAITING for refusal in variants.refusals)
                 view = None if is_over else what_if.following(job, variants.floors)
             if view is None or (waiting := waiting + len(view.waiting)) > MOST_WAITING:
@@ -187,7 +192,7 @@ class BatchDesk:
             yield self.what_if.view.slot, view.slot, self._terms(variants, job)
 
     def never(self) -> Reason | None:
-        """Why no boundary will ever serve the job as it is, and what would help; None where one may."""
+        """Return why no boundary will ever serve the job as it is, and what would help; None where one may."""
         return self.policy.never_serves(self.frame.batch_cluster, self._read({}), self.what_if.view.slot)
 
     def _read(self, fields: Spec) -> Job:
@@ -209,13 +214,13 @@ class BatchDesk:
         return QuotedTerms(False, refusal.reason, home=_floor(plan))
 
     def _course(self, plan: Plan, job: Job, terms: QuotedTerms) -> LikelyCourse | None:
-        """Of a plan whose first booking leaves something to do."""
+        """Return the likely course of a plan whose first booking leaves something to do."""
         first = plan.bookings[0]
         done, work = int(first.work), job.work
         if done >= work:
             return None
         share = done / work
-        if len(plan.bookings) > 1:  # the rest at home, in the same window
+        if len(plan.bookings) > 1:  # the rest is done at home, in the same window
             return LikelyCourse(share, 1, plan.bookings[1].end, terms.price)
         if terms.home is not None and not terms.home.draft:
             return LikelyCourse(share, 1, terms.home.end, terms.price)
@@ -227,14 +232,14 @@ class BatchDesk:
 def _policy(frame: PoolFrame) -> HasWindows:
     policy = batch_policy(frame)
     if not isinstance(policy, HasWindows):
-        # `market.view.policy` lets no other in.
+        # `market.view.policy` admits no other.
         raise TypeError(f"{policy.name} has no windows, so nobody can say what it would decide")
     return policy
 
 
 def _next_boundary(row: TrainingJob) -> tuple[LaneClock, int, PoolFrame]:
-    """(the clock as it will stand, the slot) of the decision that is the first to hear of the job, and the pool as it
-    was seen."""
+    """Return (the clock as it will stand, the slot, the pool as it was read) for the first decision that will include
+    the job."""
     pool: Pool = row.pool
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool)
     slot = max(clock.decided_slot + 1, int(-(-row.arrival // 1)))
@@ -262,12 +267,14 @@ def supposed(job: TrainingJob, number: int | None, fields: Spec) -> TrainingJob:
 
 
 def _floor(plan: Plan) -> Floor | None:
-    """What the plan promises the job that does not exist; nothing where no schedule at home is worth anything."""
+    """Return what the plan promises the job that does not exist, or None where no schedule at home is worth
+    anything."""
     return next((floor for floor in plan.floors if floor.job == SUPPOSED and floor.allocation), None)
 
 
 def _at_home(plan: Plan, reason: Reason | None) -> QuotedTerms:
-    """Nobody rents for it, and its turn on its owner's cells comes: it is admitted, free."""
+    """Return the terms of a job for which nothing is rented: it is admitted, free, once its turn on its owner's cells
+    comes."""
     floor = _floor(plan)
     if floor is None:
         return QuotedTerms(False, reason or Reason("waiting_for_interval"))

@@ -1,5 +1,6 @@
-"""What a job would get and pay in an elastic pool: the next slot as it would be decided if nobody else came, and what a
-slot costs at the size that is asked for. Nobody can say how often it will get that size, so the sum is an estimate."""
+"""Quote what a job would get and pay in an elastic pool: the next slot as it would be decided if nobody else came, and
+what a slot costs at the size that is asked for. Nobody can say how often the job will get that size, so the sum is an
+estimate."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ByUse:
-    """At the largest size that the job asks for. `slots` and `total` are estimates: that many slots if it always gets
-    that size, at the prices of the next slot. Amounts in micro-credits, with what would be the payer's own part."""
+    """What a job pays at the largest size that it asks for. `slots` and `total` are estimates for a job that always
+    gets that size, at the prices of the next slot. Amounts are in micro-credits, and include what would be the payer's
+    own part."""
 
     workers: int
     ps: int
@@ -37,7 +39,7 @@ class ByUse:
 
 
 class ElasticDesk:
-    """The next boundary as if nobody else came."""
+    """The desk of an elastic pool: the next boundary as if nobody else came."""
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
         self.job = job
@@ -58,11 +60,11 @@ class ElasticDesk:
         return self._terms(plan)
 
     def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
-        """What is free in a later slot is not known before it: there is nothing to promise."""
+        """Yield nothing: what is free in a later slot is not known before it, so nothing can be promised."""
         return iter(())
 
     def by_use(self) -> ByUse:
-        """Of the job as it is."""
+        """Return what the job as it is would pay."""
         job, cluster = self._read({}), self.view.cluster
         worker, ps = job.worker_types[0], job.ps_types[0]
         number = parameter_servers(job.max_workers, worker.mbps, ps.mbps)
@@ -79,7 +81,7 @@ class ElasticDesk:
         spec = {**row.spec, **fields}
         job = self.reader.read_spec(spec, number=SUPPOSED, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
         job = within_engine(job) if PROGRAM in spec else job
-        cap = self.view.jobs[SUPPOSED].max_price  # with what budgets leave
+        cap = self.view.jobs[SUPPOSED].max_price  # after what budgets leave
         limits = [limit for limit in (job.max_price, None if "max_price" in fields else cap) if limit is not None]
         return replace(job, max_price=min(limits, default=None))
 
@@ -92,7 +94,7 @@ class ElasticDesk:
 
 
 def _instead(view: View, job: Job) -> View:
-    """The view with this job in the place of the supposed one."""
+    """Return the view with this job in the place of the supposed one."""
     waiting = tuple(job if other.number == SUPPOSED else other for other in view.waiting)
     remaining = view.remaining.copy()
     remaining[[other.number for other in waiting].index(SUPPOSED)] = job.work

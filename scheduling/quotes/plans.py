@@ -1,9 +1,9 @@
-"""What a tenant's choice between kept and renewed plans would change: the places at home of its waiting jobs, as the
-next interval would plan them under each.
+"""Compare what a tenant's choice between kept and renewed plans would change: the places at home of its waiting jobs,
+as the next interval would plan them under each.
 
 Nothing is locked or written. A place at home depends on the tenant's own jobs and cells alone, so the answer is exact
 but for jobs that come, or are cancelled, before that interval. Jobs that an earlier interval has collected keep the
-plan that they were collected under, whatever is chosen now.
+plan under which they were collected, whatever is chosen now.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_PLANS = Refused("no_plans", "This pool promises no places at home, so there i
 
 @dataclass(frozen=True)
 class HomePlace:
-    """At home, in slots; `worth` in micro-credits. `projected`: later intervals may move it."""
+    """A place at home, in slots. `worth` is in micro-credits. `projected` says that later intervals may move it."""
 
     start: int
     end: int
@@ -41,8 +41,8 @@ class HomePlace:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job that waits. `collected`: an interval has planned it before, and it keeps the plan that it has; so `keep`
-    and `renew` differ only by what becomes of the others."""
+    """A job that waits. `collected` says that an interval has planned it before, and that it keeps the plan that it
+    has: so `keep` and `renew` differ only by what becomes of the others."""
 
     job: TrainingJob
     collected: bool
@@ -56,14 +56,15 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class Plans:
-    """`slot`: of the interval that was looked ahead to. Sums are over all waiting jobs, also those not listed."""
+    """The comparison of both plans. `slot` is that of the next interval. Sums are over all waiting jobs, also those not
+    listed."""
 
     pool: Pool
     chosen: str
     slot: int
     jobs: tuple[PlannedJob, ...]
     waiting: int
-    free: int  # of them, not collected yet: what is chosen now is about these
+    free: int  # those of them that are not collected yet, for which the choice counts
     keep_worth: int
     renew_worth: int
 
@@ -73,7 +74,7 @@ class Plans:
 
 
 def plans_compare(*, pool: Pool, by: Access, at: datetime) -> Plans | Refused:
-    """For the tenant that asks. Jobs whose places differ come first."""
+    """Return the comparison for the tenant that asks. Jobs whose places differ come first."""
     if by.tenant is None or not (by.allows(Permission.JOBS_VIEW) and by.allows(Permission.QUOTA_VIEW)):
         return NOT_ALLOWED
     if not gives_floors(pool):
@@ -108,12 +109,12 @@ def plans_compare(*, pool: Pool, by: Access, at: datetime) -> Plans | Refused:
 
 
 def _boundary(pool: Pool, clock: LaneClock, tenant_id: int, at: datetime) -> tuple[View, Astraea, int]:
-    """What the next interval will be asked, as far as it is known now, and the tenant's index there."""
+    """Return what the next interval will be asked, as far as it is known now, and the tenant's index there."""
     slot = max(clock.decided_slot + 1, pool.slot_at(at) + 1)
     snapshot = glance(pool, slot, clock)
     policy = batch_policy(snapshot.frame, slot)
     if not isinstance(policy, Astraea):
-        raise TypeError(f"{policy.name} gives no floors")  # `gives_floors` lets no other in
+        raise TypeError(f"{policy.name} gives no floors")  # `gives_floors` admits no other
     boundary = policy.next_boundary(snapshot.view)
     if boundary is not None:
         slot, memory = boundary

@@ -67,7 +67,8 @@ def job_quote(
     if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
         return NOT_ALLOWED
     with scope(by.tenant):
-        checked = job_checked(Intake(pool, by.tenant, by.user, at), name, spec, lane, read=read)
+        intake = Intake(pool, by.tenant, by.user, at, read.rows if read else None)
+        checked = job_checked(intake, name, spec, lane, read=read)
     if isinstance(checked, Refused):
         return checked
     job = checked.job
@@ -94,7 +95,7 @@ def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: dat
         if not terms.admitted and (never := desk.never()) is not None:  # then there is no start to estimate
             terms = QuotedTerms(False, never)
             return Quote(lane, terms, None, _cheapest(job, terms, desk))
-        estimate = start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
+        estimate = start_estimate(pool, checked.read)
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
 
 

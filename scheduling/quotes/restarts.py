@@ -1,4 +1,5 @@
-"""What a program loses that is saved, ended and started again at another size: units that are paid for nothing."""
+"""Work out what a program loses that is saved, ended and started again at another size: units that are paid for
+nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from scheduling.programs.catalogue import NONE, Program
 
 @dataclass(frozen=True)
 class Resize:
-    """From `slot` on its gang is another one. In the slot before, `units` workers and parameter servers are held for
+    """A change of a job's gang from `slot` on. In the slot before, `units` workers and parameter servers are held for
     `price` micro-credits."""
 
     slot: int
@@ -21,9 +22,9 @@ class Resize:
 
 @dataclass(frozen=True)
 class Restarts:
-    """At each of `count` changes of its size or place a program has the last `seconds` of the slot before to save and
-    end. `lost_unit_slots`: the units held meanwhile, in slots; `price`: what is paid for them, in micro-credits, a part
-    of the whole price. What it takes to load again comes on top: only the program knows."""
+    """What changes of its size or place cost a program. At each of `count` changes it has the last `seconds` of the
+    slot before to save and end. `lost_unit_slots` are the units held meanwhile, in slots; `price` is what is paid for
+    them in micro-credits, a part of the whole price. Loading again takes time on top, which only the program knows."""
 
     count: int
     seconds: float
@@ -32,7 +33,8 @@ class Restarts:
 
 
 def resizes_of(booking: Booking, charges: Sequence[Sequence[Sequence[int]]]) -> tuple[Resize, ...]:
-    """`charges`: by slot of the booking, pairs of an owner and its part; nothing where it costs nothing."""
+    """Return the changes of a booking's gang. `charges` has pairs of an owner and its part for each slot of the
+    booking; it is empty where the booking costs nothing."""
     edges = {edge for each in booking.allocation for edge in (each.start, each.end)}
     restarts = []
     for slot in sorted(edge for edge in edges if booking.start < edge < booking.end):
@@ -45,7 +47,8 @@ def resizes_of(booking: Booking, charges: Sequence[Sequence[Sequence[int]]]) -> 
 
 
 def restarts_of(resizes: Sequence[Resize], program: Program | None, slot_seconds: int) -> Restarts | None:
-    """None: nothing is lost, as its size stays or it is one that grows and shrinks while it runs."""
+    """Return what restarts cost. Return None if nothing is lost, as the job's size stays, or its program grows and
+    shrinks while it runs."""
     if not resizes or program is None or program.resize == NONE:
         return None
     grace = program.grace_in(slot_seconds)
@@ -55,7 +58,7 @@ def restarts_of(resizes: Sequence[Resize], program: Program | None, slot_seconds
 
 
 def _gang(allocation: Sequence[Allocation], slot: int) -> Mapping[int, tuple[int, int]]:
-    """By server, how many workers and parameter servers."""
+    """Return how many workers and parameter servers each server has in the slot."""
     gang: dict[int, tuple[int, int]] = {}
     for each in allocation:
         if each.start <= slot < each.end and each.workers + each.ps:

@@ -1,4 +1,4 @@
-"""Awards that really run: what an engine is told, what it answers, and what follows for the job and the money."""
+"""Awards run on engines: what an engine gets, what it reports, and what follows for the job and the money."""
 
 from scheduling.runs.engines import LOCAL, accounted_of, engine_flaw, engine_openness, slurm_settings
 from scheduling.runs.failures import ServerLost, awards_on, floors_on, server_lose

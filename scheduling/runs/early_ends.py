@@ -1,4 +1,5 @@
-"""A job whose program ended before its award did: its state at once, its cells back on sale, its payment to the end."""
+"""End a job whose program ended before its award: change its state at once, put its units back on sale, and let it pay
+to the award's end."""
 
 from __future__ import annotations
 
@@ -27,10 +28,11 @@ _KINDS = {
 def job_end_early(
     *, award_id: int, state: JobState, code: str, numbers: Mapping[str, Any], at: datetime
 ) -> TrainingJob | None:
-    """What it reserved is paid to its end, or over-reporting would be free. None: the job was somewhere else already.
+    """End a job and return it, or None if it was in another state already. What it reserved is paid to its end, since
+    over-reporting would be free otherwise.
 
-    The slot that is running is the last that its units are kept for; what the instant lane sells of the rest is for
-    its tenant's account. Further awards of the job, which goes on in pieces, are taken back.
+    Its units are kept for the current slot, and no longer; what the instant lane sells of the rest goes to its tenant's
+    account. Further awards of a job that runs in pieces are taken back.
     """
     award = Award.objects.select_related("job", "pool").get(pk=award_id)
     batch = lane_lock(pool_id=award.pool_id, lane=Lane.BATCH)
@@ -57,8 +59,8 @@ def job_end_early(
 
 
 def _may_end(job: TrainingJob, award: Award, state: JobState) -> bool:
-    """A program that finished at the very end may be told of after the clock has passed it: then its job was stopped,
-    or in an elastic pool paused, or saved after a piece."""
+    """Return whether a job may be ended. The end of a program that finished at the very last moment may be reported
+    after the clock has passed it: its job was stopped then, or in an elastic pool paused, or saved after a piece."""
     goes_on = award.work_left is not None or award.work is not None
     if goes_on and (job.state, state) == (JobState.QUEUED, JobState.FINISHED):
         return True

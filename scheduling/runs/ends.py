@@ -1,4 +1,4 @@
-"""A gang ended: what follows for the job, the award and the money, once."""
+"""Note the end of a gang once, and decide what follows for the job, the award and the money."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.failures import award_fail
 
 PROGRAM_FAILED = "program_failed"
-PROGRESS = ("epoch", "epochs")  # of its progress: how far it came
+PROGRESS = ("epoch", "epochs")  # the numbers of its progress that say how far it came
 STATES = {
     FINISHED: RunState.FINISHED,
     STOPPED: RunState.STOPPED,
@@ -27,11 +27,11 @@ log = structlog.stdlib.get_logger(__name__)
 
 @transaction.atomic
 def run_end(*, run: Run, status: Status, at: datetime) -> bool:
-    """Needs every tenant's scope. False: somebody noted it before.
+    """Note how a run ended, and what follows. Return False if it was noted before. Needs every tenant's scope.
 
-    The platform's fault returns what was not delivered, and the job waits again. The program's own fault, and an end
-    before the time, do not: what was reserved is paid. Where its time was over, the clock says what that means.
-    A gang that is lost after its award was taken back is no loss: its server may be gone.
+    If the platform is at fault, what was not delivered is refunded, and the job waits again. If the program is at fault
+    or ended before its time, what was reserved is paid. If its time was over, the clock decides what that means.
+    A gang that is lost after its award was taken back is no loss, as its server may be gone.
     """
     taken_back = status.end == LOST and not Award.objects.filter(pk=run.award_id, state__in=ALIVE).exists()
     moved = Run.objects.filter(pk=run.pk, state__in=OPEN).update(
@@ -53,16 +53,16 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
     elif status.end == FAILED:
         numbers = {"detail": status.detail[:200]} | {n: status.progress[n] for n in PROGRESS if n in status.progress}
         job_end_early(award_id=run.award_id, state=JobState.FAILED, code=PROGRAM_FAILED, numbers=numbers, at=at)
-    elif status.end == LOST:  # where it was taken back already, it may have been gone before that
+    elif status.end == LOST:  # also if its award was taken back: the gang may have been gone before that
         slot, began = run.award.pool.slot_at(_moment(status.ended_at) or at), _moment(status.started_at)
         if run.number == 0 and (began is None or run.award.pool.slot_at(began) > run.award.start):
-            slot = run.award.start  # where that is not paid yet: nothing of the award ran in it
+            slot = run.award.start  # nothing of the award ran in it, so it is not paid, unless it was already
         award_fail(award_id=run.award_id, slot=slot, detail=status.detail, at=at, losses=losses_in_a_row(run.job_id))
     return True
 
 
 def losses_in_a_row(job_id: int) -> int:
-    """How often the platform lost this job, up to now, without an epoch (or a step) more than it had before."""
+    """Return how often in a row the platform lost this job, without an epoch (or a step) more than it had before."""
     losses, farthest = 0, 0
     for state, progress in Run.objects.filter(job=job_id).order_by("pk").values_list("state", "progress"):
         numbers = progress.get("numbers", progress)

@@ -1,8 +1,8 @@
 """The engines of this installation: the local one, and those that the file of `ENGINES_FILE` names.
 
-The one place outside of the engines that knows their kinds, but for the import of a cluster's servers, which asks Slurm
-(`scheduling.operator.cluster_import`). A third kind is an `Engine` of `scheduling.engines.base` in a folder of its own,
-and a case in the functions below.
+Outside of the engines only this module knows their kinds, except for the import of a cluster's servers, which asks
+Slurm (`scheduling.operator.cluster_import`). A third kind is an `Engine` of `scheduling.engines.base` in a folder of
+its own, and a case in the functions below.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from scheduling.models import Pool, ServerCapacity
 
 LOCAL = "local"
 NOBODY_SECONDS = 60.0
-_LOCK = 0x656E67  # of the one engine of a name at work
+_LOCK = 0x656E67  # the first key of the lock that lets one engine of a name run at once
 
 
 def run_folders() -> list[Path]:
-    """Where files of programs lie, each job's in a folder of its name: our own, and what clusters share with us, where
-    that is seen from here."""
+    """Return the folders with the files of programs, each job's in a folder of its name: our own, and those that
+    clusters share with us, if this machine has them."""
     folders = [settings.RUNS_DIR]
     for name in Pool.objects.exclude(engine=LOCAL).order_by("engine").values_list("engine", flat=True).distinct():
         with suppress(WrongEngine):  # it is not configured any more
@@ -41,12 +41,12 @@ def run_folders() -> list[Path]:
 
 
 def engine_lock(name: str) -> tuple[int, int]:
-    """The two keys of the database's lock that the engine of this name holds while it is at work."""
+    """Return the two keys of the database's lock that the engine of this name holds while it runs."""
     return _LOCK, zlib.crc32(name.encode()) - 2**31
 
 
 def engines_at_work(names: Iterable[str]) -> set[str]:
-    """Those of these names whose lock somebody holds. PostgreSQL lists keys without their sign."""
+    """Return the names whose lock is held by a process. PostgreSQL lists keys without their sign."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = %s AND objsubid = 2"
@@ -58,27 +58,27 @@ def engines_at_work(names: Iterable[str]) -> set[str]:
 
 
 def local_engine() -> LocalEngine:
-    """Processes of this machine, below the data folder."""
+    """Return the engine of this machine, whose files are below the data folder."""
     return LocalEngine(settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS, shared=settings.SHARED_DIR)
 
 
 def slurm_engine(name: str) -> SlurmEngine:
-    """A cluster; raises `WrongEngine` with a sentence."""
+    """Return the engine of a cluster; raises `WrongEngine` with a sentence."""
     return SlurmEngine(name, slurm_settings(name), settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS)
 
 
 def engine_named(name: str) -> Engine:
-    """Raises `WrongEngine` where there is none, or its settings cannot be."""
+    """Return the engine of this name; raises `WrongEngine` if there is none, or its settings are wrong."""
     return local_engine() if name == LOCAL else slurm_engine(name)
 
 
 def timings_of(name: str) -> Timings:
-    """What the engine can keep."""
+    """Return the times that the engine can keep."""
     return TIMINGS if name == LOCAL else slurm_settings(name).timings
 
 
 def units_sold(name: str) -> dict[str, dict[str, int]]:
-    """By server and resource, what the engine's pools have; of one that is in no pool, nothing."""
+    """Return the units of the engine's pools by server and resource. A server that is in no pool is left out."""
     sold: dict[str, dict[str, int]] = {}
     rows = ServerCapacity.objects.filter(server__pool__engine=name).order_by("server__name", "resource_id")
     for server, resource, units in rows.values_list("server__name", "resource__name", "units"):
@@ -87,7 +87,8 @@ def units_sold(name: str) -> dict[str, dict[str, int]]:
 
 
 def patience_of(name: str) -> float:
-    """Of the market with this engine, in seconds; the longest where the engine is not configured any more."""
+    """Return the market's patience with this engine in seconds, or `NOBODY_SECONDS` if it is not configured any
+    more."""
     try:
         return timings_of(name).patience
     except WrongEngine:
@@ -95,7 +96,7 @@ def patience_of(name: str) -> float:
 
 
 def accounted_of(pool: Pool, first: int, last: int) -> Sequence[Accounted] | str:
-    """What the accounting of the pool's cluster says of these slots, or why nothing, as a sentence."""
+    """Return what the accounting of the pool's cluster says of these slots, or a sentence why it says nothing."""
     if pool.engine == LOCAL:
         return "The engine of this machine has no accounting of its own: what was delivered is known."
     try:
@@ -106,7 +107,7 @@ def accounted_of(pool: Pool, first: int, last: int) -> Sequence[Accounted] | str
 
 
 def engine_openness(name: str) -> str:
-    """What programs of several tenants can see of each other on the engine's cluster, as a sentence, or nothing."""
+    """Return a sentence about what programs of several tenants can see of each other on the engine's cluster, or ""."""
     try:
         return "" if name == LOCAL else slurm_settings(name).openness
     except WrongEngine as error:
@@ -114,7 +115,7 @@ def engine_openness(name: str) -> str:
 
 
 def engine_flaw(name: str, slot_seconds: int) -> str:
-    """Why a pool cannot have this engine, as a sentence; empty where it can."""
+    """Return a sentence why a pool cannot have this engine, or "" if it can."""
     try:
         timings = timings_of(name)
     except WrongEngine as error:
@@ -125,5 +126,5 @@ def engine_flaw(name: str, slot_seconds: int) -> str:
 
 
 def slurm_settings(name: str) -> SlurmSettings:
-    """As the file says now; raises `WrongEngine`."""
+    """Return the settings as the file has them now; raises `WrongEngine`."""
     return settings_in(settings.ENGINES_FILE, name)

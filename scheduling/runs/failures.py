@@ -1,4 +1,5 @@
-"""The platform fails: what was not delivered is given back, and the jobs wait again with their first arrival."""
+"""Handle failures of the platform: refund what was not delivered, and let the jobs wait again with their first
+arrival."""
 
 from __future__ import annotations
 
@@ -29,13 +30,14 @@ from tenants.access import Access, Refused
 from tenants.scoping import scope_disabled
 
 ENGINE_ERROR = "engine_error"
-LONGEST_DETAIL = 200  # characters of what an engine says went wrong
-MOST_LOSSES = 5  # in a row, of one job, without an epoch more than before
+LONGEST_DETAIL = 200  # characters of an engine's sentence about what went wrong
+MOST_LOSSES = 5  # losses of one job in a row, without an epoch more than before
 
 
 @dataclass(frozen=True)
 class ServerLost:
-    """`awards` were cut short, `refunded` micro-credits returned, `jobs` wait again, `floors` will be planned anew."""
+    """What the loss of a server did: `awards` were cut short, `refunded` micro-credits returned, `jobs` wait again, and
+    `floors` will be planned anew."""
 
     awards: int
     refunded: int
@@ -45,7 +47,8 @@ class ServerLost:
 
 @dataclass(frozen=True)
 class AwardFailed:
-    """`slot`: the first that is not paid for. `waits`: the job was queued again. `repeated`: it was void before."""
+    """An award that the engine could not run. `slot` is the first one that is not paid for. `waits`: the job was queued
+    again. `repeated`: the award was void before."""
 
     award: Award
     slot: int
@@ -56,10 +59,10 @@ class AwardFailed:
 
 @transaction.atomic
 def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> ServerLost | Refused:
-    """From the slot that is running on, the server delivers nothing.
+    """Mark a server as lost: from the current slot on it delivers nothing.
 
-    Every award with units there is void, all of it: a gang does not run without one of its servers. The slot that is
-    running counts as not delivered. The owners are paid for the slots before it, also where those wait for a late
+    Every award with units there becomes void as a whole, since a gang does not run without one of its servers. The
+    current slot counts as not delivered. The owners are paid for the slots before it, also if those wait for a late
     settlement.
     """
     if refusal := may_change_cluster(by, reason):
@@ -88,14 +91,16 @@ def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> Ser
 def award_fail(
     *, award_id: int, slot: int, detail: str, at: datetime, losses: int = 0, gone_at: datetime | None = None
 ) -> AwardFailed | Refused:
-    """The engine could not run this award from `slot` on, by no fault of its tenant. Told twice, it happens once.
+    """Void an award that the engine could not run from `slot` on, by no fault of its tenant. Calling it again changes
+    nothing.
 
     What is settled stays settled: the refund begins with the first slot that is not. Slots before `slot` were
-    delivered, and are paid for. An award that is void already, from a later slot on, is void from this one on. What its
-    tenant gave up before that slot is paid to its end, as nothing of it was to be delivered any more.
-    `detail` says what went wrong, in the engine's words. `losses`: how often in a row this job came no farther. It
-    waits longer each time, and is given up in the end: whatever the platform cannot do, another try does not help.
-    `gone_at`: nobody can say whether its gang runs, but it does not after this moment. The job does not begin before.
+    delivered, and are paid for. An award that is void from a later slot on becomes void from this one on. If its tenant
+    gave it up before that slot, it is paid to its end, as nothing more of it was to be delivered.
+    `detail` says what went wrong, in the engine's words. `losses` is how often in a row this job was lost without
+    progress. It waits longer each time and is given up in the end, since another try does not help.
+    `gone_at` is the moment after which its gang cannot run any more, where nobody can say whether it runs now. The job
+    does not begin before that.
     """
     with scope_disabled("an engine fails for whoever runs on it"):
         award = Award.objects.select_related("pool").filter(pk=award_id).first()
@@ -120,27 +125,29 @@ def award_fail(
 
 
 def after_losses(losses: int, slot: int) -> Next:
-    """`losses` in a row, the last one in this slot: 0, 2, 4, 8 slots of rest, and the fifth is the last."""
+    """Return how a job continues after `losses` in a row, the last one in this slot: it waits for 0, 2, 4, then 8
+    slots, and is given up after the fifth loss."""
     if losses >= MOST_LOSSES:
         return Next(given_up=True)
     return AT_ONCE if losses < 2 else Next(not_before=slot + 2 ** (losses - 1))
 
 
 def _tries(losses: int, following: Next) -> dict[str, int]:
-    """What the reason says beside how it went wrong: how often, if more than once, and until when it rests."""
+    """Return the numbers of the reason beside its detail: how often the job was lost, if more than once, and until
+    which slot it waits."""
     often = {"losses": losses} if losses > 1 else {}
     return often | ({"next_slot": following.not_before} if following.not_before else {})
 
 
 def _lanes_locked(pool_id: int) -> tuple[int, int]:
-    """Neither lane moves an award any more. The last slots that are settled, and decided."""
+    """Lock both lanes, so that neither moves an award. Return the last slots that are settled and decided."""
     batch = lane_lock(pool_id=pool_id, lane=Lane.BATCH)
     lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
     return (batch.settled_slot, batch.decided_slot) if batch else (-1, -1)
 
 
 def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
-    """`slot`: the first that is not delivered."""
+    """Void the awards and floors of a lost server. `slot` is the first one that is not delivered."""
     cause = Cause("server_lost", {"server": server.name})
     voided = awards_void(server.pool, awards_on(server, slot), slot, cause, at)
     floors = _floors_void(server, slot, at)
@@ -151,8 +158,9 @@ def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
 
 
 def awards_on(server: Server, slot: int) -> list[Award]:
-    """Alive, with units on the server in this slot or later. What a tenant gave up before is on no server any more."""
-    # The database narrows it to rows with the server's number anywhere; what the number means is seen here.
+    """Return the living awards with units on the server in this slot or later. An award that its tenant gave up before
+    that slot is on no server any more."""
+    # The database finds rows with the server's id at any place in the allocation; here only its own column counts.
     near = Award.objects.filter(
         pool=server.pool, state__in=ALIVE, end__gt=slot, allocation__contains=[[server.pk]]
     ).order_by("pk")
@@ -164,8 +172,9 @@ def _touches(allocation: Sequence[Sequence[int]], server_id: int, slot: int) -> 
 
 
 def _floors_void(server: Server, slot: int, at: datetime) -> int:
-    """Waiting jobs that were promised cells there are promised others at the next interval: a new attempt. What was
-    promised there to a job that was served otherwise is void by the server's word (`snapshots.floors`)."""
+    """Start a new attempt of each waiting job that was promised cells on the server, so that the next interval promises
+    it others. A promise there to a job that was served otherwise is void because the server is lost
+    (`snapshots.floors`)."""
     void = floors_on(server, slot)
     waiting = jobs_locked(void)
     for job in waiting:
@@ -181,7 +190,7 @@ def _replanned(job: TrainingJob, server: Server, at: datetime) -> Event:
 
 
 def floors_on(server: Server, slot: int) -> list[int]:
-    """Numbers of the waiting jobs whose floor has units on the server in this slot or later."""
+    """Return the ids of the waiting jobs whose floor has units on the server in this slot or later."""
     promised = JobFloor.objects.filter(
         job__pool=server.pool, job__state=JobState.QUEUED, end__gt=slot, allocation__contains=[[server.pk]], draft=False
     ).select_related("job")

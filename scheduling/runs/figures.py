@@ -1,4 +1,4 @@
-"""What an engine's process counts while it works, for `/metrics`: it is told of every tick and every command."""
+"""Count what an engine's process does, for `/metrics`: it gets the result of every tick and every command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduling.runs.runs import Ticked
 
 LATE = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 TOOK = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-OTHER = "gang"  # whatever else its own launcher says of it: a member that cannot be started, a machine out of memory
-# By cause, what the sentence about a loss holds; the first that fits.
+OTHER = "gang"  # any other sentence of its own launcher: a member cannot be started, a machine is out of memory
+# By cause, the text that the sentence about a loss contains; the first that fits counts.
 CAUSES: Mapping[str, str] = {
     "incomplete": NOT_ALL_CAME,
     "silent": NOT_HEARD,
@@ -27,7 +27,7 @@ CAUSES: Mapping[str, str] = {
 
 
 class EngineFigures:
-    """Of one engine, from its start on."""
+    """The figures of one engine, from its start on."""
 
     def __init__(self, engine: str) -> None:
         self.engine, self.registry = engine, CollectorRegistry()
@@ -59,5 +59,5 @@ class EngineFigures:
 
 
 def cause_of(detail: str) -> str:
-    """One of a few words for what an engine says about a loss."""
+    """Return one of a few words for the cause of a loss, from an engine's sentence about it."""
     return next((cause for cause, words in CAUSES.items() if words in detail), OTHER)

@@ -1,4 +1,4 @@
-"""What the rows that a gang's program wrote say of its epochs and of its speed. Pure; nothing here trusts a row."""
+"""Read a program's epochs and speed from the rows of progress that it wrote. It is pure, and trusts no row."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from scheduling.core.estimates.live import MOST_MEASURED
 
 Row = Mapping[str, Any]
-# Of a loss: what is larger is none, and what is smaller is 0, so that nothing that is worked out of it is endless.
+# A larger loss counts as none, and a smaller one as 0, so that nothing that is computed from it is infinite.
 LARGEST, SMALLEST = 1e30, 1e-30
 Speed = tuple[int, int, float]  # parameter servers, workers, mini-batches a second of all workers together
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One that is complete. `seconds` and the members are nan and 0 where they are not known."""
+    """An epoch that is complete. Where they are not known, `seconds` is nan and the counts of members are 0."""
 
     number: int
     loss: float
@@ -28,7 +28,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class During:
-    """With what a gang runs from one moment to another, in seconds since 1970."""
+    """The members with which a gang runs from `begin` to `end`, in seconds since 1970."""
 
     begin: float
     end: float
@@ -37,7 +37,7 @@ class During:
 
 
 def epochs_of_ours(rows: Sequence[Row]) -> list[Epoch]:
-    """Our own trainer writes a row for each epoch."""
+    """Return the epochs of our own trainer, which writes a row for each."""
     epochs = []
     for row in rows:
         if row.get("event") == "epoch" and (number := _whole(row.get("epoch"))) > 0:
@@ -47,10 +47,12 @@ def epochs_of_ours(rows: Sequence[Row]) -> list[Epoch]:
 
 
 def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
-    """A program of people's own writes numbers by name, of which `epoch` and `loss` count, of its first worker.
+    """Return the epochs of a program of the catalogue. It writes numbers by name; only `epoch` and `loss` of its first
+    worker are read.
 
-    The loss of an epoch is the mean of those that were said with it. It is complete when another one has begun. A
-    program that counts from 0 has done one more. How long an epoch took is known where all of it lies in `during`.
+    The loss of an epoch is the mean of the losses that were reported with it. An epoch is complete when a later one has
+    begun. Epochs that are counted from 0 are numbered from 1 here. The time of an epoch is known if all of it is in
+    `during`.
     """
     losses: dict[int, list[float]] = {}
     last: dict[int, float] = {}
@@ -69,7 +71,7 @@ def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
 
 
 def _epoch_rows(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:
-    """(epoch, loss, when) of each row of the first worker that names its epoch."""
+    """Yield (epoch, loss, moment) of each row of the first worker that names its epoch."""
     for row in rows:
         numbers = row.get("numbers")
         first = row.get("role") == "worker" and row.get("rank") == 0
@@ -80,7 +82,8 @@ def _epoch_rows(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:
 
 
 def losses_after(before: Sequence[float | None], epochs: Sequence[Epoch], most: int) -> list[float | None]:
-    """The losses of epochs 1, 2, ... with what was heard now; where one was trained again, the later loss counts."""
+    """Return the losses of epochs 1, 2, ... with those reported now, up to epoch `most`. If an epoch was trained again,
+    its later loss counts."""
     by_epoch = {epoch.number: epoch.loss for epoch in epochs if epoch.number <= most}
     far = max([len(before), *by_epoch])
     old = dict(enumerate(before, 1))
@@ -89,7 +92,7 @@ def losses_after(before: Sequence[float | None], epochs: Sequence[Epoch], most: 
 
 
 def speeds_of(epochs: Sequence[Epoch], minibatches: float) -> list[Speed]:
-    """The latest speeds; `minibatches` are in an epoch, of all workers together."""
+    """Return the latest speeds. `minibatches` are those of an epoch, of all workers together."""
     measured = [
         (epoch.ps, epoch.workers, minibatches / epoch.seconds)
         for epoch in epochs
@@ -105,7 +108,7 @@ def _possible(loss: float | None) -> float | None:
 
 
 def _number(value: object) -> float:
-    """nan for what is no finite number."""
+    """Return a value as a float; nan if it is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
     try:

@@ -1,5 +1,6 @@
-"""Files of programs whose jobs ended long ago: saved states, logs, progress. What the market says of them stays. And
-what is saved of jobs that had everything back, for they were never done (D16): at once, and without their logs."""
+"""Remove files of programs whose jobs ended long ago: saved states, logs, progress. The market's own records of them
+stay. Also remove what was saved of jobs that had everything refunded because they were never done (D16): at once, but
+without their logs."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ from scheduling.models.runs import OPEN
 from tenants.scoping import scope_disabled
 
 FOLDER = re.compile(r"job-([1-9][0-9]*)")
-SAVED = "work"  # what a program keeps from one of its job's gangs to the next
+SAVED = "work"  # the folder that a program keeps from one of its job's gangs to the next
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Removed:
-    """Jobs whose files are gone, and how many bytes those were; and jobs whose files somebody else owns."""
+    """What was removed: the jobs whose files are gone, and how many bytes those had. `refused` are the jobs whose files
+    could not be removed, for example because another user owns them."""
 
     jobs: tuple[int, ...]
     bytes: int
@@ -36,7 +38,7 @@ class Removed:
 
 
 def jobs_with_old_files(root: Path, before: datetime) -> list[int]:
-    """Ended before that moment, with nothing that runs or may run any more."""
+    """Return the jobs with files here that ended before that moment, and of which nothing runs or may run any more."""
     names = [entry.name for entry in root.iterdir()] if root.is_dir() else []
     numbers = [int(match[1]) for name in names if (match := FOLDER.fullmatch(name))]
     with scope_disabled("files of every tenant's programs are as old"):
@@ -46,8 +48,8 @@ def jobs_with_old_files(root: Path, before: datetime) -> list[int]:
 
 
 def jobs_with_worthless_states(root: Path) -> list[int]:
-    """What is saved of them is still there, though they were never done and their parts are worth nothing; nothing of
-    them runs."""
+    """Return the jobs that still have a saved state though they were never done and their parts are worth nothing, and
+    of which nothing runs."""
     names = [entry.name for entry in root.iterdir()] if root.is_dir() else []
     numbers = [int(match[1]) for name in names if (match := FOLDER.fullmatch(name)) and (root / name / SAVED).is_dir()]
     with scope_disabled("files of every tenant's programs are kept together"):
@@ -57,12 +59,12 @@ def jobs_with_worthless_states(root: Path) -> list[int]:
 
 
 def states_remove(root: Path, jobs: Sequence[int]) -> Removed:
-    """Of what is in the jobs' folders, what their programs saved."""
+    """Remove what the jobs' programs saved, and leave the rest of their folders."""
     return _remove({job: root / f"job-{job}" / SAVED for job in jobs})
 
 
 def files_remove(root: Path, jobs: Sequence[int]) -> Removed:
-    """A folder that cannot be removed whole is named, and tried again another day."""
+    """Remove the jobs' folders. One that cannot be removed as a whole is reported, and tried again another day."""
     return _remove({job: root / f"job-{job}" for job in jobs})
 
 
@@ -81,7 +83,7 @@ def _remove(folders: Mapping[int, Path]) -> Removed:
 
 
 def folder_bytes(folder: Path) -> int:
-    """0 where it is gone by now."""
+    """Return the bytes of a folder's files; 0 if it is gone by now."""
     if not folder.is_dir():
         return 0
     return sum(entry.about.st_size for entry in looked_through(folder) if S_ISREG(entry.about.st_mode))

@@ -1,4 +1,4 @@
-"""What programs reported of jobs that ended long ago, forgotten. What followed from it stays: it is in the intervals'
+"""Forget what programs reported of jobs that ended long ago. What followed from the reports stays in the intervals'
 stored views and in events."""
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from django.db.models import QuerySet
 from scheduling.models import JobReport
 from tenants.scoping import scope_disabled
 
-PIECE = 5_000  # reports looked at in one transaction
+PIECE = 5_000  # reports that are read in one transaction
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """`last`: up to which job was looked; None: there is nothing more."""
+    """How many reports were forgotten. `last` is the job up to which they were read, or None if that was the last."""
 
     reports: int
     last: int | None
 
 
 def reports_over(before: datetime) -> QuerySet[JobReport]:
-    """Of jobs that ended before that moment. Needs a scope."""
+    """Return the reports of jobs that ended before that moment. Needs a scope."""
     return JobReport.objects.filter(job__ended_at__lt=before)
 
 
 @transaction.atomic
 def reports_forget(*, before: datetime, after: int = 0, most: int = PIECE) -> Forgotten:
-    """One piece, the oldest jobs first."""
+    """Forget the reports of one piece of at most `most` jobs after the job `after`, the oldest jobs first."""
     with scope_disabled("what every tenant's programs reported is as old"):
         page = list(JobReport.objects.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:most])
         if not page:

@@ -1,4 +1,4 @@
-"""From an award to what an engine is told: who runs where, from when to when."""
+"""Make an engine's gang out of an award: which members run on which server, from when to when."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from scheduling.models import ALIVE, Award, JobState, Pool
 from scheduling.programs.catalogue import NONE, Program, command_of
 from scheduling.programs.parameters import Value
 
-DECIDED_WITHIN = timedelta(seconds=8)  # of a slot's beginning, or the slot; a later clock finds gangs saved and ended
+# A gang waits so long after a slot's beginning for the slot's decision, at most a slot; then it has saved and ended.
+DECIDED_WITHIN = timedelta(seconds=8)
 
 
 def ends_at(award: Award, at: datetime) -> datetime:
-    """When its gang has to be gone: now, where the award is over. One that is sized anew at the end of its slot is told
-    to go on until that is decided, at most for so long; not if its job is cancelled or has ended, for then this slot is
-    the last."""
+    """Return when an award's gang has to be gone: now, if the award is over. A gang that is sized anew at the end of
+    its slot may continue until that is decided, for `decided_within` at most; not if its job is cancelled or has ended,
+    since this slot is then the last."""
     if award.state not in ALIVE:
         return at
     end = award.pool.slot_start(award.used_until)
@@ -28,16 +29,17 @@ def ends_at(award: Award, at: datetime) -> datetime:
 
 
 def decided_within(pool: Pool) -> timedelta:
-    """How long after a boundary a gang waits for its decision, unpaid."""
+    """Return how long after a boundary a gang waits for its decision, unpaid."""
     return min(DECIDED_WITHIN, timedelta(seconds=pool.slot_seconds))
 
 
 def generations(
     award: Award, servers: Mapping[int, str], at: datetime, *, all_reduce: bool = False
 ) -> tuple[Generation, ...]:
-    """What runs from `at` on, until the award ends. Each is numbered by the slot with which it begins.
+    """Return the generations that run from `at` until the award ends. Each has the number of the slot with which it
+    begins.
 
-    A job without parameter servers of its own gets one on its first server, which keeps the numbers, unless it is
+    A job without parameter servers of its own gets one on its first server, which keeps the parameters, unless it is
     `all_reduce`.
     """
     pool = award.pool
@@ -54,14 +56,14 @@ def generations(
 
 
 def is_all_reduce(award: Award) -> bool:
-    """Whether its job asks for workers alone."""
+    """Return whether the award's job asks for workers only."""
     return award.job.spec.get("ps_demand") == []
 
 
 def gang_fault(award: Award, planned: Sequence[Generation], *, keeps_size: bool = False) -> Fault | None:
-    """No server runs more members of a gang than the award took units of it, and no gang has more than an engine
-    starts. What is submitted now cannot ask for that; an award from before can. `keeps_size`: its program has one size
-    from start to end."""
+    """Return why a gang is not started: a server would run more of its members than the award has units there, or it
+    has more members than an engine starts. Jobs that are submitted now cannot ask for that, but older awards can.
+    `keeps_size` says that its program has one size from start to end."""
     specs = SpecReader(award.pool)
     if (little := member_too_little(specs.read(award.job), specs.resources)) is not None:
         return Fault(f"It is not started: {little.sentence}.")
@@ -87,8 +89,9 @@ def own_program(
     archive: bytes | None = None,
     secrets: tuple[tuple[str, str], ...] = (),
 ) -> OwnProgram:
-    """A version of the catalogue and a job's values, as an engine is told them; `secrets`: variable and value. What it
-    would do live, it does by being saved, ended and started again: our protocol of parts is the trainer's alone."""
+    """Return a version of the catalogue with a job's values, as an engine gets it. `secrets` are variables with values.
+    A program that can change its size live is saved, ended and started again all the same: only our own trainer has the
+    protocol for that."""
     limits = {name: number for name, number in asdict(program.limits).items() if number is not None}
     return OwnProgram(
         name=program.name,
@@ -107,7 +110,7 @@ def own_program(
 
 
 def amounts(award: Award) -> dict[str, dict[str, float]]:
-    """By role, what one member takes of each resource."""
+    """Return by role what one member takes of each resource."""
     specs = SpecReader(award.pool)
     job = specs.read(award.job)
     return {
@@ -120,7 +123,7 @@ def amounts(award: Award) -> dict[str, dict[str, float]]:
 
 
 def _counts(award: Award, servers: Mapping[int, str], slot: int, all_reduce: bool) -> Counts:
-    """Without a worker nobody runs."""
+    """Return the members on each server in a slot. Where there is no worker, nothing runs."""
     counts: dict[str, dict[str, int]] = {}
     for server_id, start, end, workers, ps in award.allocation:
         if start <= slot < end and workers + ps:

@@ -1,4 +1,4 @@
-"""An engine's sign of life, for pages and monitors of other processes."""
+"""Write an engine's sign of life, for pages and monitors in other processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduling.models import EnginePulse
 
 
 def engine_pulse(*, engine: Engine, alerts: tuple[str, ...], figures: str, at: datetime) -> None:
-    """It is at work; how its servers are, what is wrong, and what it has counted."""
+    """Note that an engine runs, with the health of its servers, its alerts, and its figures."""
     servers = {name: asdict(state) for name, state in engine.servers().items()}
     values = {"alive_at": at, "servers": servers, "alerts": list(alerts), "figures": figures}
     EnginePulse.objects.update_or_create(name=engine.name, defaults=values)

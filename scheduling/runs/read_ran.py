@@ -1,4 +1,5 @@
-"""Charged against ran: for every slot that a job with a program was charged for, how long it ran on each server."""
+"""Compare charges with runs: for every slot of a job with a program, what it was charged and how long it ran on each
+server."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from scheduling.engines.base import Accounted
 from scheduling.models import Award, Pool, Run, RunState, Server
 
-CLOSE_SECONDS = 3.0  # of a slot, for starting and saving; less than this is no difference
+CLOSE_SECONDS = 3.0  # seconds of a slot for starting and saving; a smaller difference does not count
 REASONS = {
     RunState.FINISHED: "the program was done",
     RunState.STOPPED: "it was stopped",
@@ -25,8 +26,8 @@ HEADS = (
 
 @dataclass(frozen=True)
 class Ran:
-    """One job in one slot on one server. `accounted_seconds`: by the cluster's own accounting; None where nobody asked
-    or knows. `difference`: why it ran for less than it was charged, or longer; or empty."""
+    """One job in one slot on one server. `accounted_seconds` are those of the cluster's own accounting, or None if that
+    was not read or does not know. `difference` says why it ran for less than it was charged, or longer; else empty."""
 
     job: int
     tenant: str
@@ -43,7 +44,8 @@ class Ran:
 def charged_against_ran(
     pool: Pool, first: int, last: int, parts: Sequence[Accounted] | str = "nobody was asked"
 ) -> Iterator[Ran]:
-    """Slots from `first` to `last`, both of them settled. `parts`: see `accounted_of`. Needs every tenant's scope."""
+    """Yield a row for each job, slot and server, in the slots from `first` to `last`, all of them settled. `parts` come
+    from `accounted_of`. Needs every tenant's scope."""
     awards = Award.objects.filter(pool=pool, start__lte=last, end__gt=first, job__spec__has_key="program")
     awards = awards.select_related("tenant", "pool").order_by("pk")
     names = dict(Server.objects.filter(pool=pool).values_list("pk", "name"))
@@ -68,7 +70,8 @@ def _overlap(pool: Pool, slot: int, run: Run, server: str) -> float:
 
 
 def _accounted(pool: Pool, slot: int, runs: Sequence[Run], server: str, parts: Sequence[Accounted]) -> float:
-    """A part waits inside its job for the slot; that time is in no slot of its own."""
+    """Return the accounted seconds in the slot. A part starts early and waits inside its Slurm job for the slot; that
+    time is not in a slot of its own, and does not count."""
     keys = {run.key for run in runs}
     mine = [each for each in parts if each.key in keys and each.server == server]
     return round(sum(_inside(pool, slot, each.begin, math.inf if each.end is None else each.end) for each in mine), 3)

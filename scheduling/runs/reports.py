@@ -1,5 +1,5 @@
-"""Reports of running programs, heard as they arrive: kept, made into what a policy may believe, and the end of a job
-whose loss has stopped falling. A slot that is decided reads what is kept here, and fits nothing.
+"""Take in reports of running programs as they arrive: keep them, estimate from them what a policy may believe, and end
+jobs whose loss has stopped falling. The decision of a slot reads what is kept here, and fits no curves itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from scheduling.models import JobReport, JobState, Run
 from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.heard import During, Epoch, epochs_of_ours, epochs_of_own, losses_after, speeds_of
 
-ENDS_ITSELF = frozenset(PROGRAMS)  # when it has done its most epochs; what people bring may go on and on
+ENDS_ITSELF = frozenset(PROGRAMS)  # these end by themselves after their most epochs; those of the catalogue may run on
 COLUMNS = tuple(field.name for field in JobReport._meta.concrete_fields if field.name not in ("job", "tenant"))
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run, what it means for the core, and the row that is to be written about its job."""
+    """A run with new reports, the values that the core makes of them, and the row to be written about its job."""
 
     run: Run
     job: Job
@@ -39,9 +39,10 @@ class RunReport:
 
 
 def reports_hear(runs: Sequence[Run], *, at: datetime) -> list[Run]:
-    """Hear what these runs of elastic pools have reported. Those whose jobs it ended: their gangs are to be stopped.
+    """Take in what these runs of elastic pools have reported. Return the runs whose jobs ended by that; their gangs
+    have to be stopped.
 
-    Needs the scope of all tenants. Heard twice, a report is the same; a job ends once.
+    Needs the scope of all tenants. A report may be read twice without harm, and a job ends once.
     """
     # 1. Gather what their programs wrote, and what is known of their jobs.
     if not runs:
@@ -56,14 +57,14 @@ def reports_hear(runs: Sequence[Run], *, at: datetime) -> list[Run]:
     for each, outlook in zip(news, outlooks, strict=True):
         _write(each, outlook)
 
-    # 3. Apply: those whose loss has converged end, in the transaction that keeps why.
+    # 3. Apply: write the rows, and end the jobs that are over, each in the transaction that keeps why.
     over = [each for each in news if _is_over(each)]
     _save([each for each in news if each not in over])
     return [each.run for each in over if _end(each, at)]
 
 
 def _report(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) -> RunReport | None:
-    """None: nothing is new, or the job cannot be read any more."""
+    """Return a run's new reports; None if nothing is new, or the job cannot be read any more."""
     try:
         job = reader.read(run.award.job)
         target = target_of(run.award.job.spec, job.epochs)
@@ -90,7 +91,8 @@ def _epochs(run: Run) -> list[Epoch]:
 
 
 def _write(each: RunReport, outlook: live.EpochOutlook | None) -> None:
-    """Into the row, which is not saved. The first estimate stays as it was made, to be judged by what came."""
+    """Write an outlook into the row, without saving it. The first estimate stays as it was, to be compared with what
+    came of it."""
     row = each.row
     row.speed = list(live.belief_of(each.job, each.running, outlook).speed)
     if outlook is None:
@@ -108,7 +110,8 @@ def _write(each: RunReport, outlook: live.EpochOutlook | None) -> None:
 
 
 def _is_over(each: RunReport) -> bool:
-    """A program of ours that has done its most epochs ends, and says so, itself."""
+    """Return whether the job is over: its loss has converged, or a program of the catalogue has done its most epochs.
+    A built-in program ends then by itself, and reports it."""
     return each.row.source == live.CONVERGED or (
         each.row.source == live.EXHAUSTED and each.run.program not in ENDS_ITSELF
     )
@@ -122,7 +125,7 @@ def _save(reports: Sequence[RunReport]) -> None:
 
 @transaction.atomic
 def _end(each: RunReport, at: datetime) -> bool:
-    """False: the job was somewhere else already."""
+    """End a job and save its row. Return False if the job was in another state already."""
     most = each.job.epochs
     about: dict[str, Any] = {"award_id": each.run.award_id, "state": JobState.FINISHED, "at": at}
     if each.row.source == live.CONVERGED:

@@ -1,7 +1,7 @@
-"""Awards really run: what begins is started, what changes is changed, what ended is told, once each.
+"""Run awards on an engine: start the gangs of awards that begin, change and follow them, and note each end once.
 
-One engine process calls `runs_tick` each second and whenever an award moved. Every call finds out from the rows what is
-to be done, so one that is late, repeated or cut short by a crash does no harm.
+One engine process calls `runs_tick` each second and whenever an award moved. Every call reads from the rows what is to
+be done, so a call that is late, repeated or cut short by a crash does no harm.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from scheduling.runs.reports import reports_hear
 from scheduling.runs.slots import next_slot, still_open
 from tenants.scoping import scope_disabled
 
-LOOKED = timedelta(seconds=4)  # how often a run notes that its engine is there
+LOOKED = timedelta(seconds=4)  # how often a run's row notes that its engine has seen it
 log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Ticked:
-    """How many runs began and ended in this call. `late`: of gangs that were first seen at work, the seconds since they
-    could begin. `ends`: state and detail of each run that ended."""
+    """How many runs began and ended in one call. `late` has, for each gang that was seen running for the first time,
+    the seconds between the moment when it could begin and its start. `ends` has state and detail of each run that
+    ended."""
 
     started: int
     ended: int
@@ -46,12 +47,12 @@ class Ticked:
 
 
 def runs_tick(*, engine: Engine, at: datetime) -> Ticked:
-    """Bring the engine to what is awarded, and the rows to what the engine did: one question about all that run, and
-    one submission of all that begin."""
+    """Bring the engine in line with the awards, and the rows in line with what the engine did. The engine is asked once
+    about all gangs that run, and gets all that begin in one submission."""
     engine.touch()
     with scope_disabled("an engine carries out awards of all tenants"):
         runs = list(_open_runs(engine))
-        # The engine or the database died in the middle of a beginning: submitted again, it is the same gang.
+        # The engine or the database died while these were started. Submitted again, each is the same gang.
         cut_off = [run for run in runs if not run.reference and run.award.state in ALIVE]
         failures = _submit(engine, cut_off, at)
         runs = [run for run in runs if run.pk not in failures]
@@ -69,7 +70,7 @@ def runs_tick(*, engine: Engine, at: datetime) -> Ticked:
 
 
 def runs_reconcile(*, engine: Engine, at: datetime) -> None:
-    """After a restart: what lives is ours again, whatever else of ours lives is ended."""
+    """After a restart, take over the gangs that still run and end those that no row knows."""
     engine.touch()
     with scope_disabled("an engine looks for gangs of all tenants"):
         for run in _open_runs(engine):
@@ -79,7 +80,7 @@ def runs_reconcile(*, engine: Engine, at: datetime) -> None:
 
 
 def runs_note_ends(*, engine: Engine, at: datetime) -> None:
-    """The market stops, and its gangs have been ended: how, while the database can still be told."""
+    """Note how gangs ended when the market stops, while the database still runs."""
     with scope_disabled("gangs of all tenants have ended"):
         runs = {run.key: run for run in _open_runs(engine)}
         for key, status in engine.observe([handle_of(run) for run in runs.values()]).items():
@@ -88,7 +89,7 @@ def runs_note_ends(*, engine: Engine, at: datetime) -> None:
 
 
 def next_start(*, at: datetime) -> datetime | None:
-    """When the next award with a program begins, if that is within a minute."""
+    """Return when the next award with a program begins, in any pool; None if there is none."""
     with scope_disabled("an engine waits for awards of all tenants"):
         moments = [
             pool.slot_start(slot)
@@ -103,7 +104,7 @@ def next_start(*, at: datetime) -> datetime | None:
 
 
 def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
-    """Awards with a program that run now, or will in a moment, and have no run but paused ones."""
+    """Yield awards with a program that run now, or will in a moment, and have no run except paused ones."""
     begun = Run.objects.filter(award=OuterRef("pk")).exclude(state=RunState.PAUSED)
     lead = timedelta(seconds=engine.timings.lead)
     goes_on = Run.objects.filter(job=OuterRef("job"), state__in=OPEN)
@@ -112,8 +113,8 @@ def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at + lead), end__gt=pool.slot_at(at)
         )
         due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun)).select_related("job", "pool")
-        due = due.exclude(Exists(goes_on), work__isnull=False)  # what its last piece saves is not all written yet
-        if pool.is_elastic:  # its gang of the slot before goes on, or has to be gone first
+        due = due.exclude(Exists(goes_on), work__isnull=False)  # the job's last piece may still be saving
+        if pool.is_elastic:  # the gang of the slot before continues, or has to be gone first
             due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun.exclude(_too_late(pool, at))))
             due = due.exclude(Exists(goes_on)).exclude(job__state=JobState.FINISHED).select_related("job", "pool")
         for award in due.order_by("start", "pk"):
@@ -122,17 +123,18 @@ def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
 
 
 def _too_late(pool: Pool, at: datetime) -> Q:
-    """Runs that were carried into the slot that runs and ended for want of a decision just before: begun is another."""
+    """Return a filter of runs that were carried into the current slot but ended because its decision came too late.
+    Their award gets another run."""
     return Q(state=RunState.STOPPED, ended_at__lt=pool.slot_start(pool.slot_at(at)) + decided_within(pool))
 
 
 def handle_of(run: Run) -> Handle:
-    """How the engine knows it."""
+    """Return the handle by which the engine knows a run."""
     return Handle(run.key, home(run), run.reference)
 
 
 def home(run: Run) -> str:
-    """What is kept from one of a job's runs to the next lies together."""
+    """Return the name of the folder in which a job's files are kept from one of its runs to the next."""
     return f"job-{run.job_id}"
 
 
@@ -141,11 +143,11 @@ def _open_runs(engine: Engine) -> Iterator[Run]:
     return iter(list(rows.order_by("pk")))
 
 
-# Beginning.
+# Starting runs.
 
 
 def _open(engine: Engine, award: Award, at: datetime) -> Run | None:
-    """The row of a new gang, before anything of it exists. None: somebody else began it."""
+    """Create the row of a new gang, before anything else of it exists. Return None if another process has begun it."""
     try:
         with transaction.atomic():
             run = Run.objects.create(
@@ -168,7 +170,8 @@ def _open(engine: Engine, award: Award, at: datetime) -> Run | None:
 
 
 def _named(award: Award) -> dict[str, Any]:
-    """What is started, for the history: the version and its digest, never its words. What is built in has neither."""
+    """Return what is started, for the job's history: the version and its digest, never its words. A program that is
+    built in has neither."""
     choice = award.job.spec[PROGRAM]
     name, version, owner = str(choice.get("name", "")), choice.get("version"), choice.get("owner")
     stored = None
@@ -180,7 +183,7 @@ def _named(award: Award) -> dict[str, Any]:
 
 
 def _submit(engine: Engine, runs: Sequence[Run], at: datetime) -> set[int]:
-    """Have these started, all at once; the rows of those that cannot be, whose end is noted."""
+    """Submit all these runs at once. Return the row ids of those that cannot be started, whose end is noted."""
     gangs: list[Gang] = []
     ends: dict[str, Status] = {}
     for run in runs:
@@ -208,8 +211,9 @@ def _submit(engine: Engine, runs: Sequence[Run], at: datetime) -> set[int]:
 
 
 def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
-    """What the engine is told; raises `BadScenario` where the program is not what it was at the submission. A fault: an
-    award from before the rule would start more than it has units for."""
+    """Return the gang that the engine gets; raises `BadScenario` where the program is not what it was at the
+    submission. Return a fault where its files or secrets are missing, or an award that is older than the rule would
+    start more than it has units for."""
     spec, own, values = award.job.spec, None, {}
     if (program := program_kept(spec, tenant_id=award.tenant_id)) is not None:
         stored, parameters = program
@@ -246,16 +250,17 @@ def _servers(award: Award) -> dict[int, str]:
     return dict(Server.objects.filter(pk__in={row[0] for row in award.allocation}).values_list("pk", "name"))
 
 
-# Following.
+# Following runs.
 
 
 def _reports(run: Run, before: Mapping[str, Any], over: Set[int]) -> bool:
-    """Whether its program has said something new, in a pool that sizes jobs by what is left of them."""
+    """Return whether a run's program has reported something new, in a pool that sizes jobs by what is left of them."""
     return run.pk not in over and run.award.work_left is not None and run.progress != before
 
 
 def _begins(run: Run, status: Status) -> bool:
-    """Whether it is seen at work for the first time; one that goes on after a stop of the market is not late."""
+    """Return whether a run is seen running for the first time. A later run of the same award is left out: it continues
+    after a stop of the market, and is not late."""
     return run.started_at is None and status.started_at is not None and run.number == 0
 
 
@@ -264,7 +269,8 @@ def _late(run: Run, status: Status) -> float:
 
 
 def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
-    """True: it ended. What cannot be asked about stays as it is; the clock gives it up after the engine's patience."""
+    """Bring a run in line with its gang's status. Return True if it ended. A run whose state is unknown stays as it is;
+    the clock gives it up after the engine's patience."""
     if status.state == ENDED:
         ended = run_end(run=run, status=status, at=at)
         _tell(run)
@@ -285,7 +291,8 @@ def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
 
 
 def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:
-    """The gang goes on with the numbers of the next slot. Done twice it is the same: a generation has one number."""
+    """Let the gang continue with the members of the next slot. Doing it twice does no harm, as the generation keeps its
+    number."""
     end = ends_at(award, at)
     planned = generations(award, _servers(award), at, all_reduce=is_all_reduce(award))
     engine.change(handle_of(run), end.timestamp(), planned)
@@ -295,7 +302,7 @@ def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:
 
 
 def _note(run: Run, status: Status, end: datetime, at: datetime) -> None:
-    """Write what changed, and now and then that somebody looked."""
+    """Write what changed, and from time to time that the engine has seen the run."""
     before = (run.state, run.progress, run.restarts, run.ends_at)
     if status.state != UNKNOWN:
         run.state = RunState.RUNNING if status.state in (RUNNING, STOPPING) else RunState.STARTING
@@ -313,5 +320,5 @@ def _note(run: Run, status: Status, end: datetime, at: datetime) -> None:
 
 
 def _tell(run: Run) -> None:
-    """Open pages of the job look again."""
+    """Let open pages of the job read it again."""
     tenant_tell(run.tenant_id, f"job-run:{run.job_id}")

@@ -1,4 +1,4 @@
-"""Gangs that live through many awards of single slots: which one comes next, and whether one may still come."""
+"""Gangs that run through many awards of single slots: find their next award, or whether one may still come."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from scheduling.models import ALIVE, Award, JobState, Lane, LaneClock, Run, Trai
 
 
 def next_slot(run: Run) -> Award | None:
-    """The job's award after the run's own, once it is decided."""
+    """Return the job's next award after the run's own, once it is decided."""
     later = Award.objects.filter(job=run.job_id, state__in=ALIVE, start__gt=run.award.start)
     return later.select_related("pool", "job").order_by("start").first()
 
 
 def still_open(run: Run) -> bool:
-    """Whether the slot after its award may still be given to the job: its boundary is not done. Until it is, or the
-    gang's own end comes, nobody stops it."""
+    """Return whether the job may still get the slot after its award, as its boundary is not decided. Until then, or
+    until the gang's own end, it is not stopped."""
     award = run.award
     waits = TrainingJob.objects.filter(pk=run.job_id, state=JobState.RUNNING).exists()
     decided = LaneClock.objects.filter(pool=award.pool_id, lane=Lane.BATCH, decided_slot__gte=award.end).exists()

@@ -1,4 +1,4 @@
-"""The engine is silent: awards that it should be running are told as failed before their slot is paid for."""
+"""Watch for silent engines: awards that one should be running fail before their slot is paid for."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from scheduling.runs.engines import patience_of
 from scheduling.runs.failures import award_fail
 from tenants.scoping import scope_disabled
 
-LONGEST_SILENCE = timedelta(seconds=10)  # an engine that is there notes it every four seconds
-STARTS_WITHIN = timedelta(seconds=60)  # of what is slow to start, for so long is paid
-PAUSE = timedelta(seconds=60)  # after a stop of the market, until gangs go on
+LONGEST_SILENCE = timedelta(seconds=10)  # an engine that runs notes that it has seen a run every four seconds
+STARTS_WITHIN = timedelta(seconds=60)  # a gang that is slow to start is paid for so long
+PAUSE = timedelta(seconds=60)  # gangs must continue within this time after a stop of the market
 SILENT = "the engine is silent"
 
 
 def runs_watch(*, pool: Pool, at: datetime) -> int:
-    """How many awards were failed. `at` is now: an engine is no part of the market's own time."""
+    """Fail the awards of which nothing is heard for too long, and return how many. `at` is the real time: an engine
+    does not run by the market's own time."""
     with scope_disabled("the engine may be silent for any tenant"):
         settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
         first = 0 if settled is None else settled + 1
@@ -26,9 +27,9 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         )
         awards = [award for award in running.select_related("pool") if award.used_until > first]
         all_runs = list(Run.objects.filter(award__in=awards).order_by("number"))
-        runs = {run.award_id: run for run in all_runs}  # the last of each
+        runs = {run.award_id: run for run in all_runs}  # the last run of each award
         paused = {run.award_id: run.ended_at or run.seen_at for run in all_runs if run.state == RunState.PAUSED}
-        patience = timedelta(seconds=patience_of(pool.engine))  # without a look of the engine
+        patience = timedelta(seconds=patience_of(pool.engine))  # how long an engine may not have seen a run
         late = []
         for award in awards:
             run, slot_end = runs.get(award.pk), pool.slot_start(max(award.start, first) + 1)
@@ -43,10 +44,10 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
 def _undelivered_since(
     award: Award, run: Run | None, paused_at: datetime | None, slot_end: datetime, patience: timedelta, at: datetime
 ) -> datetime | None:
-    """The moment since which nobody knows that anything of the award ran, where that is too long. None: it is well.
+    """Return the moment since which nothing of the award is known to run, if that is too long; None if all is well.
 
-    `run`: its last one. `paused_at`: when the one before it ended, or it itself, to go on later. `slot_end`: of the
-    first slot that is not paid yet, which is not to be paid if nothing ran in all of it.
+    `run` is its last run. `paused_at` is when that one, or the one before it, was paused to continue later. `slot_end`
+    is the end of the first slot that is not paid yet; that slot must not be paid if nothing ran in all of it.
     """
     begin = award.pool.slot_start(award.start)
     if run is None:
@@ -66,7 +67,8 @@ def _undelivered_since(
 
 
 def _gone_at(award: Award, run: Run | None, patience: timedelta) -> datetime | None:
-    """When nothing of it can run any more, although nobody can ask: its plan or its lease is over. None: it is now."""
+    """Return when nothing of an award can run any more, though its engine cannot be asked: its plan or its lease is
+    over by then. Return None if nothing runs now."""
     if run is None or run.state not in OPEN:
         return None
     return min(award.pool.slot_start(award.used_until), run.seen_at + patience)

@@ -1,4 +1,4 @@
-"""What a tenant lets the market do with its cells and its money in a pool."""
+"""Read what a tenant lets the market do with its cells and its money in a pool."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from tenants.models import Tenant
 
 
 def sharing_of(tenant: Tenant, pool: Pool) -> TenantPolicy:
-    """As it was said, or as it is for who said nothing. Needs the tenant's scope."""
+    """Return the tenant's instructions, or the defaults where it has given none. Needs the tenant's scope."""
     return TenantPolicy.objects.filter(pool=pool, tenant=tenant).first() or nothing_said(tenant, pool)
 
 
 def nothing_said(tenant: Tenant, pool: Pool) -> TenantPolicy:
-    """What holds for a tenant without a row, not saved."""
+    """Return the instructions of a tenant that has no row, as a row that is not saved."""
     return TenantPolicy(pool=pool, tenant=tenant, plan=pool.usual_plan)

@@ -23,9 +23,10 @@ from tenants.services.members import NOT_ALLOWED
 
 @dataclass(frozen=True)
 class Sharing:
-    """`budget` in micro-credits for rent in the batch lane in each period; `reserve_price`: resource name -> credits
-    per unit and slot below which idle cells are not for sale. The defaults are those of a tenant that said nothing;
-    `plan` None: the pool's usual one, which is written down as if it had been said."""
+    """A tenant's instructions in one pool. `budget` limits its rent in the batch lane in each period, in micro-credits.
+    `reserve_price` maps a resource's name to the credits per unit and slot below which idle cells are not for sale. The
+    defaults hold for a tenant that has given no instructions. Where `plan` is None, the pool's usual plan is stored as
+    if the tenant had chosen it."""
 
     rent: str = Rent.AUTO.value
     budget: int | None = None
@@ -49,7 +50,7 @@ class Sharing:
 def sharing_change(
     *, pool: Pool, sharing: Sharing, by: Access, at: datetime, reason: str = ""
 ) -> TenantPolicy | Refused:
-    """Holds from the next interval on; what was awarded before stays as it is."""
+    """Change the tenant's instructions. They hold from the next interval on; earlier awards stay as they are."""
     if by.tenant is None or not by.allows(Permission.SHARING_CHANGE):
         return NOT_ALLOWED
     sharing = replace(sharing, plan=sharing.plan or pool.usual_plan)

@@ -1,5 +1,5 @@
-"""Which addresses the market may call: public ones. Asked when a webhook is made, and again of the very address that is
-connected to, so that a name which changes its answer in between gains nothing."""
+"""Decide which addresses the market may call: public ones. This is checked when a webhook is made, and again for the
+very address that is connected to, so that a name which changes its answer in between gains nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PRIVATE = (
     "This address is not a public one. Receivers in the operator's own network are called only where the operator has "
     "set WEBHOOKS_ALLOW_PRIVATE=true."
 )
-_UNICAST = IPv6Network("2000::/3")  # all that is handed out to networks of the world; the rest is local or reserved
+_UNICAST = IPv6Network("2000::/3")  # all that is assigned to public networks; the rest is local or reserved
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64: an IPv4 address at the end
-_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # before an IPv4 address at the end
-# What `is_global` of some versions of Python lets pass, and no receiver has.
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # these bits are before an IPv4 address at the end
+# Networks that `is_global` of some versions of Python lets pass, though no receiver is in them.
 _NO_RECEIVER = tuple(
     map(
         ip_network,
@@ -40,10 +40,10 @@ _NO_RECEIVER = tuple(
 
 @dataclass(frozen=True)
 class CallTarget:
-    """Where to connect to, and by which name to ask."""
+    """Where to connect to, and the name by which to ask."""
 
     scheme: str
-    host: str  # as certificates name it
+    host: str  # the name in certificates
     port: int
     path: str  # with the query
     address: str  # the one to connect to
@@ -55,13 +55,13 @@ class CallTarget:
 
 
 def addresses_of(host: str, port: int) -> list[str]:
-    """As the system's resolver answers; raises OSError."""
+    """Return the addresses of a host, as the system's resolver answers. Raises OSError."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in infos))
 
 
 def target_of(url: str, *, resolve: Resolver = addresses_of) -> CallTarget | Refused:
-    """Resolves the name once. Every address that it has must be public, and the first is the one to connect to."""
+    """Resolve the name once. Every address that it has must be public, and the first is the one to connect to."""
     parts = _parts(url)
     if isinstance(parts, Refused):
         return parts
@@ -78,15 +78,15 @@ def target_of(url: str, *, resolve: Resolver = addresses_of) -> CallTarget | Ref
 
 
 def is_public(address: str) -> bool:
-    """Neither private, loopback, link-local (where clouds keep their metadata), site-local, shared, reserved, multicast
-    nor for documentation; and no such address inside an IPv6 one."""
+    """Return whether an address is public: neither private, loopback, link-local (where clouds keep their metadata),
+    site-local, shared, reserved, multicast nor for documentation; and no such address inside an IPv6 one."""
     try:
         ip = ip_address(address)
     except ValueError:
         return False
     if isinstance(ip, IPv4Address):
         return _is_of_the_world(ip)
-    if (carrier := ip.ipv4_mapped) or ip in _TRANSLATED:  # IPv4, in other letters
+    if (carrier := ip.ipv4_mapped) or ip in _TRANSLATED:  # an IPv4 address, written as IPv6
         return _is_of_the_world(carrier or _last(ip))
     inner = ip.sixtofour or (_last(ip) if int(ip) >> 32 & 0xFFFFFFFF in _ISATAP else None)
     return ip in _UNICAST and _is_of_the_world(ip) and (inner is None or _is_of_the_world(inner))
@@ -98,7 +98,7 @@ def _is_of_the_world(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _last(address: IPv6Address) -> IPv4Address:
-    """The IPv4 address in its last 32 bits."""
+    """Return the IPv4 address in the last 32 bits."""
     return IPv4Address(int(address) & 0xFFFFFFFF)
 
 

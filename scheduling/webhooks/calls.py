@@ -1,7 +1,7 @@
-"""One call to a receiver: bounded in time and size, to exactly the address that was looked at, and no further.
+"""Make one call to a receiver: bounded in time and size, to exactly the address that was checked, and no further.
 
-Redirects are answers like others, and no success. The request is written and the answer read here, on a socket of our
-own, because every step must heed one deadline and none may look a name up again.
+A redirect is an answer like others, and no success. The request is written and the answer read here, on a socket of our
+own, because every step must keep to one deadline and none may look a name up again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MOST_KEPT = 1_000  # characters of an answer that the log keeps
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """`flaw`: why no answer came, or why it counts for nothing; empty where the receiver took it."""
+    """What came of a call. `flaw` says why no answer came, or why it counts for nothing; it is empty where the receiver
+    took the call."""
 
     status: int | None
     flaw: str
@@ -86,7 +87,7 @@ def _send(connection: socket.socket, content: bytes, ends: float) -> None:
 
 
 def _received(connection: socket.socket, ends: float) -> bytes:
-    """The head, and as much of the body as comes in time: the status is what counts."""
+    """Return the head of the answer, and as much of the body as comes in time: the status is what counts."""
     received_bytes = bytearray()
     while len(received_bytes) < MOST_BYTES and not _is_whole(received_bytes):
         try:
@@ -103,7 +104,7 @@ def _received(connection: socket.socket, ends: float) -> bytes:
 
 
 def _is_whole(answer: bytearray) -> bool:
-    """Somebody who keeps the connection open need not be waited for."""
+    """Return whether the answer is complete, so that we need not wait for a receiver that keeps the connection open."""
     head, mark, body = bytes(answer).partition(b"\r\n\r\n")
     if not mark:
         return False

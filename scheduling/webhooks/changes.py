@@ -1,4 +1,5 @@
-"""What owners do with webhooks: make, change, remove, give a new secret, and have a delivery told again."""
+"""The changes that owners make to webhooks: make one, change it, remove it, give it a new secret, and have an event
+delivered again."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class IssuedWebhook:
 def webhook_create(
     *, url: str, kinds: Sequence[str], by: Access, at: datetime, resolve: Resolver = addresses_of
 ) -> IssuedWebhook | Refused:
-    """Tells what happens from now on."""
+    """Make a webhook. It gets events from now on."""
     if by.tenant is None or not by.allows(Permission.WEBHOOKS_CHANGE):
         return NOT_ALLOWED
     if refusal := _flaw(url, kinds, resolve):
@@ -74,7 +75,8 @@ def webhook_change(
     active: bool | None = None,
     resolve: Resolver = addresses_of,
 ) -> Webhook | Refused:
-    """What is None stays. Switched on again it goes on where it stopped: what happened meanwhile is told too."""
+    """Change a webhook; what is None stays. A webhook that is switched on again goes on where it stopped, and also gets
+    what happened meanwhile."""
     row = _mine(webhook_id, by)
     if isinstance(row, Refused):
         return row
@@ -94,7 +96,8 @@ def webhook_change(
 
 @transaction.atomic
 def webhook_secret_renew(*, webhook_id: int, by: Access, at: datetime) -> IssuedWebhook | Refused:
-    """The secret before proves nothing from now on, nor do tries that are under way. The form stays."""
+    """Give the webhook a new secret. The old one proves nothing from now on, nor do tries that are under way. The form
+    stays."""
     row = _mine(webhook_id, by)
     if isinstance(row, Refused):
         return row
@@ -107,7 +110,7 @@ def webhook_secret_renew(*, webhook_id: int, by: Access, at: datetime) -> Issued
 
 @transaction.atomic
 def webhook_remove(*, webhook_id: int, by: Access, at: datetime) -> Refused | None:
-    """Nothing is told there any more. The row stays, for the log of what was told."""
+    """Remove a webhook. Nothing is sent there any more. The row stays, for the log of what was sent."""
     row = _mine(webhook_id, by)
     if isinstance(row, Refused):
         return row
@@ -119,7 +122,8 @@ def webhook_remove(*, webhook_id: int, by: Access, at: datetime) -> Refused | No
 
 @transaction.atomic
 def webhook_replay(*, webhook_id: int, delivery_id: int, by: Access, at: datetime) -> WebhookDelivery | Refused:
-    """Once more, whatever became of it: same event, same number of the delivery, a new time and signature."""
+    """Deliver an event once more, whatever became of it before: the same event under the same delivery number, with a
+    new time and signature."""
     row = _mine(webhook_id, by)
     if isinstance(row, Refused):
         return row
@@ -139,7 +143,7 @@ def webhook_replay(*, webhook_id: int, delivery_id: int, by: Access, at: datetim
 
 @transaction.atomic
 def webhook_secrets_carry() -> Carried:
-    """Secrets that are stored under an older SECRET_KEY, or made of one, are stored under today's. Receivers notice
+    """Store secrets that are stored under an older SECRET_KEY, or made of one, under today's. Receivers notice
     nothing."""
     with scope_disabled("a change of SECRET_KEY concerns webhooks of every tenant"):
         rows = list(Webhook.objects.select_for_update().filter(removed_at=None).order_by("pk"))
@@ -152,7 +156,7 @@ def webhook_secrets_carry() -> Carried:
 
 
 def _mine(webhook_id: int, by: Access) -> Webhook | Refused:
-    """The tenant's own, locked. Needs the tenant's scope."""
+    """Return the tenant's own webhook, locked. Needs the tenant's scope."""
     if by.tenant is None or not by.allows(Permission.WEBHOOKS_CHANGE):
         return NOT_ALLOWED
     rows = Webhook.objects.select_for_update(of=("self",)).select_related("tenant")

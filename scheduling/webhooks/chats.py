@@ -1,9 +1,10 @@
-"""Notices in a chat tool: a person names the address of an incoming webhook of theirs, and what they ticked is said
-there. The address is guarded, tried again, and switched off as that of a tenant's webhook is (`receivers`, `calls`).
+"""Send notices to a chat tool: a person names the address of an incoming webhook of theirs, and the kinds that they
+ticked are sent there. The address is checked, tried again, and switched off as a tenant's webhook is (`receivers`,
+`calls`).
 
 All that is due for a person is one message. It is claimed in the transaction in which it is made, as due again later;
-then the message goes out; then it is marked as said. Whoever dies in between leaves it to the next round, so a message
-may come twice and is never lost. It says what its person may see at that moment, and nothing else.
+then the message is sent; then it is marked as sent. A process that dies in between leaves it to the next round, so a
+message may come twice and is never lost. It has what its person may see at that moment, and nothing else.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ChatLetter:
-    """All that a call needs. `notices`: those that are said with it; empty: the greeting."""
+    """All that a call needs. `notices` are those that the message has; they are empty for the greeting."""
 
     person_id: int
     notices: tuple[int, ...]
@@ -61,7 +62,8 @@ class ChatLetter:
 def chat_set(
     *, person: User, url: str, form: str, at: datetime, resolve: Resolver = addresses_of
 ) -> ChatAddress | Refused:
-    """The one address of this person, in place of the one before. It is greeted, and told what happens from now on."""
+    """Set the one address of this person, in place of the one before. It is sent a greeting, and notices from now
+    on."""
     if form not in ChatForm.values:
         return UNKNOWN_FORM
     target = target_of(url, resolve=resolve)
@@ -79,7 +81,7 @@ def chat_set(
 
 @transaction.atomic
 def chat_switch(*, person: User, active: bool) -> ChatAddress | Refused:
-    """Off: nothing is said there. On again: what happens from then on."""
+    """Switch the person's address off, so that nothing is sent there, or on, for what happens from then on."""
     row = ChatAddress.objects.select_for_update().filter(person=person).first()
     if row is None:
         return NO_CHAT
@@ -94,7 +96,7 @@ def chat_switch(*, person: User, active: bool) -> ChatAddress | Refused:
 
 @transaction.atomic
 def chat_remove(*, person: User) -> Refused | None:
-    """The address is gone, with its secret."""
+    """Remove the address, with its secret."""
     _forget_due(person)
     deleted, _ = ChatAddress.objects.filter(person=person).delete()
     return None if deleted else NO_CHAT
@@ -102,12 +104,12 @@ def chat_remove(*, person: User) -> Refused | None:
 
 @transaction.atomic
 def chat_secrets_carry() -> Carried:
-    """Addresses that are stored under an older SECRET_KEY are stored under today's."""
+    """Store addresses that are stored under an older SECRET_KEY under today's."""
     return stored_anew(ChatAddress.objects.select_for_update().order_by("pk"))
 
 
 def shown_of(url: str) -> str:
-    """Its host and its last four letters, where so many are few of what is secret."""
+    """Return the address's host and its last four letters, where these are a small part of what is secret."""
     parts = urlsplit(url)
     secret = parts.path.strip("/") + parts.query
     return f"{(parts.hostname or '')[:100]}/…{secret[-4:] if len(secret) >= 16 else ''}"
@@ -119,7 +121,8 @@ def _forget_due(person: User) -> None:
 
 @transaction.atomic
 def chats_begin(*, at: datetime, most: int = AT_ONCE) -> list[ChatLetter]:
-    """One message for each of some persons for whom something is due. Whoever asks next finds their addresses busy."""
+    """Return one message for each of some persons for whom something is due. Their addresses are then busy for the next
+    caller."""
     due = Notice.objects.filter(person=OuterRef("person"), chat_due_at__lte=at)
     rows = ChatAddress.objects.select_for_update(of=("self",), skip_locked=True).select_related("person")
     rows = rows.filter(Q(quiet_until=None) | Q(quiet_until__lte=at), active=True, person__is_active=True)
@@ -129,7 +132,8 @@ def chats_begin(*, at: datetime, most: int = AT_ONCE) -> list[ChatLetter]:
 
 
 def _begin(row: ChatAddress, at: datetime) -> ChatLetter | None:
-    """None: nobody can read the address, or nothing of what is due may be seen any more."""
+    """Return a person's message; None if the address cannot be read, or its person may see nothing of what is due any
+    more."""
     ChatAddress.objects.filter(pk=row.pk).update(quiet_until=at + LEASE)
     try:
         url = reveal(row.secret)
@@ -151,7 +155,7 @@ def _begin(row: ChatAddress, at: datetime) -> ChatLetter | None:
 
 
 def message_of(lines: Sequence[NoticeLine], rest: int) -> list[str]:
-    """`rest`: how many more are on the page."""
+    """Return the paragraphs of a message. `rest` is how many more notices are on the page."""
     paragraphs = [paragraph(line, settings.PUBLIC_URL) for line in lines]
     return [*paragraphs, f"And {rest} more: {settings.PUBLIC_URL}{reverse('notices')}"] if rest > 0 else paragraphs
 
@@ -166,7 +170,8 @@ def _letter(row: ChatAddress, url: str, numbers: tuple[int, ...], paragraphs: Se
 
 
 def document_of(form: str, paragraphs: Sequence[str]) -> dict[str, Any]:
-    """As the tool's incoming webhook takes it. What others have named things with must not call anybody there."""
+    """Return the message as the tool's incoming webhook takes it. Names that others have given must not notify anybody
+    there."""
     if form == ChatForm.TEXT:
         return {"text": "\n\n".join(_plain(each) for each in paragraphs)}
     blocks = [{"type": "TextBlock", "text": _nobody_called(each), "wrap": True} for each in paragraphs]
@@ -181,13 +186,13 @@ def document_of(form: str, paragraphs: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """The three signs that steer Slack, and in its footsteps Mattermost: <!channel> would ring for everybody."""
+    """Escape the three characters that control Slack and, like it, Mattermost: <!channel> would notify everybody."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _nobody_called(text)
 
 
 def _nobody_called(text: str) -> str:
-    """Without @all: a sign that nobody sees stands behind each @."""
+    """Disarm @all: an invisible character is put after each @."""
     return text.replace("@", "@\N{ZERO WIDTH SPACE}")
 
 
@@ -195,7 +200,7 @@ def _nobody_called(text: str) -> str:
 def chat_end(*, letter: ChatLetter, outcome: CallOutcome, at: datetime, draw: float) -> None:
     row = ChatAddress.objects.select_for_update().filter(person=letter.person_id).first()
     if row is None or _address(row) != letter.url:
-        return  # removed meanwhile, or another one: nothing is due any more
+        return  # it was removed or replaced meanwhile: nothing is due any more
     row.flaw = outcome.flaw[:200]
     notices = Notice.objects.filter(pk__in=letter.notices, chat_due_at__isnull=False)
     if outcome.worked:
@@ -216,7 +221,7 @@ def _address(row: ChatAddress) -> str | None:
 
 
 def _again_later(notices: QuerySet[Notice], at: datetime, draw: float) -> None:
-    """Each by how often it was tried; after so many times no more."""
+    """Set when each notice is tried again, by how often it was tried; after `MOST_FAILURES` tries it is not."""
     for row in notices:
         row.chat_due_at = None if row.chat_tries >= MOST_FAILURES else at + backoff(row.chat_tries, draw)
         row.save(update_fields=["chat_due_at"])

@@ -1,9 +1,9 @@
-"""Telling events at the addresses that want them: at least once each, never forgotten, and never all at once.
+"""Deliver events to the addresses that want them: at least once each, never forgotten, and never all at once.
 
 Each webhook has a cursor in the feed. `deliveries_collect` writes one delivery for each wanted event and moves the
-cursor in the same transaction, so a crash loses nothing and doubles nothing. `tries_begin` writes the try down before
-the address is asked, `try_end` what came of it. A try that a crash cut short stays in the log without an end, and the
-delivery is tried again when the webhook's lease is over.
+cursor in the same transaction, so a crash loses nothing and doubles nothing. `tries_begin` records the try before the
+address is called, `try_end` records what came of it. A try that a crash cut short stays in the log without an end, and
+the delivery is tried again when the webhook's lease is over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Letter:
-    """All that a call needs; made in the transaction that wrote the try down."""
+    """All that a call needs. It is made in the transaction that recorded the try."""
 
     try_id: int
     delivery_id: int
@@ -54,7 +54,7 @@ class Letter:
 
 
 def deliveries_collect(*, at: datetime) -> int:
-    """What happened since each active webhook's cursor; the number of deliveries written."""
+    """Write deliveries for what happened since each active webhook's cursor, and return how many."""
     with scope_disabled("webhooks of every tenant are served together, each with its own tenant's events"):
         ids = list(Webhook.objects.filter(active=True).values_list("pk", flat=True))
         return sum(_collect(webhook_id, at) for webhook_id in ids)
@@ -81,8 +81,8 @@ def _collect(webhook_id: int, at: datetime) -> int:
 
 @transaction.atomic
 def tries_begin(*, at: datetime, most: int = AT_ONCE) -> list[Letter]:
-    """One try for each of some webhooks that are due, the longest waiting delivery of each first. Whoever asks next
-    finds these webhooks busy."""
+    """Begin one try for each of some webhooks that are due, with the longest waiting delivery of each. These webhooks
+    are then busy for the next caller."""
     with scope_disabled("webhooks of every tenant are served together"):
         due = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), state=DeliveryState.WAITING, next_at__lte=at)
         rows = Webhook.objects.select_for_update(of=("self",), skip_locked=True).select_related("tenant")
@@ -92,7 +92,8 @@ def tries_begin(*, at: datetime, most: int = AT_ONCE) -> list[Letter]:
 
 
 def _begin(row: Webhook, at: datetime) -> Letter | None:
-    """None: nobody can sign it. It rests, and the operator's log and doctor say so."""
+    """Begin a try. Return None if no secret can be read to sign it: the webhook rests, and the operator's log and
+    doctor say so."""
     Webhook.objects.filter(pk=row.pk).update(quiet_until=at + LEASE)
     try:
         secret = secret_of(row)
@@ -136,7 +137,8 @@ def _failed(row: Webhook, delivery: WebhookDelivery, at: datetime, draw: float) 
 
 
 def _tell_switched_off(row: Webhook, at: datetime) -> None:
-    """Its deliveries go on waiting, and are told when an owner switches it on again."""
+    """Report that the webhook was switched off. Its deliveries wait, and are sent when an owner switches it on
+    again."""
     data = {"webhook": row.pk, "failures": row.failures}
     subject = f"webhook:{row.pk}"
     events_append([event(SWITCHED_OFF, pool_id=None, tenant_id=row.tenant_id, subject=subject, at=at, data=data)])

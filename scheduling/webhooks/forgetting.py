@@ -1,4 +1,4 @@
-"""The log of what was told to webhooks, forgotten when it is old. The events themselves stay."""
+"""Delete the old log of what was sent to webhooks. The events themselves stay."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from django.db.models import Q, QuerySet
 from scheduling.models import WebhookDelivery, WebhookTry
 from tenants.scoping import scope_disabled
 
-PIECE = 5_000  # deliveries looked at in one transaction
+PIECE = 5_000  # deliveries read in one transaction
 
 
 @dataclass(frozen=True)
 class ForgottenDeliveries:
-    """`last`: up to which number was looked; None: there is nothing older any more."""
+    """How many rows were deleted. `last` is the number of the last delivery that was read, or None if nothing older is
+    left."""
 
     deliveries: int
     tries: int
@@ -24,20 +25,21 @@ class ForgottenDeliveries:
 
 
 def deliveries_over(before: datetime) -> QuerySet[WebhookDelivery]:
-    """Told, or given up, or for a webhook that was removed; before that moment. Needs a scope."""
+    """Return deliveries from before that moment that were delivered, given up, or for a webhook that was removed. Needs
+    a scope."""
     over = Q(ended_at__lt=before) | Q(webhook__removed_at__lt=before)
     return WebhookDelivery.objects.filter(over, created_at__lt=before)
 
 
 @transaction.atomic
 def deliveries_forget(*, before: datetime, after: int = 0, most: int = PIECE) -> ForgottenDeliveries:
-    """One piece, the oldest first. Numbers rise with time, so what is young is not looked at."""
+    """Delete one piece of the log, the oldest first. Numbers rise with time, so what is young is not read."""
     with scope_disabled("the log of every tenant's webhooks is as old"):
         rows = WebhookDelivery.objects.filter(pk__gt=after).order_by("pk")
         page = list(rows.values_list("pk", "created_at")[:most])
         if not page:
             return ForgottenDeliveries(0, 0, None)
-        # One that somebody replays at this moment is left for another day.
+        # A delivery that somebody replays at this moment is left for another day.
         over = deliveries_over(before).filter(pk__gt=after, pk__lte=page[-1][0])
         numbers = [row.pk for row in over.select_for_update(of=("self",), skip_locked=True).only("pk")]
         tries = 0

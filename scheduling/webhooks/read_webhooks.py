@@ -1,4 +1,4 @@
-"""Webhooks of the open tenant, and the log of what was told."""
+"""Read webhooks of the open tenant, and the log of what was sent to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def delivery_list(webhook: Webhook) -> QuerySet[WebhookDelivery]:
 
 @dataclass(frozen=True)
 class DeliverySeen:
-    """A delivery with its tries, the first first."""
+    """A delivery with its tries, the earliest first."""
 
     delivery: WebhookDelivery
     tries: tuple[WebhookTry, ...]
@@ -35,7 +35,7 @@ class DeliverySeen:
 
 
 def deliveries_seen(deliveries: Sequence[WebhookDelivery]) -> list[DeliverySeen]:
-    """In two queries, however many."""
+    """Return deliveries with their tries, in one query however many there are."""
     tries = _tries(row.pk for row in deliveries)
     return [DeliverySeen(row, tuple(tries.get(row.pk, ()))) for row in deliveries]
 

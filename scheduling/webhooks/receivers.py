@@ -1,5 +1,5 @@
-"""What becomes of an address that takes what it is sent, or does not: the same of webhooks of tenants and of chat
-addresses of persons."""
+"""Decide what becomes of an address that takes what it is sent, or does not: the same for webhooks of tenants and for
+chat addresses of persons."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 from scheduling.webhooks.calls import PATIENCE_SECONDS
 
-AT_ONCE = 8  # receivers asked side by side
-LEASE = timedelta(seconds=12 * PATIENCE_SECONDS)  # of a try whose end nobody wrote
+AT_ONCE = 8  # receivers called side by side
+LEASE = timedelta(seconds=12 * PATIENCE_SECONDS)  # of a try whose end was not recorded
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=2)
-LONGEST_QUIET = timedelta(minutes=2)  # of an address, so that one bad thing to tell does not hold back the others
-MOST_FAILURES = 15  # of one thing to tell: about a day
+LONGEST_QUIET = timedelta(minutes=2)  # of an address, so that one bad delivery does not hold back the others
+MOST_FAILURES = 15  # of one delivery: about a day
 FAILING_TOO_LONG = timedelta(days=3)
 STATE = ("failures", "failing_since", "quiet_until", "active", "switched_off_at")  # what these functions change
 
@@ -21,13 +21,13 @@ class Receiver(Protocol):
     active: bool
     failures: int  # since it last worked
     failing_since: datetime | None
-    quiet_until: datetime | None  # not tried before
+    quiet_until: datetime | None  # it is not tried before
     switched_off_at: datetime | None
 
 
 def backoff(failures: int, draw: float) -> timedelta:
-    """After so many failures in a row: twice as long each time, at most two hours; `draw` of [0, 1) takes up to half of
-    it away, so that many receivers that failed together do not come back together."""
+    """Return the pause after `failures` failures in a row: twice as long each time, at most two hours. `draw` in [0, 1)
+    takes up to half of it away, so that many receivers that failed together do not come back together."""
     longest = min(FIRST_PAUSE * 2 ** min(failures - 1, 20), LONGEST_PAUSE)
     return longest * (1.0 - 0.5 * draw)
 
@@ -37,7 +37,7 @@ def receiver_worked(row: Receiver) -> None:
 
 
 def receiver_failed(row: Receiver, at: datetime, draw: float) -> bool:
-    """Whether it was switched off just now: it took nothing for too long."""
+    """Record a failure. Return whether the receiver was switched off just now, as it took nothing for too long."""
     row.failures += 1
     row.failing_since = row.failing_since or at
     row.quiet_until = at + min(backoff(row.failures, draw), LONGEST_QUIET)
@@ -48,5 +48,5 @@ def receiver_failed(row: Receiver, at: datetime, draw: float) -> bool:
 
 
 def receiver_on(row: Receiver) -> None:
-    """As if it had never failed."""
+    """Switch the receiver on, as if it had never failed."""
     row.active, row.switched_off_at, row.failing_since, row.failures, row.quiet_until = True, None, None, 0, None

@@ -1,7 +1,7 @@
-"""Rounds of letters to the outside: collect, then try and try again until nothing is due or the time is over.
+"""Make rounds of calls to the outside: collect, then try and try again until nothing is due or the time is over.
 
 One process at a time makes rounds of a kind, so that slow receivers never take more than one worker from the market; it
-asks several receivers side by side. Threads only talk to the outside; what is stored the caller's thread stores.
+calls several receivers side by side. Threads only make calls; the caller's thread stores what came of them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Caller = Callable[[Any], CallOutcome]
 
 @dataclass(frozen=True)
 class LetterDesk:
-    """Whose letters a round sends. `lock`: of the database; `collect` writes down what is new, `begin` a try for each
-    of some receivers that are due, `end` what came of one."""
+    """The kind of letters that a round sends. `lock` is the database's lock. `collect` records what is new, `begin` a
+    try for each of some receivers that are due, and `end` what came of one."""
 
     lock: int
     collect: Callable[[datetime], object]
@@ -67,17 +67,17 @@ def _post(letter: Post) -> CallOutcome:
 
 
 def deliveries_round(*, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller = _post) -> int:
-    """Events to webhooks. The number of tries. `clock` and `draw` are asked at each step."""
+    """Send events to webhooks, and return how many tries were made. `clock` and `draw` are called at each step."""
     return _round(WEBHOOKS, clock, draw, post)
 
 
 def chats_round(*, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller = _post) -> int:
-    """Notices to chat tools. The number of tries."""
+    """Send notices to chat tools, and return how many tries were made."""
     return _round(CHATS, clock, draw, post)
 
 
 def _round(desk: LetterDesk, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller) -> int:
-    """None where another process is at it."""
+    """Make a round, and return how many tries were made: 0 where another process makes one."""
     with alone(desk.lock) as ours:
         if not ours:
             return 0

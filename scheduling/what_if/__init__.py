@@ -1,1 +1,2 @@
-"""What would have happened if a job had said something else: asked, worked out apart from the market, and shown."""
+"""What-if questions: what would have happened if a job had reported something else. They are asked, worked out apart
+from the market, and shown."""

@@ -1,4 +1,4 @@
-"""Asking what would have happened, reading the answer, and changing one's mind."""
+"""Asking what would have happened, reading the answer, and cancelling a question."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
 
 STEPS = 4
-ELASTIC = "elastic"  # the name of the policy that an elastic pool's intervals are stored with
+ELASTIC = "elastic"  # the policy's name in the stored intervals of an elastic pool
 RETENTION = timedelta(days=7)
-MOST_OPEN = 3  # of one person
-MOST_OF_TENANT = 10  # open, about jobs of one tenant
-MOST_A_DAY = 60  # of one person
-MOST_IN_ALL = 30  # open
-MOST_JOBS = 1_000  # waiting in an interval that is decided again twice
-HEAVY = tuple(f"interval__{name}" for name in ("view", "plan", "windows", "policy"))  # a megabyte, for nothing here
+MOST_OPEN = 3  # open questions of one person
+MOST_OF_TENANT = 10  # open questions about jobs of one tenant
+MOST_A_DAY = 60  # questions of one person
+MOST_IN_ALL = 30  # open questions
+MOST_JOBS = 1_000  # most jobs waiting in an interval, as it is decided again twice
+HEAVY = tuple(f"interval__{name}" for name in ("view", "plan", "windows", "policy"))  # a megabyte, not needed here
 
 UNKNOWN = Refused("unknown_what_if", "There is no such question.")
 UNKNOWN_INTERVAL = Misasked("unknown_interval", "There is no such interval.", "interval")
@@ -66,7 +66,8 @@ def what_if_fields() -> tuple[str, ...]:
 def what_if_start(
     *, pool_id: int, number: int, job_id: int, field: str, value: Any, by: Access, at: datetime
 ) -> WhatIfSeen | Refused:
-    """Ask. `value` in the words of a specification (`arrival`: slots of the pool); None: as if it were not given."""
+    """Ask a question. `value` is written as in a specification (for `arrival`: slots of the pool); None means as if it
+    were not given."""
     with scope_disabled("an interval is decided again for all of its jobs"):
         job = TrainingJob.objects.filter(pk=job_id, pool=pool_id).first()
         if job is None or not _may(by, job.tenant_id):
@@ -92,14 +93,14 @@ def what_if_start(
 
 
 def what_if_read(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
-    """Whoever asked, and the staff."""
+    """Return a question, for the person who asked, and for the staff."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         row = _row(what_if_id, by, at)
         return row if isinstance(row, Refused) else view_of(row, by)
 
 
 def what_ifs_newest(*, by: Access, at: datetime, most: int = 20) -> tuple[WhatIfSeen, ...]:
-    """The reader's own, newest first; in a tenant, those about its jobs."""
+    """Return the reader's own questions, newest first; in a tenant, those about its jobs."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         rows = WhatIf.objects.filter(asked_by=by.user, expires_at__gt=at).order_by("-pk")
         if by.tenant is not None:
@@ -108,7 +109,7 @@ def what_ifs_newest(*, by: Access, at: datetime, most: int = 20) -> tuple[WhatIf
 
 
 def what_if_cancel(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
-    """Whoever works it out finds it cancelled, and keeps nothing."""
+    """Cancel a question. The process that works it out notices and stores nothing."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         row = _row(what_if_id, by, at)
         if isinstance(row, Refused):
@@ -131,7 +132,7 @@ def _row(what_if_id: int, by: Access, at: datetime) -> WhatIf | Refused:
 
 
 def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Refused | None:
-    """Why this interval cannot be decided again with this said of this job."""
+    """Return why this interval cannot be decided again with this value for this job, or None."""
     if field not in FIELDS:
         return UNKNOWN_FIELD
     if json.loads(bytes(interval.policy)).get("name") == ELASTIC:
@@ -159,7 +160,7 @@ def _wrong_value(view: View, job: TrainingJob, field: str, value: Any) -> Refuse
     if isinstance(other, Refused):
         return other
     try:
-        if field in DEMANDS:  # what no submission may ask for is no question either
+        if field in DEMANDS:  # a demand that no submission may have cannot be asked about
             demands_check({field: value}, steps_of(job.pool))
     except BadScenario as error:
         return Misasked("invalid_value", f"{error}.", "value")
@@ -167,8 +168,8 @@ def _wrong_value(view: View, job: TrainingJob, field: str, value: Any) -> Refuse
 
 
 def _floor_given(view: View, job: TrainingJob, field: str) -> Refused | None:
-    """A floor is given once, by what the job said then: what it says later does not move it (G2). Whoever has no cells
-    has no floor, whatever it says."""
+    """Refuse a question about a floor that was given before. A floor is given once, by what the job reported then, and
+    later reports do not change it (G2). A tenant without cells has no floor, whatever it reports."""
     if field in TERMS or job.pk not in view.floors or view.floors[job.pk].draft:
         return None
     owner = view.jobs[job.pk].tenant
@@ -204,7 +205,8 @@ def _may_at_all(by: Access) -> bool:
 
 
 def _may(by: Access, tenant_id: int) -> bool:
-    """A tenant asks about its own jobs, the staff about everybody's; in a tenant there are only its own."""
+    """Return whether the reader may ask about this tenant's jobs. A tenant asks about its own jobs, the staff about
+    everybody's; inside a tenant there are only its own."""
     if by.tenant is not None and by.tenant.pk != tenant_id:
         return False
     return _is_staff(by) or (by.tenant is not None and by.allows(Permission.JOBS_VIEW))

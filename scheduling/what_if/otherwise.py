@@ -1,4 +1,4 @@
-"""The job of a stored view as it was reported, and as it would have been reported."""
+"""The job of a stored view, as it was reported and as it would have been reported."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from scheduling.market.view import for_the_core
 from scheduling.models import TrainingJob
 from tenants.access import Refused
 
-ARRIVAL = "arrival"  # in slots of the pool; all other fields are those of a specification
+ARRIVAL = "arrival"  # a field in slots of the pool; all others are those of a specification
 WORK = ("epochs", "chunks", "minibatches", "minibatch_seconds", "update_seconds", "gradient_mb")
 UNITS = ("worker_mbps", "ps_mbps", "worker_demand", "ps_demand", "min_workers", "max_workers", "max_ps")
-TERMS = ("max_price", "rent")  # what no floor depends on
+TERMS = ("max_price", "rent")  # no floor depends on these
 FIELDS = ("value", *UNITS, *WORK, "priority", *TERMS, ARRIVAL)
 
 
 @dataclass(frozen=True)
 class Misasked(Refused):
-    """A refusal that is about one part of the question: `field`, one of interval, job, field and value."""
+    """A refusal that is about one part of the question. `field` is one of interval, job, field and value."""
 
     field: str
-    interval: int | None = None  # to ask about instead
+    interval: int | None = None  # the interval to ask about instead
 
 
 OTHER_SPECIFICATION = Misasked(
@@ -35,7 +35,7 @@ OTHER_SPECIFICATION = Misasked(
 
 
 def job_as_reported(view: View, row: TrainingJob) -> Job | Refused:
-    """The waiting job, if its row still says what the interval was told."""
+    """Return the waiting job, if its row still says what the interval was given."""
     job = next(job for job in view.waiting if job.number == row.pk)
     again = _read(view, row, dict(row.spec), row.arrival, job)
     same = isinstance(again, Job) and _bytes(again, view) == _bytes(job, view)
@@ -43,7 +43,7 @@ def job_as_reported(view: View, row: TrainingJob) -> Job | Refused:
 
 
 def job_otherwise(view: View, row: TrainingJob, job: Job, field: str, value: Any) -> Job | Refused:
-    """`value` None: as if the field had not been given."""
+    """Return the job with another value in one field; None means as if the field had not been given."""
     spec, arrival = dict(row.spec), row.arrival
     if field == ARRIVAL:
         sentence = f"arrival: must be a number of slots, {arrival:g} (when it came) or more."
@@ -63,7 +63,7 @@ def value_of(row: TrainingJob, field: str) -> Any:
 
 
 def _read(view: View, row: TrainingJob, spec: Mapping[str, Any], arrival: float, job: Job) -> Job | Refused:
-    """A budget may have let it cost less than it said: that stays so."""
+    """Read the job. If a budget had lowered what it may cost, that limit stays."""
     cluster = view.cluster
     tenants = [replace(tenant, budget=tenant.budget or 0.0) for tenant in cluster.tenants]
     tenant = cluster.tenants[job.tenant].name
@@ -80,7 +80,7 @@ def _read(view: View, row: TrainingJob, spec: Mapping[str, Any], arrival: float,
 
 
 def _cap(row: TrainingJob, job: Job) -> float | None:
-    """What the submitter's budget left, where that was less than the job's own limit."""
+    """Return what the submitter's budget left, where that was less than the job's own limit."""
     own = row.spec.get("max_price")
     return None if job.max_price is None or job.max_price == own else job.max_price
 

@@ -1,4 +1,4 @@
-"""Which jobs an interval decided about, for whoever asks what would have been if one had said something else."""
+"""Reading which jobs an interval decided about, for a person who asks a what-if question about one of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from scheduling.what_if.read_words import outcome_words
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
-MOST_JOBS = 1_000  # of a list to choose from
+MOST_JOBS = 1_000  # most jobs in a list to choose from
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
 class JobAsked:
-    """A job that waited in the interval; `outcome`: what it got there, in words."""
+    """A job that waited in the interval; `outcome` says in words what it got there."""
 
     id: int
     name: str
@@ -39,7 +39,8 @@ class JobAsked:
 
 @dataclass(frozen=True)
 class IntervalAsked:
-    """`more`: jobs that it decided about beside `jobs`; each of them can be asked about by its number."""
+    """An interval and its jobs. `more` counts jobs that it decided about besides `jobs`; each of them can be asked
+    about by its number."""
 
     interval: Interval
     jobs: tuple[JobAsked, ...]
@@ -53,8 +54,8 @@ class IntervalAsked:
 
 
 def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None, job: int | None = None) -> IntervalAsked | None:
-    """With the tenant's own jobs, in its scope; without a tenant, for those who may see everybody's. The first of them,
-    and the `job` of that number, if it is one of them."""
+    """Return the interval with the tenant's own jobs, in its scope; without a tenant, for readers who may see
+    everybody's. It has the first of them, and the `job` of that number, if it is one of them."""
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
@@ -73,7 +74,7 @@ def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None, job: int |
 
 
 def last_decided(pool: Pool, *, tenant: Tenant | None) -> int | None:
-    """The number of the newest interval that gave something to a job of the tenant, or to anybody's."""
+    """Return the number of the newest interval that gave something to a job of the tenant, or to anybody's."""
     if tenant is None:
         rows = Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("-number")
         return rows.values_list("number", flat=True).first()
@@ -82,7 +83,7 @@ def last_decided(pool: Pool, *, tenant: Tenant | None) -> int | None:
 
 
 def jobs_named(job_ids: Iterable[int], *, tenant: Tenant | None) -> dict[int, tuple[str, str]]:
-    """Name of each job, and the short name of its tenant."""
+    """Return the name of each job, and the short name of its tenant."""
     with _reading(tenant):
         rows = TrainingJob.objects.filter(pk__in=set(job_ids)).values_list("pk", "name", "tenant__slug")
         return {pk: (name, slug) for pk, name, slug in rows}
@@ -93,7 +94,8 @@ def _reading(tenant: Tenant | None) -> AbstractContextManager[None]:
 
 
 def _decided(interval: Interval) -> dict[int, str] | None:
-    """Number of each job that waited, and came before the slot of the decision -> what it got. None: unreadable."""
+    """Return number -> outcome of each job that waited and arrived before the slot of the decision. Return None where
+    the bytes are unreadable."""
     try:
         contents = contents_of(interval)
         (view, came), plan = document_and_jobs(contents.view), json.loads(contents.plan)
@@ -107,10 +109,10 @@ def _decided(interval: Interval) -> dict[int, str] | None:
 
 
 def _jobs(numbers: Mapping[int, str], tenant: Tenant | None, also: int | None) -> tuple[tuple[JobAsked, ...], int]:
-    """In the order of their numbers, and how many more there are."""
+    """Return the jobs in the order of their numbers, and how many more there are."""
     with _reading(tenant):
-        fields = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand: no other field is read
-        decided = RawSQL("SELECT unnest(%s::bigint[])", [list(numbers)])  # one value, and not ten thousand
+        fields = ("name", "arrival", "spec", "tenant__name", "tenant__slug")  # of a thousand jobs: only these are read
+        decided = RawSQL("SELECT unnest(%s::bigint[])", [list(numbers)])  # one parameter, and not ten thousand
         rows = TrainingJob.objects.filter(pk__in=decided).select_related("tenant").only(*fields).order_by("pk")
         jobs = list(rows[:MOST_JOBS])
         count = rows.count() if len(jobs) == MOST_JOBS else len(jobs)

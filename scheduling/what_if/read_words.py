@@ -1,4 +1,4 @@
-"""What a job may say about itself, in words; and what it would have meant if it had said something else."""
+"""Words for what a job may report about itself, and for what it would have meant if it had reported something else."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _CURVES: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
 
 
 def said_words(field: str, value: Any) -> str:
-    """What was said in a field, as a sentence can have it."""
+    """Return what was reported in a field, so that it fits into a sentence."""
     if value is None:
         return "nothing"
     if field == "value":
@@ -91,7 +91,7 @@ def _plain(value: Any) -> str:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What a job got, in a few words. Slots are half open."""
+    """Return what a job got, in a few words. Slots are half open."""
     if outcome["state"] == AWARDED:
         where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
         return f"slots {outcome['start']} to {outcome['end']}, {_gang(outcome)}{where}"
@@ -109,7 +109,7 @@ def _count(number: int, word: str) -> str:
 
 
 def outcome_sentence(name: str, before: Outcome, after: Outcome) -> str:
-    """What the other report would have meant for its job, in numbers."""
+    """Return in numbers what the other report would have meant for its job."""
     was_awarded, gets = before["state"] == AWARDED, after["state"] == AWARDED
     if was_awarded and gets:
         if before == after:
@@ -129,7 +129,8 @@ def outcome_sentence(name: str, before: Outcome, after: Outcome) -> str:
 
 
 def gains_sentence(own: float, others: float, operator: float) -> str:
-    """`own`: by how much more the job's tenant gains; all other tenants together; the operator. In credits."""
+    """Return the sentence about gains, in credits: `own` is how much more the job's tenant gains, `others` all other
+    tenants together, `operator` the operator."""
     rest = [f"{who} {_more(number)}" for who, number in (("all others together", others), ("the operator", operator))]
     return f"Its tenant would have gained {_more(own)}, {rest[0]}, and {rest[1]}."
 
@@ -171,7 +172,7 @@ def _place(outcome: Outcome) -> str:
 
 
 def _idle(outcome: Outcome) -> tuple[str, str]:
-    """Behind "would have", and behind "in place of"."""
+    """Return the words to follow "would have", and those to follow "in place of"."""
     why = f" ({reason_few(outcome['reason'])})" if outcome.get("reason") else ""
     perfect, gerund = {
         WAITING: ("waited on", "waiting on"),
@@ -182,7 +183,7 @@ def _idle(outcome: Outcome) -> tuple[str, str]:
 
 
 def _promise(before: Outcome, after: Outcome) -> str:
-    """Its promise at home, where that is another."""
+    """Return words about the job's promise at home, where that differs."""
     was, now = before.get("floor") or 0.0, after.get("floor") or 0.0
     if micro(was) == micro(now):
         return ""
@@ -190,7 +191,7 @@ def _promise(before: Outcome, after: Outcome) -> str:
 
 
 def credits_words(amount: float) -> str:
-    """Two digits, and all six where two would say nothing."""
+    """Return an amount with two decimals, or with all six where two would show nothing."""
     exact = micro(amount)
     write = exported if 0 < abs(exact) < CENT else shown
     return write(exact).replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,5 @@
-"""A question and its answer as one reader may see them: an auditor everybody, a tenant itself and others unnamed."""
+"""A question and its answer as one reader may see them: an auditor sees everybody, a tenant sees itself and others
+without names."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from tenants.access import Access
 from tenants.models import Tenant
 from tenants.roles import Permission
 
-OTHERS_SEE = ("state", "phase", "start", "end", "workers", "ps", "paid")  # of a job, as on the chart of servers
+OTHERS_SEE = ("state", "phase", "start", "end", "workers", "ps", "paid")  # parts of a job, as on the chart of servers
 
 
 @dataclass(frozen=True)
 class SeenJob:
-    """`before`, `after`: state, reason, phase, start, end, workers, ps, paid, value, floor; of another tenant's job
-    only what everybody sees of it. Amounts are credits."""
+    """A job before and after: state, reason, phase, start, end, workers, ps, paid, value, floor. Of another tenant's
+    job there is only what everybody sees of it. Amounts are credits."""
 
     job: int | None
     tenant: int | None
@@ -31,9 +32,9 @@ class SeenJob:
 
 @dataclass(frozen=True)
 class SeenTenant:
-    """Gains of this interval; None where they are not the reader's, or no amount of a tenant is.
+    """A tenant's gains in this interval, or None where the reader may not see them.
 
-    `promised`: by how much more the floors are worth of its jobs that go on waiting.
+    `promised` is how much more the floors are worth of its jobs that keep waiting.
     """
 
     tenant: int | None
@@ -46,7 +47,7 @@ class SeenTenant:
 
 @dataclass(frozen=True)
 class PriceRow:
-    """The highest posted price of the interval's windows."""
+    """The highest posted price of a resource in the interval's windows, before and after."""
 
     resource: str
     before: float
@@ -56,7 +57,7 @@ class PriceRow:
 @dataclass(frozen=True)
 class Result:
     interval: int
-    is_whole: bool  # everybody is named
+    is_whole: bool  # whether everybody is named
     jobs: tuple[SeenJob, ...]
     tenants: tuple[SeenTenant, ...]
     prices: tuple[PriceRow, ...]
@@ -88,20 +89,20 @@ class WhatIfSeen:
 
 @dataclass(frozen=True)
 class _Eyes:
-    """What the reader may see."""
+    """The rights of the reader: what it may see."""
 
     is_whole: bool
-    money: bool  # what the own tenant gains
+    money: bool  # whether it may see what its own tenant gains
     names: Mapping[int, str]
 
 
 def view_of(row: WhatIf, by: Access) -> WhatIfSeen:
-    """Needs the scope of all tenants."""
+    """Return one question as the reader may see it. Needs the scope of all tenants."""
     return seen_all([row], by)[0]
 
 
 def seen_all(rows: Iterable[WhatIf], by: Access) -> tuple[WhatIfSeen, ...]:
-    """Needs the scope of all tenants; one query for all of their names."""
+    """Return questions as the reader may see them, with one query for all names. Needs the scope of all tenants."""
     rows_seen = list(rows)
     ids = {each["tenant"] for row in rows_seen for each in (row.result or {}).get("tenants", ())}
     names = dict(Tenant.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
@@ -153,7 +154,8 @@ def _job(job: Mapping[str, Any], number: int, place: int) -> SeenJob:
 
 
 def _tenant(row: Mapping[str, Any], own: int, eyes: _Eyes) -> SeenTenant:
-    """What another tenant gains by how much tells what its jobs are worth to it: only the difference is shown."""
+    """Return the row of a tenant. Its gains would reveal what another tenant's jobs are worth to it, so of others only
+    the difference is shown."""
     before, after, tenant = row["before"], row["after"], row["tenant"]
     difference, promised = after - before, row["promised_after"] - row["promised_before"]
     if not eyes.is_whole and tenant not in (own, OPERATOR_ID):

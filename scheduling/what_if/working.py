@@ -1,4 +1,4 @@
-"""Working out the answers, one after the other, in a process of the market's own workers: so each is kept short."""
+"""Working out the answers, one after the other, in a process of the market's own workers, so each is kept short."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
 ROUND = timedelta(seconds=8)  # no new question is begun after that
-LONGEST = timedelta(seconds=30)  # for one question
+LONGEST = timedelta(seconds=30)  # longest time for one question
 MOST_TRIES = 2
 
 CHANGED = Refused("changed", "What is stored of the interval was changed. Verify the interval.")
@@ -35,12 +35,13 @@ Clock = Callable[[], datetime]
 
 
 class _Cancelled(Exception):
-    """Somebody changed the question's state meanwhile."""
+    """The question was cancelled meanwhile, or its row was changed."""
 
 
 @dataclass
 class _Work:
-    """A question that is being answered. Each step is told to its row, and none begins late or after a cancellation."""
+    """A question that a process answers. Each step is written to its row, and none begins late or after a
+    cancellation."""
 
     row: WhatIf
     clock: Clock
@@ -50,13 +51,14 @@ class _Work:
         mine = WhatIf.objects.filter(pk=self.row.pk, state=WorkState.RUNNING, tries=self.row.tries)
         if not mine.update(done=done):
             raise _Cancelled
-        # The two decisions take about as long as each other: a second one that would end late is not begun.
+        # Both decisions take about as long: a second one that would end late is not begun.
         spent = self.clock() - self.began
         return TOO_LONG if (2 * spent if done == 2 else spent) > LONGEST else None
 
 
 def what_ifs_round(*, clock: Clock) -> int:
-    """Answer what was asked, oldest first; returns how many. None where another process is at it."""
+    """Answer the questions that wait, oldest first. Return how many were answered: none where another process is at
+    it."""
     ends, answered = clock() + ROUND, 0
     with alone(AUDIT_LOCK) as ours, scope_disabled("an interval is decided again for all of its jobs"):
         if ours:
@@ -71,7 +73,7 @@ def what_ifs_round(*, clock: Clock) -> int:
 
 
 def _answer(row: WhatIf, clock: Clock) -> None:
-    """A row that is found running was left by a process that ended: nobody else is here."""
+    """Answer one question. A row that is already running was left by a process that ended, as nobody else is here."""
     row.tries += 1
     claimed = {"state": WorkState.RUNNING, "tries": row.tries, "began_at": clock(), "done": 0}
     if not WhatIf.objects.filter(pk=row.pk, state__in=OPEN_WORK).update(**claimed):
@@ -96,7 +98,7 @@ def _end(row: WhatIf, outcome: Refused | dict[str, Any], at: datetime) -> None:
 
 
 def _worked_out(work: _Work) -> Refused | dict[str, Any]:
-    """Read, decide as it was, decide as it would have been, compare."""
+    """Read the interval, decide it as it was, decide it as it would have been, and compare."""
     interval = work.row.interval
     if interval.code_version != code_version():
         return OTHER_CODE
@@ -129,7 +131,7 @@ def _compared(work: _Work, policy: Policy, view: View, before: PlanOutcome, inst
 
 
 def differences(view: View, before: PlanOutcome, after: PlanOutcome, number: int) -> dict[str, Any]:
-    """In plain JSON: the job in question, every job whose outcome is another, all owners, all prices."""
+    """Return in plain JSON: the job in question, every job whose outcome differs, all owners, all prices."""
     ids = [*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID]
     jobs = [
         {"job": job.number, "tenant": ids[job.tenant], "before": asdict(was), "after": asdict(is_)}

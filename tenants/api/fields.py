@@ -32,8 +32,13 @@ def time_text(moment: datetime) -> str:
 class Form(serializers.Serializer[Any]):
     """A body by the letter: names that it does not have are refused, because a misspelt wish is no wish."""
 
+    # They keep nothing of what they read, so one set of them serves every body of a class, as with answers.
     @cached_property
-    def fields(self) -> Any:  # the refusal of a choice names what there is
+    def fields(self) -> Any:
+        whole = self.parent is None and not (self._context or self.partial)
+        return _fields_read(type(self)) if whole else self._own_fields()
+
+    def _own_fields(self) -> Any:  # the refusal of a choice names what there is
         fields = super().fields
         for field in fields.values():
             choice = getattr(field, "child", field)
@@ -47,6 +52,12 @@ class Form(serializers.Serializer[Any]):
         if flaws := {name: [UNKNOWN_FIELD] for name in islice(unknown, MOST_UNKNOWN)}:
             raise serializers.ValidationError(flaws)
         return super().to_internal_value(data)
+
+
+@cache
+def _fields_read(form: type[Form]) -> Any:
+    """Bound to a form that has no body, and never will."""
+    return form()._own_fields()
 
 
 # What an operation shows. Its fields read attributes of frozen values or rows, and decide nothing. So one set of fields

@@ -1,1 +1,1 @@
-"""Whose money: double-entry accounts in integer micro-credits, append-only, proved by the database."""
+"""The book: double-entry accounts in whole micro-credits, append-only, with rules that the database enforces."""

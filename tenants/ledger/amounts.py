@@ -2,14 +2,14 @@
 
 The book has whole micro-credits (`int`), the core computes in credits (`float`), people and programs read decimals.
 
-- What a credit is counted in, and how an amount of the core is rounded into the book, stands in
-  `scheduling.core.currency`, which the core needs too; whoever is not of the core takes both from here.
-- A text is read by the letter: digits, and at most six more behind a point. `float` and `Decimal` would also take
-  "1_000", "1e3", "١٢", " 1" and "+1", and each of them means something else to somebody.
-- What is shown is rounded half up to the digits that are shown, amounts and figures alike, and the same amount reads
-  the same wherever it stands. Where a reader can add, a sum and its parts show so many digits that they add up
-  (`adding_up`); all six always do. Below zero the number without its sign is rounded, so that 0.005 taken and 0.005
-  given look alike.
+- `scheduling.core.currency` defines the unit in which a credit is counted, and how an amount of the core is rounded
+  into the book, since the core needs both; all other code imports them from here.
+- A text must have plain digits, and at most six more behind a point. `float` and `Decimal` would also accept "1_000",
+  "1e3", "١٢", " 1" and "+1", and each of them means something else to somebody.
+- What is shown is rounded half up to the digits that are shown, amounts and figures alike, so the same amount reads the
+  same everywhere. Where a reader can add, a sum and its parts show so many digits that they add up (`adding_up`); with
+  all six they always do. Below zero the number without its sign is rounded, so that 0.005 taken and 0.005 given look
+  alike.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from scheduling.core.currency import DIGITS, DIGITS_IN_WORDS, MICRO, credits_of, micro, micro_up, scaled
 
-__all__ = ["DIGITS", "DIGITS_IN_WORDS", "MICRO", "credits_of", "micro", "micro_up"]  # for whoever is not of the core
+__all__ = ["DIGITS", "DIGITS_IN_WORDS", "MICRO", "credits_of", "micro", "micro_up"]  # for code outside the core
 
 CENT = MICRO // 100
-MOST_DIGITS = DIGITS + 3  # of a price, where fewer would not multiply up
-MOST = 10**18  # micro-credits of one amount that anybody may name; 64 bits hold little more
+MOST_DIGITS = DIGITS + 3  # of a price, where fewer digits would not multiply up
+MOST = 10**18  # micro-credits that one amount may have at most; 64 bits hold little more
 
-THOUSANDS = "\N{NARROW NO-BREAK SPACE}"  # between thousands, in all that people read
+THOUSANDS = "\N{NARROW NO-BREAK SPACE}"  # between thousands, in every text for people
 
 _NUMBER = re.compile(rf"(-?)([0-9]{{1,13}})(?:\.([0-9]{{1,{DIGITS}}}))?")
 
 
 def credits_up(credits: float) -> float:
-    """The least number of credits with six digits that is not below this one; for a wish that must suffice.
+    """Return the least number of credits with six digits that is not below this one, for a limit that must suffice.
 
-    What the floats of a computation err by, a thousandth of a micro-credit, is forgiven."""
+    An error of a thousandth of a micro-credit, which floats cause, is ignored.
+    """
     return credits_of(-(-scaled(credits, DIGITS + 3, ROUND_HALF_UP) // 1_000))
 
 
 def price_of_one(amount: int, units: float) -> int:
-    """Micro-credits for one of so many units, rounded half up."""
+    """Return the price of one unit in micro-credits, rounded half up, if `units` cost `amount`."""
     return scaled(amount / units, 0, ROUND_HALF_UP)
 
 
 def amount_read(text: object) -> int | None:
-    """Micro-credits that a text such as "12.5" says by the letter; None where it says none, or more than `MOST`."""
+    """Return the micro-credits of a text such as "12.5", or None where it is no amount, or is more than `MOST`."""
     match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
@@ -55,37 +56,39 @@ def amount_read(text: object) -> int | None:
 
 
 def exported(amount: int) -> str:
-    """ "12.500000": all six digits, a point, and nothing between thousands. For programs and files."""
+    """Return "12.500000": all six digits, a point, and nothing between thousands. For programs and files."""
     whole, rest = divmod(abs(amount), MICRO)
     return f"{'-' if amount < 0 else ''}{whole}.{rest:0{DIGITS}}"
 
 
 def typed(amount: int) -> str:
-    """ "12.5": as a person writes it, for a field of a form. `amount_read` reads it back."""
+    """Return "12.5": as a person writes it, for a field of a form. `amount_read` reads it back."""
     return exported(amount).rstrip("0").rstrip(".")
 
 
 def full(amount: int) -> str:
-    """ "1 234.567800": all six digits. For tables that sum."""
+    """Return "1 234.567800": all six digits. For tables that sum."""
     return shown(amount, DIGITS)
 
 
 def spelt(amount: int) -> str:
-    """ "1 234.50" or "0.000001": two digits, and all that are not zero. For sentences that compare two amounts."""
+    """Return "1 234.50" or "0.000001": two digits, and all further ones up to the last that is not zero. For sentences
+    that compare two amounts."""
     whole, _, digits = full(amount).partition(".")
     return f"{whole}.{digits.rstrip('0'):0<2}"
 
 
 def shown(amount: int, digits: int = 2) -> str:
-    """ "1 234.57": rounded half up to so many digits. For sentences and tiles. Never "-0.00"."""
+    """Return "1 234.57": rounded half up to this many digits. For sentences and tiles. It is never "-0.00"."""
     return _grouped(_shown_as(amount, digits), digits)
 
 
 def adding_up(*sums: Iterable[int]) -> int:
-    """The least number of digits, two or more, with which each of these sums comes to nothing as it is shown.
+    """Return the least number of digits, two or more, with which each of these sums is zero as it is shown.
 
-    A sum is one that a reader can do: its parts with their signs, and the result with the opposite one. All six
-    digits where one of them does not add up at all."""
+    Each sum is one that a reader can do: its parts with their signs, and the result with the opposite sign. Return all
+    six digits where one of the sums is not zero at all.
+    """
     together = [tuple(terms) for terms in sums]
     return next(
         (
@@ -98,14 +101,16 @@ def adding_up(*sums: Iterable[int]) -> int:
 
 
 def price_digits(prices: Iterable[float]) -> int:
-    """For prices of a unit that stand side by side: two digits, and four where two would say too little of one."""
+    """Return the digits for prices of a unit that are side by side: two, or four where two would show too little of
+    one."""
     few = all(price >= 0.095 or micro(price) % CENT == 0 for price in prices)
     return 2 if few else 4
 
 
 def multiplying_up(factors: Sequence[tuple[float, float]], amount: int) -> int:
-    """The least number of digits, two or more, of prices with which units times price come to this amount: a reader
-    who multiplies what is shown gets it to the micro-credit. `MOST_DIGITS` where the factors do not make it up."""
+    """Return the least number of digits, two or more, of prices with which units times price come to this amount, so
+    that a reader who multiplies what is shown gets it to the micro-credit. It is `MOST_DIGITS` where no fewer suffice.
+    """
     for digits in range(2, MOST_DIGITS):
         step = 10.0**digits
         priced = [(units, scaled(price, digits, ROUND_HALF_UP) / step) for units, price in factors]
@@ -115,18 +120,19 @@ def multiplying_up(factors: Sequence[tuple[float, float]], amount: int) -> int:
 
 
 def enough(amount: int) -> str:
-    """ "1 234.57": two digits, rounded up. For what somebody would have to say or have."""
+    """Return "1 234.57": two digits, rounded up. For an amount that somebody would have to set or have."""
     return shown(-(-amount // CENT) * CENT)
 
 
 def plain(number: float) -> str:
-    """ "12.5", "3" or "0.0000001": a number as a person writes it, whatever it is of."""
+    """Return "12.5", "3" or "0.0000001": a number of any kind as a person writes it."""
     digits = f"{Decimal(repr(number) if isinstance(number, int) else repr(float(number))):f}"
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def rounded(number: float, digits: int) -> str:
-    """A figure with so many digits, rounded half up: a price of a unit, a ratio, a count. Never "-0.00"."""
+    """Return a figure with this many digits, rounded half up: a price of a unit, a ratio, a count. It is
+    never "-0.00"."""
     if not math.isfinite(number):
         return str(float(number))
     size = scaled(abs(number), digits, ROUND_HALF_UP)
@@ -134,14 +140,14 @@ def rounded(number: float, digits: int) -> str:
 
 
 def _shown_as(amount: int, digits: int) -> int:
-    """The amount in units of its last shown digit."""
+    """Return the amount in units of its last shown digit."""
     step = 10 ** (DIGITS - digits)
     size = (2 * abs(amount) + step) // (2 * step)
     return -size if amount < 0 else size
 
 
 def _grouped(scaled: int, digits: int) -> str:
-    """A number in units of its last digit, as people read it."""
+    """Return a number that is given in units of its last digit, as people read it."""
     whole, rest = divmod(abs(scaled), 10**digits)
     point = f".{rest:0{digits}}" if digits else ""
     return f"{'-' if scaled < 0 else ''}{whole:,}{point}".replace(",", THOUSANDS)

@@ -1,4 +1,4 @@
-"""Auditing the whole book: every cached figure against the entries, every row against its digest, every seal.
+"""Audit the whole book: every cached figure against the entries, every row against its digest, every seal.
 
 Each check is one statement, so it sees one moment of the book and may run beside writers.
 docs/decisions/0011-ledger-seals.md says what a person with write access to the database can and cannot hide.
@@ -18,7 +18,8 @@ _MEMBER = 40  # bytes in a seal per transaction: 8 of id, 32 of digest
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 Step = Callable[[], Iterator[LedgerFinding]]
-# Checks of whoever sets money aside in the book: whether it still has a purpose. They join when Django is ready.
+# Checks of other parts that hold money in the book: whether it still has a purpose. They add themselves when Django
+# starts.
 purposes: list[Step] = []
 
 
@@ -36,7 +37,7 @@ class Audit:
 
 
 def verify(*, known_heads: Sequence[str] = (), progress: Progress = lambda done, total: None) -> Audit:
-    """Audit everything. `known_heads`: of the seals, noted earlier outside the database."""
+    """Audit everything. `known_heads` are digests of seals that were noted earlier outside the database."""
     all_steps: list[Step] = [*steps(newest()), partial(_known_heads, known_heads)]
     findings: list[LedgerFinding] = []
     for done, step in enumerate(all_steps, 1):
@@ -46,7 +47,7 @@ def verify(*, known_heads: Sequence[str] = (), progress: Progress = lambda done,
 
 
 def newest() -> int:
-    """The number of the newest transaction, by its own row or by its entries."""
+    """Return the number of the newest transaction, by its own row or by its entries."""
     ((last,),) = rows_of(
         "SELECT greatest((SELECT max(id) FROM ledger_transaction), (SELECT max(transaction_id) FROM ledger_entry), 0)"
     )
@@ -54,12 +55,12 @@ def newest() -> int:
 
 
 def count() -> int:
-    """How many transactions there are."""
+    """Return the number of transactions."""
     return _counts()[0]
 
 
 def steps(last: int) -> list[Step]:
-    """All checks, the transactions as far as number `last`. Each can be done by itself, in any order."""
+    """Return all checks, those of transactions up to number `last`. Each can run by itself, in any order."""
     chunks = [(start, start + CHUNK) for start in range(0, last, CHUNK)]
     return [
         *(partial(check, *chunk) for chunk in chunks for check in (checks.transactions, checks.orphans)),
@@ -121,7 +122,7 @@ def _seals() -> Iterator[LedgerFinding]:
 
 
 def _end_of_seals() -> Iterator[LedgerFinding]:
-    """The row that the database moves with every seal names the newest one."""
+    """Check that the row that the database updates with every seal names the newest seal."""
     rows = rows_of(
         "SELECT h.number, h.digest = s.digest, s.number, n.newest"
         "  FROM (SELECT coalesce(max(number), 0) AS newest FROM ledger_seal) n"
@@ -137,7 +138,7 @@ def _end_of_seals() -> Iterator[LedgerFinding]:
 
 
 def _noted_seals() -> Iterator[LedgerFinding]:
-    """Each entry of the history says which seal was the newest. That seal is still there."""
+    """Check that the seals are still there that entries of the history note as the newest of their time."""
     rows = rows_of(
         "SELECT min(e.sequence), e.seal_number, s.number IS NULL"
         "  FROM tenants_auditentry e LEFT JOIN ledger_seal s ON s.number = e.seal_number"

@@ -1,4 +1,4 @@
-"""The checks of an audit that compare rows with rows. Each yields what is wrong, and nothing when all is well."""
+"""The checks of an audit that compare rows with rows. Each yields its findings, and nothing when all is well."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenants.ledger.postings import AccountName
 
 
 def transactions(after: int, upto: int) -> Iterator[LedgerFinding]:
-    """Complete, balanced, without zero entries, and what its digest says."""
+    """Check transactions: complete, balanced, without zero entries, and equal to their digests."""
     rows = rows_of(
         """
         SELECT t.id, t.key, t.entry_count, count(e.line), coalesce(sum(e.amount), 0),
@@ -108,7 +108,7 @@ def day_totals() -> Iterator[LedgerFinding]:
 
 
 def sheets(part: int) -> Iterator[LedgerFinding]:
-    """Sheets that a statement would believe say what the entries say: every SHEET_PARTS-th of them, from `part` on."""
+    """Check every SHEET_PARTS-th day sheet, from `part` on: those that a statement would use must equal the entries."""
     rows = rows_of(
         """
         SELECT s.tenant_id, s.day FROM ledger_daysheet s
@@ -127,7 +127,7 @@ def sheets(part: int) -> Iterator[LedgerFinding]:
 
 
 def balances() -> Iterator[LedgerFinding]:
-    """The running balance equals the day totals (which equal the entries), and no tenant's is below zero."""
+    """Check that balances equal the day totals (which equal the entries), and that no tenant's is below zero."""
     rows = rows_of(
         """
         SELECT account_id, coalesce(b.amount, 0), coalesce(t.amount, 0), coalesce(b.entries, 0), coalesce(t.entries, 0)
@@ -159,7 +159,7 @@ def sum_of_all() -> Iterator[LedgerFinding]:
 
 
 def guarded() -> Iterator[LedgerFinding]:
-    """Every account has the balance rows with which it was opened, and a tenant's stays guarded."""
+    """Check that every account has the balance rows with which it was opened, and that a tenant's is guarded."""
     rows = rows_of(
         """
         SELECT a.id, array_agg(b.stripe ORDER BY b.stripe) FILTER (WHERE b.stripe IS NOT NULL),
@@ -186,13 +186,13 @@ def guarded() -> Iterator[LedgerFinding]:
 
 
 def rules() -> Iterator[LedgerFinding]:
-    """The triggers, functions, checks and unique keys that guard the book are there, switched on, and those we shipped:
-    the audit itself relies on some of them."""
+    """Check that the triggers, functions, checks and unique keys that guard the book exist, are switched on, and are
+    those that we shipped: the audit itself relies on some of them."""
     for flaw in flaws(GUARDS):
         yield LedgerFinding("rule", flaw.name, flaw.what)
 
 
-SHEET_PARTS = 16  # each day sheet is looked at in one of so many steps
+SHEET_PARTS = 16  # the day sheets are checked in this many steps
 
 
 def named(account_id: int) -> str:

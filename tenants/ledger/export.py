@@ -1,4 +1,4 @@
-"""The whole book of a period as plain rows, exactly as its digests were taken. Needs the scope of all tenants."""
+"""Read the whole book of a period as plain rows, as its digests were computed. Needs the scope of all tenants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _NAMES = ("id", "key", "kind", "subject", "at", "corrects", "facts", "digest")
 
 
 def transactions_between(*, start: datetime, end: datetime) -> Iterator[dict[str, Any]]:
-    """Those about [start, end), by id. `at` in microseconds since 1970; `facts` in the words of the digest."""
+    """Yield the transactions about [start, end), by id. `at` is microseconds since 1970; `facts` is the text in the
+    digest."""
     tenant_require(None)
     last = 0
     while rows := rows_of(_ROWS, [start, end, last, CHUNK]):
@@ -34,7 +35,7 @@ def transactions_between(*, start: datetime, end: datetime) -> Iterator[dict[str
 
 
 def awards_between(*, start: datetime, end: datetime) -> list[int]:
-    """Awards of which something about [start, end) says that they were settled or refunded."""
+    """List the awards that were settled or refunded by transactions about [start, end)."""
     tenant_require(None)
     sql = (
         "SELECT DISTINCT (facts ->> 'award')::bigint FROM ledger_transaction"
@@ -44,7 +45,8 @@ def awards_between(*, start: datetime, end: datetime) -> list[int]:
 
 
 def balances_at(*, moment: datetime) -> dict[int, int]:
-    """Account id -> micro-credits by all that is about a time before the moment; accounts with nothing are left out."""
+    """Return account id -> micro-credits from all transactions about a time before the moment, without accounts at
+    zero."""
     tenant_require(None)
     sql = "SELECT account_id, sum(amount)::bigint FROM ledger_entry WHERE occurred_at < %s GROUP BY 1 ORDER BY 1"
     return {account: amount for account, amount in rows_of(sql, [moment]) if amount}

@@ -1,4 +1,4 @@
-"""What an audit finds, and how its checks read the book."""
+"""The findings of an audit, and how its checks read the book."""
 
 from __future__ import annotations
 

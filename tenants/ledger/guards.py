@@ -1,4 +1,5 @@
-"""The rules of the book in the database, as a list: what `migrations/sql/` made, and what an audit looks for."""
+"""The database's rules for the book, as a list: `migrations/sql/` made them, and an audit checks that they
+are there."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ def _appends(table: str) -> str:
 
 
 def _follows(table: str) -> tuple[str, str]:
-    """Rows that the database itself moves with others, and that nobody writes by hand."""
+    """Return triggers that let only other triggers change the rows: nobody writes them by hand."""
     return (
         f"CREATE TRIGGER {table}_follows BEFORE INSERT OR DELETE OR UPDATE ON {table}"
         " FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION ledger_refuse_change()",

@@ -1,7 +1,7 @@
-"""The rows of the book. Only this package touches them; everyone else calls services and selectors.
+"""The tables of the book. Only this package uses them; all other code calls services and selectors.
 
-What Django can declare is declared here. The rest (append-only, balance at commit, the running balances)
-lives in `migrations/sql/` as triggers, so that it also holds for raw SQL.
+What Django can declare is declared here. The rest (append-only, balance at commit, the running balances) is in
+`migrations/sql/` as triggers, so that it also holds for raw SQL.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class AccountKind(models.TextChoices):
     OUTSIDE = "outside"
 
 
-# Account ids say whose and what: 8 * tenant id + offset. A tenant's account is found without a look-up and
-# cannot be given to somebody else; ids below 8 are the house's own. Kept by ledger_account_id_names_owner.
+# An account's id gives its owner and kind: 8 * tenant id + offset. So a tenant's account is found without a look-up and
+# cannot be given to another tenant; ids below 8 are the house's own. ledger_account_id_names_owner enforces it.
 TENANT_OFFSETS = {AccountKind.AVAILABLE: 0, AccountKind.HELD: 1, AccountKind.EARNED: 2}
 HOUSE_IDS = {AccountKind.OPERATOR: 1, AccountKind.OUTSIDE: 2}
 IDS_PER_TENANT = 8
 
-# Printable, and nothing that JSON would escape: the digest is taken over JSON text built by concatenation.
+# Printable characters that JSON does not escape: the digest is computed over JSON text that is built by concatenation.
 PLAIN = r"^[!#-[\]-~]+$"
 
 
 def _id_names_owner() -> Q:
-    # A CHECK lets NULL pass, so a missing tenant must be false by itself.
+    # A CHECK lets NULL pass, so the condition must itself be false for a missing tenant.
     owned = [
         Q(tenant__isnull=False, kind=kind, id=F("tenant") * IDS_PER_TENANT + offset)
         for kind, offset in TENANT_OFFSETS.items()
@@ -46,7 +46,7 @@ def _id_names_owner() -> Q:
 
 
 class Account(models.Model):
-    """Who owns a balance. Identity only: the amounts are sums over entries."""
+    """The owner and kind of a balance. It has no amount: amounts are sums over entries."""
 
     id = models.BigIntegerField(primary_key=True)
     kind = models.CharField(max_length=16, choices=AccountKind.choices)
@@ -66,14 +66,14 @@ class Transaction(models.Model):
 
     key = models.CharField(max_length=200, db_collation="C")
     kind = models.CharField(max_length=40)
-    # What the money is about (a job, an interval), so that one job's postings are one index look-up.
+    # What the money is about (a job, an interval), so that one index look-up finds one job's postings.
     subject = models.CharField(max_length=120, blank=True, default="", db_collation="C")
     occurred_at = models.DateTimeField()
     corrects = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, related_name="corrections", db_index=False
     )
     facts = models.JSONField(default=dict)
-    # Declared when the transaction is written: lines 0 .. entry_count-1 and never another one.
+    # Set when the transaction is written: its lines are 0 .. entry_count-1, and there is never another one.
     entry_count = models.PositiveSmallIntegerField()
     digest = models.BinaryField(max_length=32)
 
@@ -81,7 +81,7 @@ class Transaction(models.Model):
         indexes = [
             models.Index(fields=["subject", "id"], condition=~Q(subject=""), name="ledger_transaction_subject"),
             models.Index(fields=["corrects"], condition=Q(corrects__isnull=False), name="ledger_transaction_corrects"),
-            # Few among very many holds and settlements: what was paid in, given back, corrected (`movements`).
+            # Finds the few among very many holds and settlements: money paid in, returned or corrected (`movements`).
             models.Index(
                 fields=["occurred_at", "id"],
                 condition=~Q(kind__in=["hold", "settle"]),
@@ -105,11 +105,11 @@ class Transaction(models.Model):
 
 
 class Entry(models.Model):
-    """One line of a transaction: so many micro-credits into (+) or out of (-) one account."""
+    """One line of a transaction: micro-credits into (+) or out of (-) one account."""
 
     pk = models.CompositePrimaryKey("transaction_id", "line")
-    # No foreign-key triggers on the busiest table: the trigger on entries checks the transaction, the key of
-    # the day totals the account, and neither can ever be deleted (decision 0010 has the figures).
+    # The busiest table has no foreign-key triggers: the trigger on entries checks the transaction, the key of the day
+    # totals checks the account, and neither can ever be deleted (decision 0010 has the figures).
     transaction = models.ForeignKey(
         Transaction, on_delete=models.PROTECT, related_name="entries", db_index=False, db_constraint=False
     )
@@ -118,7 +118,7 @@ class Entry(models.Model):
         Account, on_delete=models.PROTECT, related_name="entries", db_index=False, db_constraint=False
     )
     amount = models.BigIntegerField()
-    # The transaction's time again: a statement reads one index range of its account.
+    # The transaction's time is repeated here, so that a statement reads one index range of its account.
     occurred_at = models.DateTimeField()
 
     class Meta:
@@ -133,11 +133,11 @@ class Entry(models.Model):
 
 
 class Balance(models.Model):
-    """Running balance, moved only by the trigger on entries, in the transaction that writes them.
+    """The running balance. Only the trigger on entries changes it, in the transaction that writes them.
 
-    An account that may not fall below zero has one row (stripe 0), and its row lock is the account's lock.
-    The house's own accounts, which everybody pays into, have several rows (stripes) so that writers do
-    not queue; their balance is the sum of the stripes.
+    An account that may not fall below zero has one row (stripe 0), and its row lock is the account's lock. The house's
+    own accounts, into which everybody pays, have several rows (stripes) so that writers do not queue; their balance is
+    the sum of the stripes.
     """
 
     pk = models.CompositePrimaryKey("account_id", "stripe")
@@ -159,7 +159,7 @@ class Balance(models.Model):
 
 
 class DayTotal(models.Model):
-    """What one UTC day added to an account: the opening balance of any period without reading years of entries."""
+    """What one UTC day added to an account. With it the opening balance of a period needs no years of entries."""
 
     pk = models.CompositePrimaryKey("account_id", "day", "stripe")
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="day_totals", db_index=False)
@@ -185,14 +185,15 @@ def _times() -> ArrayField[list[datetime], list[datetime]]:
 
 
 class DaySheet(models.Model):
-    """What one UTC day moved for a tenant, in sums: a statement reads it instead of the entries.
+    """What one UTC day moved for a tenant, in sums, which a statement reads instead of the entries.
 
-    Kept once the day is over, and filled by a trigger from the book alone (`migrations/sql/sheets.sql`). It holds as
-    long as the day totals count as many `entries`; otherwise the day is read from the book, and the sheet made anew.
+    It is made once the day is over, and a trigger fills it from the book alone (`migrations/sql/sheets.sql`). It is
+    valid while the day totals count as many `entries`; otherwise the day is read from the book, and the sheet is made
+    anew.
 
-    Columns of one prefix have one length. `kind_`: by kind of transaction, what moved on each account. `paid_`: by
-    subject and kind, what rent moved on available and held. `other_subjects`: what else these two moved for. `earned_`:
-    by award (none: something else) and kind, what rent brought.
+    Columns with one prefix have the same length. `kind_` columns have by kind of transaction what moved on each
+    account. `paid_` columns have by subject and kind what rent moved on available and held. `other_subjects` are the
+    other subjects for which these two moved. `earned_` columns have by award (or none) and kind what rent brought in.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "day")
@@ -226,10 +227,10 @@ class DaySheet(models.Model):
 class Seal(models.Model):
     """A closed block of transactions, from after the last block up to `last_transaction_id`, chained to that block.
 
-    `members` is, per transaction in id order, 8 bytes of id and 32 bytes of digest. `heads` says where the other chains
-    ended when it was made, each as [its length, the digest of its last link] by its name; a seal without members was
-    made for these alone. `digest` is SHA-256 of the previous digest, the number, the time (microseconds), the members
-    and, if there are any, the SHA-256 of the heads.
+    `members` is, per transaction in id order, 8 bytes of id and 32 bytes of digest. `heads` is where the other chains
+    ended when the seal was made: by each chain's name [its length, the digest of its last link]. A seal without members
+    was made for the heads alone. `digest` is SHA-256 of the previous digest, the number, the time (microseconds), the
+    members and, if there are any, the SHA-256 of the heads.
     """
 
     number = models.BigIntegerField(primary_key=True)
@@ -247,8 +248,8 @@ class Seal(models.Model):
 
 
 class SealHead(models.Model):
-    """Where the chain of seals ends: one row that the database moves with every seal, and the witness against seals
-    that were cut off."""
+    """The end of the chain of seals: one row that the database updates with every seal. It shows if seals
+    were cut off."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     number = models.BigIntegerField()

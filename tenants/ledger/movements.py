@@ -1,4 +1,4 @@
-"""A tenant's three accounts as one list: each transaction once, with what it moved on each account, newest first."""
+"""A tenant's three accounts as one list: each transaction once, with its amount on each account, newest first."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tenants.ledger.selectors import _facts, rows_of
 from tenants.scoping import tenant_require
 
 PAGE = 200
-FREQUENT = ("hold", "settle")  # the index `ledger_transaction_other` holds all other kinds
+FREQUENT = ("hold", "settle")  # the index `ledger_transaction_other` has all other kinds
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place between two transactions: what lies below it happened before."""
+    """A position between two transactions: everything below it happened before."""
 
     at: datetime
     transaction_id: int
@@ -25,8 +25,8 @@ class Position:
 
 @dataclass(frozen=True)
 class MovementFilter:
-    """Which transactions: those of [start, end) that move `account` (none: any of the three), of these kinds (none:
-    all) and about this subject (empty: any)."""
+    """The transactions of [start, end) that move `account` (any of the three if None), are of one of `kinds` (all if
+    empty) and are about `subject` (any if empty)."""
 
     start: datetime
     end: datetime
@@ -63,7 +63,8 @@ class Movement:
 def movements(
     *, tenant_id: int, choice: MovementFilter, below: Position | None = None, limit: int = PAGE
 ) -> list[Movement]:
-    """One page, newest first; the next page lies `below` this one's last. Costs one index range for each account."""
+    """Return one page, newest first; the next page is `below` the last one here. It reads one index range
+    per account."""
     tenant_require(tenant_id)
     names = [account(tenant_id) for account in (available, held, earned)]
     accounts = [name for name in names if choice.account in (None, name.kind)]
@@ -74,7 +75,8 @@ def movements(
 def movements_by(
     *, tenant_id: int, choice: MovementFilter, column: str, down: bool, limit: int = PAGE
 ) -> list[Movement]:
-    """Those that come first in another order, by "at" or by what they moved on one account. Reads the whole choice."""
+    """Return the first movements in another order, by "at" or by the amount on one account. It reads all that are
+    chosen."""
     tenant_require(tenant_id)
     names = [account(tenant_id) for account in (available, held, earned)]
     accounts = [name for name in names if choice.account in (None, name.kind)]
@@ -87,7 +89,7 @@ _ORDERS = {"at": "c.occurred_at"} | {kind: str(place) for place, kind in enumera
 
 
 def _moved(sql: str, parameters: list[Any], names: Sequence[AccountName], order: str, limit: int) -> list[Movement]:
-    """`order`: what follows ORDER BY; made of constants."""
+    """Run the query. `order` is what follows ORDER BY, and is made of constants."""
     ids = [name.id for name in names]
     rows = rows_of(
         f"WITH chosen AS ({sql})"  # noqa: S608  made of constants; what is asked for are parameters
@@ -107,7 +109,7 @@ def _moved(sql: str, parameters: list[Any], names: Sequence[AccountName], order:
 
 
 def movements_all(*, tenant_id: int, choice: MovementFilter, page: int = 2_000) -> Iterator[list[Movement]]:
-    """Every one of them, page by page, so that memory does not grow with their number."""
+    """Yield every chosen movement, page by page, so that memory does not grow with their number."""
     below: Position | None = None
     while rows := movements(tenant_id=tenant_id, choice=choice, below=below, limit=page):
         yield rows
@@ -118,24 +120,24 @@ def movements_all(*, tenant_id: int, choice: MovementFilter, page: int = 2_000) 
 
 @dataclass(frozen=True)
 class Outside:
-    """What moved in a period without being rent. `paid_in`: from outside, less what went out. `off_earned`: what left
-    the earned account, to be spent or paid out; earnings are what that account gained and this together."""
+    """What moved in a period without being rent. `paid_in` came from outside, less what went out. `off_earned` left the
+    earned account, to be spent or paid out; earnings are the growth of that account plus `off_earned`."""
 
     paid_in: int
     off_earned: int
 
 
 def balances_below(*, tenant_id: int, position: Position) -> TenantBalances:
-    """The three balances just before what lies at this place."""
+    """Return the three balances just before this position."""
     return period_sums(tenant_id=tenant_id, positions=[position], periods=[])[0][0]
 
 
 def period_sums(
     *, tenant_id: int, positions: Sequence[Position], periods: Sequence[tuple[datetime, datetime]]
 ) -> tuple[list[TenantBalances], list[Outside]]:
-    """The three balances just below each place: whole days from their totals, the rest from entries. And for each
-    period [start, end) what came from outside in it, less what went out: all that moves a tenant's total but rent. One
-    query."""
+    """Return the three balances just below each position, with whole days from their totals and the rest from entries.
+    And for each period [start, end) return what came from outside, less what went out: everything but rent that changes
+    a tenant's total. It is one query."""
     tenant_require(tenant_id)
     ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     days = [place.at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) for place in positions]
@@ -176,7 +178,8 @@ def period_sums(
 def _choice_sql(
     choice: MovementFilter, names: Sequence[AccountName], below: Position, limit: int | None
 ) -> tuple[str, list[Any]]:
-    """SQL for (occurred_at, transaction_id), newest first, and its parameters. `limit` None: all of them."""
+    """Return SQL for (occurred_at, transaction_id), newest first, and its parameters. `limit` None means
+    all of them."""
     within = [choice.start, choice.end, below.at, below.transaction_id]
     if choice.subject:
         source, values = _of_subject(choice, names, within, limit)
@@ -199,7 +202,7 @@ _WITHIN = (
 def _of_accounts(
     choice: MovementFilter, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
-    """The newest of each account, each from its own index range."""
+    """Select the newest of each account, each from its own index range."""
     kinds, values = "", []
     if choice.kinds:
         kinds, values = (
@@ -217,7 +220,7 @@ def _of_accounts(
 def _of_subject(
     choice: MovementFilter, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
-    """One job has few transactions, and an index of its own."""
+    """Select the transactions about one job: they are few, and have an index of their own."""
     kinds, values = ("t.kind = ANY(%s) AND ", [list(choice.kinds)]) if choice.kinds else ("", [])
     sql = (
         "SELECT DISTINCT e.occurred_at, e.transaction_id FROM ledger_transaction t"  # noqa: S608
@@ -230,7 +233,7 @@ def _of_subject(
 def _of_rare_kinds(
     choice: MovementFilter, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
-    """Kinds that are few among very many holds and settlements: found by the index that leaves those out."""
+    """Select kinds that are few among very many holds and settlements, by the index that leaves those out."""
     sql = (
         "SELECT DISTINCT t.occurred_at, t.id AS transaction_id FROM ledger_transaction t"
         " JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"

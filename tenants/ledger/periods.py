@@ -1,5 +1,5 @@
-"""A tenant's period: balances, sums by kind, by award that earned, by subject that was paid for. One statement of SQL,
-so that they are of one moment of the book and add up, whatever is posted meanwhile."""
+"""Read a tenant's period: balances, sums by kind, by award that earned, and by subject that was paid for. It is one
+statement of SQL, so that all figures are of one moment of the book and add up, whatever is posted meanwhile."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances
 from tenants.ledger.sums import EarnedFrom, MovedBy
 from tenants.scoping import tenant_require
 
-PAID = ("settle", "cancel")  # kinds by which rent is paid, or stays with the owners of a cancelled one (sheets.sql)
+PAID = ("settle", "cancel")  # they pay rent, or leave a cancelled rent with the owners (sheets.sql)
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class PeriodRead:
-    """Amounts in micro-credits. Lists are cut as asked, counts and sums never."""
+    """What a period's read returns, in micro-credits. Lists may be cut, counts and sums never."""
 
     opening: TenantBalances
     closing: TenantBalances
@@ -30,15 +30,16 @@ class PeriodRead:
     earned: Sequence[EarnedFrom]  # by award and kind, in the order of the first payment
     earned_rows: int
     earned_sum: int
-    paid: Sequence[MovedBy]  # by subject and kind, in the order of the last payment; those of the first subjects
+    paid: Sequence[MovedBy]  # by subject and kind, in the order of the last payment; of the listed subjects only
     paid_rows: int  # subjects
-    subjects: Mapping[str, int]  # everything that available or held moved for -> what was paid for it
+    subjects: Mapping[str, int]  # each subject for which available or held moved -> what was paid for it
 
 
 def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int | None = None) -> PeriodRead:
-    """Of [start, end); `most`: how many awards and how many subjects are listed, None for all.
+    """Read [start, end). `most` is how many awards and how many subjects are listed, None for all.
 
-    Cost: in proportion to the awards and subjects of each day that has a sheet, and to the transactions of the rest.
+    The cost is in proportion to the awards and subjects of each day that has a sheet, and to the transactions of the
+    rest.
     """
     tenant_require(tenant_id)
     parameters: dict[str, Any] = {"tenant": tenant_id, "start": start, "end": end, "most": most}
@@ -63,12 +64,12 @@ def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int | N
 
 
 def _words(text: str | None) -> list[str]:
-    """No name of the book has a blank in it. None: there are none; an empty text: one that is empty."""
+    """Split at blanks, which no name in the book has. None means no names; an empty text means one empty name."""
     return [] if text is None else text.split(" ")
 
 
 def _split(start: datetime, end: datetime) -> dict[str, Any]:
-    """The whole days of UTC inside [start, end), and the times before and after them."""
+    """Return the whole days of UTC inside [start, end), and the times before and after them."""
     first, last = _midnight(start), _midnight(end)
     low = first if first == start else first + DAY
     edges = [(start, end)] if low > last else [(start, low), (last, end)]
@@ -81,8 +82,8 @@ def _midnight(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-# `kept`: sheets that sum as many entries as their day has. `made`: those of the rest, out of the book. Everything else
-# is sums of the two together.
+# `kept` are sheets whose sums count as many entries as their day has. `made` are those of all other days and the edges,
+# from the book. Everything else is sums of the two together.
 _READ = """
 WITH total AS (
     SELECT day, sum(entry_count) AS entries FROM ledger_daytotal

@@ -1,4 +1,4 @@
-"""The values of the book: whose account, what is posted, and what the answer was. Pure, no database."""
+"""The values of the book: accounts, postings, and the answers to them. Pure, no database."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-# See tenants.ledger.models: account id = 8 * tenant id + place in this list; the house's own are below 8.
+# See tenants.ledger.models: account id = 8 * tenant id + index in this list; the house's own are below 8.
 IDS_PER_TENANT = 8
 TENANT_KINDS = ("available", "held", "earned")
 HOUSE_IDS = {"operator": 1, "outside": 2}
 
 MOST_ENTRIES = 32_767  # of one transaction
-NAMES = 10_000  # of accounts, kept: a payment may name a hundred of them, and the next one the same
+NAMES = 10_000  # account names that are cached: a payment may name a hundred of them, and the next one the same
 _LIMIT = 2**63
 _PLAIN = re.compile(r"[!#-\[\]-~]+")  # printable ASCII without blanks, quotes and backslashes
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BadPosting(ValueError):
-    """A posting that no caller may build: unbalanced, empty, a zero entry, a name the book cannot hold."""
+    """A posting that no caller may build: unbalanced, empty, with a zero entry, or with a name that the book cannot
+    hold."""
 
 
 @dataclass(frozen=True, order=True)
 class AccountName:
-    """Whose money: one of the three accounts of a tenant, or one of the house (tenant_id None)."""
+    """One of the three accounts of a tenant, or one of the house (tenant_id None)."""
 
     kind: str
     tenant_id: int | None = None
-    id: int = field(init=False, repr=False, compare=False)  # follows from the others, and is asked for all the time
+    id: int = field(init=False, repr=False, compare=False)  # follows from the others, and is used very often
 
     def __post_init__(self) -> None:
         if self.kind not in (HOUSE_IDS if self.tenant_id is None else TENANT_KINDS):
@@ -70,8 +71,8 @@ def held(tenant_id: int) -> AccountName:
 
 
 def collection_key(tenant_id: int, begin: str) -> str:
-    """Of the posting that makes what a tenant earned spendable, once in an hour of UTC: `begin` is as 2026-11-23T16, or
-    with less of it what such keys begin with."""
+    """Return the key of the posting that makes a tenant's earnings spendable, once in an hour of UTC. `begin` is the
+    hour as 2026-11-23T16; a shorter `begin` gives the beginning of such keys."""
     return f"collect:{tenant_id}:{begin}"
 
 
@@ -89,7 +90,7 @@ class TenantBalances:
 
 @dataclass(frozen=True)
 class Posting:
-    """One transaction to be written: amounts in micro-credits, into (+) or out of (-) each account, summing to zero."""
+    """One transaction to be written: micro-credits into (+) or out of (-) each account, which sum to zero."""
 
     key: str
     kind: str
@@ -114,7 +115,7 @@ class Posting:
             _require_plain("subject", self.subject, 120)
 
     def as_row(self) -> list[Any]:
-        """As ledger_post reads it; see migrations/sql/post.sql."""
+        """Return the posting as ledger_post reads it; see migrations/sql/post.sql."""
         microseconds = (self.at - _EPOCH) // timedelta(microseconds=1)
         entries = [[account.id, amount] for account, amount in self.entries]
         return [self.key, self.kind, self.subject, microseconds, self.corrects, dict(self.facts), entries]
@@ -126,7 +127,7 @@ def _require_plain(what: str, name: str, longest: int) -> None:
 
 
 def batch_arguments(postings: Sequence[Posting]) -> tuple[str, str]:
-    """The two JSON arguments of ledger_post: the postings, and what they add to each tenant's account."""
+    """Return the two JSON arguments of ledger_post: the postings, and what they add to each tenant's account."""
     deltas: dict[int, int] = {}
     for posting in postings:
         for account, amount in posting.entries:
@@ -145,7 +146,7 @@ def settlement(
     subject: str = "",
     facts: Mapping[str, Any] | None = None,
 ) -> Posting:
-    """Held money of the tenant that rents becomes the income of those who lent. Parts of zero are left out."""
+    """Return a posting that pays the renting tenant's held money to those who lent. Parts of zero are left out."""
     credits = [(account, amount) for account, amount in sorted(parts.items()) if amount]
     if any(amount < 0 for _, amount in credits):
         raise BadPosting(f"{key}: a settlement pays, it never takes: {credits}")
@@ -157,7 +158,7 @@ def settlement(
 class Posted:
     key: str
     transaction_id: int
-    repeated: bool  # the same posting had been written before; nothing was written now
+    repeated: bool  # the same posting was written before; nothing was written now
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class Shortage:
 
 @dataclass(frozen=True)
 class InsufficientFunds:
-    """Refusal: nothing was written, because these accounts would have fallen below zero."""
+    """A refusal: nothing was written, because these accounts would have fallen below zero."""
 
     shortages: tuple[Shortage, ...]
 

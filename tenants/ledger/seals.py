@@ -1,7 +1,7 @@
-"""Sealing: closing blocks of transactions under a chained digest, so that a later change of a row shows.
+"""Close blocks of transactions under a chained digest (a seal), so that a later change of a row can be detected.
 
-Call it from the clock (once a minute is plenty). It holds up no writer for longer than `patience`. A seal also says
-where the other chains end, the history's and those of the pools; so its digest, noted elsewhere, pins these as well.
+Call it from the clock (once a minute is plenty). It delays no writer for longer than `patience_ms`. A seal also notes
+where the other chains end, the history's and those of the pools; so its digest, noted elsewhere, fixes these as well.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from django.db import OperationalError, connection, transaction
 from psycopg import errors
 
 BLOCK = 10_000
-_WRITERS, _SEALERS = (7201, 1), (7201, 2)  # advisory locks; the writers' one stands in migrations/sql/rules.sql
+_WRITERS, _SEALERS = (7201, 1), (7201, 2)  # advisory locks; the first one is also in migrations/sql/rules.sql
 
 
 @dataclass(frozen=True)
 class ChainHead:
-    """Where a chain ends: how many links it has, and the digest of the last one in hexadecimal."""
+    """The end of a chain: the number of its links, and the digest of the last one in hexadecimal."""
 
     height: int
     digest: str
@@ -29,7 +29,7 @@ class ChainHead:
 
 @dataclass(frozen=True)
 class NotedHead:
-    """Where a chain ended when a seal was made."""
+    """The end of a chain when a seal was made."""
 
     seal: int
     head: ChainHead
@@ -40,26 +40,27 @@ class LastSeal:
     number: int
     at: datetime
     digest: str  # hexadecimal
-    end: int  # the number of the last transaction that is sealed
+    end: int  # the number of the last sealed transaction
 
 
 @dataclass(frozen=True)
 class Sealed:
     blocks: int
     transactions: int
-    head: str  # hexadecimal; keep it outside the database: it pins everything before it
+    head: str  # hexadecimal; keep it outside the database: it fixes everything before it
 
 
 @dataclass(frozen=True)
 class SealBusy:
-    """Refusal: some transaction has been writing the book for longer than we may make others wait. Try again later."""
+    """A refusal: some transaction has been writing the book for longer than others may be made to wait. Try again
+    later."""
 
     patience_ms: int
 
 
 def seal(*, at: datetime, heads: Mapping[str, ChainHead] | None = None, patience_ms: int = 100) -> Sealed | SealBusy:
-    """Close every block that can be closed. The last one may be short. `heads`: of the other chains, by their names;
-    where they moved and nothing was posted, a block without transactions is closed for them alone."""
+    """Close every block that can be closed. The last one may be short. `heads` are the ends of the other chains by
+    their names; if they moved and nothing was posted, a block without transactions is closed for them alone."""
     noted = json.dumps({name: [one.height, one.digest] for name, one in heads.items()}) if heads else None
     with transaction.atomic():
         _execute("SELECT pg_advisory_xact_lock(%s, %s)", _SEALERS)
@@ -73,7 +74,7 @@ def seal(*, at: datetime, heads: Mapping[str, ChainHead] | None = None, patience
 
 
 def head() -> str:
-    """Digest of the newest seal, in hexadecimal; empty before the first."""
+    """Return the digest of the newest seal in hexadecimal, or an empty text before the first."""
     newest = newest_seal()
     return newest.digest if newest else ""
 
@@ -85,7 +86,7 @@ def newest_seal() -> LastSeal | None:
 
 
 def noted_heads(chain: str) -> list[NotedHead]:
-    """What the seals say about where that chain ended, each end once, with the first seal that says so."""
+    """Return the ends of that chain that seals note, each end once, with the first seal that notes it."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT min(number), (heads -> %(chain)s ->> 0)::bigint, heads -> %(chain)s ->> 1"
@@ -96,14 +97,14 @@ def noted_heads(chain: str) -> list[NotedHead]:
 
 
 def _boundary(patience_ms: int) -> int | None:
-    """An id at or below which nothing will ever be written any more; None when writers keep us out too long."""
+    """Return an id up to which nothing will be written any more, or None when writers hold the lock for too long."""
     try:
-        with transaction.atomic():  # a savepoint: giving up must not spoil the caller's transaction
+        with transaction.atomic():  # a savepoint, since giving up must not spoil the caller's transaction
             _execute("SELECT set_config('lock_timeout', %s, true)", (str(patience_ms),))
             _execute("SELECT pg_advisory_xact_lock(%s, %s)", _WRITERS)
-            # Only now: a statement's snapshot is older than the locks it waits for.
+            # Read it only now: a statement's snapshot is older than the locks for which it waits.
             row = _execute("SELECT coalesce(max(id), 0) FROM ledger_transaction", ())
-            transaction.set_rollback(True)  # to the savepoint, which gives the lock back at once
+            transaction.set_rollback(True)  # to the savepoint, which releases the lock at once
     except OperationalError as error:
         if isinstance(error.__cause__, errors.LockNotAvailable):
             return None
@@ -112,7 +113,8 @@ def _boundary(patience_ms: int) -> int | None:
 
 
 def _close_block(at: datetime, end: int, heads: str | None) -> int | None:
-    """How many transactions it holds; None when nothing was left up to `end`, and the heads are as they were noted."""
+    """Close a block and return how many transactions it holds. Return None if none is left up to `end`, and the heads
+    are as they were last noted."""
     row = _execute(
         """
         WITH previous AS (
@@ -144,7 +146,7 @@ def _execute(sql: str, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def last_seal() -> tuple[LastSeal | None, int]:
-    """The newest seal, and how many transactions came after it: those can still be removed without a trace."""
+    """Return the newest seal, and how many transactions came after it: those can still be removed without a trace."""
     newest = newest_seal()
     row = _execute("SELECT count(*) FROM ledger_transaction WHERE id > %s", (newest.end if newest else 0,))
     return newest, int(row[0]) if row else 0

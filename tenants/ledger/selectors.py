@@ -1,4 +1,4 @@
-"""Reading the book. Amounts are micro-credits; a tenant's account needs that tenant's scope, the house's needs all."""
+"""Reads of the book. Amounts are micro-credits; a tenant's account needs that tenant's scope, the house's needs all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class StatementCursor:
-    """Where a page of a statement ended, and the balance there."""
+    """The end of a page of a statement, and the balance there."""
 
     at: datetime
     transaction_id: int
@@ -47,7 +47,7 @@ class StatementLine:
 
 @dataclass(frozen=True)
 class Statement:
-    """One page of an account's movements in [start, end); opening and closing are those of the whole period."""
+    """One page of an account's movements in [start, end); `opening` and `closing` are those of the whole period."""
 
     account: AccountName
     start: datetime
@@ -60,7 +60,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class TransactionView:
-    """A transaction as the open scope may see it: under one tenant's scope, only that tenant's entries."""
+    """A transaction as the open scope may see it: under one tenant's scope, only with that tenant's entries."""
 
     id: int
     key: str
@@ -77,7 +77,7 @@ def balance(*, account: AccountName) -> int:
 
 
 def balances(*, accounts: Iterable[AccountName]) -> dict[AccountName, int]:
-    """In one query. An account that was never used has nothing."""
+    """Return the balances, in one query. An account that was never used has 0."""
     by_id = {account.id: account for account in accounts}
     for account in by_id.values():
         tenant_require(account.tenant_id)
@@ -95,7 +95,8 @@ def balances_of_tenant(*, tenant_id: int) -> TenantBalances:
 
 
 def balance_before(*, account: AccountName, moment: datetime) -> int:
-    """Sum of all entries that happened before the moment: whole days from their totals, the rest from entries."""
+    """Return the sum of all entries that happened before the moment: whole days from their totals, the rest from
+    entries."""
     tenant_require(account.tenant_id)
     day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     ((amount,),) = rows_of(
@@ -110,7 +111,7 @@ def balance_before(*, account: AccountName, moment: datetime) -> int:
 def statement(
     *, account: AccountName, start: datetime, end: datetime, after: StatementCursor | None = None, limit: int = PAGE
 ) -> Statement:
-    """One page, in order of time; the next page starts `after` this one's `next`. Costs one index range."""
+    """Return one page, in order of time; the next page starts `after` this one's `next`. It reads one index range."""
     opening = balance_before(account=account, moment=start)
     lines = _lines(account, start, end, after or _before(start, opening), limit)
     return Statement(
@@ -127,7 +128,7 @@ def statement(
 def statement_lines(
     *, account: AccountName, start: datetime, end: datetime, page: int = 5_000
 ) -> Iterator[StatementLine]:
-    """Every line of the period, page by page, so that memory does not grow with it (CSV)."""
+    """Yield every line of the period, page by page, so that memory does not grow with it (for CSV)."""
     cursor: StatementCursor | None = _before(start, balance_before(account=account, moment=start))
     while cursor is not None:
         lines = _lines(account, start, end, cursor, page)
@@ -140,12 +141,12 @@ def transaction_view(*, key: str) -> TransactionView | None:
 
 
 def transactions_about(*, subject: str) -> tuple[TransactionView, ...]:
-    """Everything posted about one job (or interval), in order."""
+    """Return everything posted about one job (or interval), in order."""
     return _views(Transaction.objects.filter(subject=subject).exclude(subject="").order_by("pk"))
 
 
 def transactions_about_all(*, subjects: Iterable[str]) -> tuple[TransactionView, ...]:
-    """Everything posted about many jobs, in order, in two queries."""
+    """Return everything posted about many jobs, in order, in two queries."""
     return _views(Transaction.objects.filter(subject__in=[name for name in subjects if name]).order_by("pk"))
 
 
@@ -174,7 +175,7 @@ def _before(start: datetime, opening: int) -> StatementCursor:
 
 
 def _facts(stored: Any) -> Mapping[str, Any]:
-    """Django reads jsonb as text outside its own fields."""
+    """Return the facts as a mapping: outside its own fields, Django reads jsonb as text."""
     return json.loads(stored) if isinstance(stored, str) else stored
 
 
@@ -200,7 +201,7 @@ _VIEWED = ("pk", "key", "kind", "subject", "occurred_at", "corrects_id", "facts"
 
 
 def rows_of(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-    """What the book answers to a question in SQL."""
+    """Return the rows of a query in SQL."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchall()

@@ -1,10 +1,9 @@
-"""Writing the book. Every function is one database call, but for `post_batches`; inside an open transaction it becomes
+"""Writing the book. Every function is one database call, except `post_batches`; inside an open transaction it becomes
 part of it.
 
-LOCKING RULE: a posting locks the balance rows of its tenants' accounts, highest account id first, until the
-database transaction ends. So: ledger calls come last in a transaction, and one call with all postings
-(`post_many`) instead of several; `post_batches` locks what all of its batches touch first.
-docs/architecture.md, "Locking", says why.
+LOCKING RULE: a posting locks the balance rows of its tenants' accounts, highest account id first, until the database
+transaction ends. So ledger calls come last in a transaction, and one call has all postings (`post_many`);
+`post_batches` first locks what all of its batches use. docs/architecture.md, "Locking", says why.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from tenants.scoping import tenant_require
 
 
 class KeyReused(RuntimeError):
-    """A key came back with other contents: two different payments claim to be the same one."""
+    """A key was used again with other contents: two different payments claim to be the same one."""
 
 
 class UnknownTransaction(LookupError):
@@ -52,7 +51,7 @@ def post(
     corrects: int | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Posted | InsufficientFunds:
-    """Write one transaction, once: the same key with the same contents gives the earlier one back."""
+    """Write one transaction, once: the same key with the same contents returns the earlier one."""
     posting = Posting(
         key=key, kind=kind, entries=tuple(entries), at=at, subject=subject, corrects=corrects, facts=facts or {}
     )
@@ -60,14 +59,15 @@ def post(
 
 
 def post_many(*, postings: Sequence[Posting]) -> tuple[Posted, ...] | InsufficientFunds:
-    """All of them or none, in one round trip. Funds are checked for what the whole batch takes from each account."""
+    """Write all postings or none, in one round trip. Funds are checked for what the whole batch takes from each
+    account."""
     if not postings:
         return ()
     return _post(postings, batch_arguments(postings))
 
 
 def _post(postings: Sequence[Posting], arguments: tuple[str, str]) -> tuple[Posted, ...] | InsufficientFunds:
-    """`arguments`: the postings as the database reads them."""
+    """Write the postings. `arguments` are the postings as the database reads them."""
     if len({posting.key for posting in postings}) < len(postings):
         raise BadPosting("one batch names the same key twice")
     _require_scope(postings)
@@ -86,14 +86,14 @@ def _post(postings: Sequence[Posting], arguments: tuple[str, str]) -> tuple[Post
 def post_batches(
     *, batches: Sequence[Callable[[], Sequence[Posting]]], tenant_ids: Iterable[int]
 ) -> InsufficientFunds | None:
-    """Very many postings, as by one `post_many`, in batches: the next one is built while the database writes one.
+    """Write very many postings, as `post_many` does, in batches: the next one is built while the database writes one.
 
-    Follows the locking rule: all accounts of all these tenants are locked first, so name every tenant whom a posting
-    takes money from or pays. Building must ask the database nothing. Funds are checked batch by batch, which is the
-    same as all at once where no account that pays is paid in a later batch. Refused, the caller's transaction has to be
-    rolled back, for the batches before are written.
+    It follows the locking rule: all accounts of all these tenants are locked first, so name every tenant from whom a
+    posting takes money or to whom it pays. Building must not use the database. Funds are checked batch by batch, which
+    is the same as all at once if no account that pays is paid in a later batch. After a refusal the caller must roll
+    back its transaction, since earlier batches are written.
     """
-    if len(batches) > 1:  # a single one locks what it touches
+    if len(batches) > 1:  # a single batch locks what it uses
         balances_lock(tenant_ids=tenant_ids)
     for postings, arguments in _built_ahead(batches):
         answer = _post(postings, arguments)
@@ -126,7 +126,7 @@ def release(
     corrects: int | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Posted | InsufficientFunds:
-    """Give back what was set aside: held -> available."""
+    """Return money that was set aside: held -> available."""
     entries = _transfer(held(tenant_id), available(tenant_id), amount)
     return post(key=key, kind="release", entries=entries, at=at, subject=subject, corrects=corrects, facts=facts)
 
@@ -140,7 +140,7 @@ def settle(
     subject: str = "",
     facts: Mapping[str, Any] | None = None,
 ) -> Posted | InsufficientFunds:
-    """Pay the owners out of what the tenant holds. For a whole slot: `settlement(...)` values and `post_many`."""
+    """Pay the owners from what the tenant holds. For a whole slot use `settlement(...)` values and `post_many`."""
     posting = settlement(key=key, tenant_id=tenant_id, parts=parts, at=at, subject=subject, facts=facts)
     return _one(post_many(postings=[posting]))
 
@@ -148,7 +148,7 @@ def settle(
 def reverse(
     *, key: str, original_key: str, at: datetime, facts: Mapping[str, Any] | None = None
 ) -> Posted | InsufficientFunds:
-    """Undo a transaction by its mirror image, which names it. Refused when the money is no longer there."""
+    """Undo a transaction by its mirror image, which names it. It is refused when the money is no longer there."""
     original = Transaction.objects.filter(key=original_key).first()
     if original is None:
         raise UnknownTransaction(original_key)
@@ -160,17 +160,17 @@ def reverse(
 
 
 def accounts_open(*, tenant_ids: Iterable[int]) -> None:
-    """Open the three accounts of each tenant ahead of their first use. Harmless when they are open."""
+    """Open the three accounts of each tenant before their first use. It does nothing to open ones."""
     ids = [available(tenant_id).id for tenant_id in tenant_ids]
     with connection.cursor() as cursor:
         cursor.execute("SELECT ledger_open_accounts(%s)", [ids])
 
 
 def balances_lock(*, tenant_ids: Iterable[int]) -> dict[int, TenantBalances]:
-    """Balances that nobody else can change until the caller's transaction ends, for deciding what can be afforded.
+    """Lock the balances until the caller's transaction ends, and return them, for deciding what can be afforded.
 
-    Follows the locking rule: it takes all accounts of all these tenants at once, so name every tenant whom the
-    transaction will take money from or pay.
+    It follows the locking rule: it locks all accounts of all these tenants at once, so name every tenant from whom the
+    transaction will take money or to whom it will pay.
     """
     if not connection.in_atomic_block:
         raise RuntimeError("locks end with the transaction: balances_lock needs one")
@@ -205,7 +205,7 @@ def _one(answer: tuple[Posted, ...] | InsufficientFunds) -> Posted | Insufficien
 def _built_ahead(
     batches: Sequence[Callable[[], Sequence[Posting]]],
 ) -> Iterator[tuple[Sequence[Posting], tuple[str, str]]]:
-    """Each batch with the arguments of `ledger_post`; whoever takes one finds the next one under way."""
+    """Yield each batch with the arguments of `ledger_post`, while a thread builds the next one."""
 
     def build(batch: Callable[[], Sequence[Posting]]) -> tuple[Sequence[Posting], tuple[str, str]]:
         postings = batch()
@@ -221,7 +221,8 @@ def _built_ahead(
 
 
 def _require_scope(postings: Sequence[Posting]) -> None:
-    """Paying somebody is free; taking money needs the scope of the one it is taken from (the house: of all)."""
+    """Check the scope: paying somebody needs none; taking money needs the payer's scope (for the house: of all
+    tenants)."""
     payers = {account.tenant_id for posting in postings for account, amount in posting.entries if amount < 0}
     for tenant_id in payers:
         tenant_require(tenant_id)
@@ -233,7 +234,7 @@ def _call(batch: str, deltas: str) -> list[tuple[Any, ...]]:
             cursor.execute("SELECT * FROM ledger_post(%s::jsonb, %s::jsonb)", [batch, deltas])
             return cursor.fetchall()
     except IntegrityError as error:
-        # Two writers, one key, no account in common: only the unique key brought them together.
+        # Two writers used one key and no account in common, so only the unique key found out.
         if "ledger_transaction_key_once" in str(error):
             raise KeyReused(str(error)) from error
         raise

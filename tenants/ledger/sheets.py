@@ -1,4 +1,4 @@
-"""Day sheets: what a tenant's days that are over moved, kept so that a statement need not read their entries again.
+"""Day sheets: what a tenant's past days moved, stored so that a statement need not read their entries again.
 
 Call `days_close` from the clock. Nothing waits for it: a day without a sheet is read from the book.
 """
@@ -13,9 +13,8 @@ from tenants.scoping import tenant_require
 
 
 def days_close(*, at: datetime, since: date | None = None, most: int = 500) -> int:
-    """Make the sheets that are missing or lack entries, the newest days first, of days before `at` and not before
-    `since`. Returns how many were made; fewer than `most`: there are no more. Each costs its day's transactions.
-    """
+    """Make the sheets that are missing or lack entries, of days before `at` and not before `since`, the newest days
+    first. Return how many were made; if fewer than `most`, no more are missing. Each costs its day's transactions."""
     tenant_require(None)
     today = at.astimezone(UTC).date()
     with connection.cursor() as cursor:
@@ -41,7 +40,7 @@ _FORGET = """
 DELETE FROM ledger_daysheet s USING unnest(%(tenants)s::bigint[], %(days)s::date[]) AS lacking (tenant_id, day)
  WHERE s.tenant_id = lacking.tenant_id AND s.day = lacking.day
 """
-# The trigger fills the rest. Who makes the same sheet at the same time makes it from the same book.
+# The trigger fills in the rest. If two processes make the same sheet at once, both make it from the same book.
 _MAKE = """
 INSERT INTO ledger_daysheet (tenant_id, day) SELECT * FROM unnest(%(tenants)s::bigint[], %(days)s::date[])
     ON CONFLICT DO NOTHING

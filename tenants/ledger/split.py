@@ -1,7 +1,7 @@
 """The rule for dividing money that the book already counts: largest remainder over whole weights. Pure.
 
-What a policy decided in fractions becomes whole micro-credits by the same rule in `scheduling.core.settlement`, which
-may not import this application, as this one may not import it.
+`scheduling.core.settlement` turns a policy's fractions into whole micro-credits by the same rule. It may not import
+this application, and this one may not import it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums over entries that a statement and a check of an interval are made of. Amounts in micro-credits."""
+"""Sums over entries for statements and for the check of an interval. Amounts are micro-credits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tenants.scoping import tenant_require
 
 @dataclass(frozen=True)
 class EarnedFrom:
-    """What one award brought the tenant in a period; award None: something else than an award."""
+    """What one award brought the tenant in a period; `award_id` is None for anything else."""
 
     award_id: int | None
     kind: str
@@ -39,13 +39,13 @@ class MovedBy:
 
     @property
     def spent(self) -> int:
-        """What left the two together: a hold or a refund only moves between them."""
+        """Return what left the two accounts together: a hold or a refund only moves money between them."""
         return -(self.available + self.held)
 
 
 @dataclass(frozen=True)
 class PaidFor:
-    """What was paid under one award, before a period and in it; and what came back in it for one cause."""
+    """What was paid under one award before a period and in it, and what was returned in it for one cause."""
 
     award_id: int
     before: int
@@ -55,7 +55,7 @@ class PaidFor:
 
 @dataclass(frozen=True)
 class Payments:
-    """Of all tenants: what payers paid, and who was paid."""
+    """The payments of all tenants: how much was paid, and to whom."""
 
     payments: int
     paid: int
@@ -72,7 +72,7 @@ NOTHING_PAID = Payments(0, 0, 0, 0, 0)
 
 
 def earned_by_award(*, tenant_id: int, start: datetime, end: datetime) -> list[EarnedFrom]:
-    """What came in by each award, in the order of the first payment."""
+    """Return what came in by each award, in the order of the first payment."""
     tenant_require(tenant_id)
     rows = rows_of(
         "SELECT (t.facts ->> 'award')::bigint, t.kind, count(*), min((t.facts ->> 'slot')::bigint),"
@@ -86,7 +86,7 @@ def earned_by_award(*, tenant_id: int, start: datetime, end: datetime) -> list[E
 
 
 def moved_by_subject(*, tenant_id: int, start: datetime, end: datetime) -> list[MovedBy]:
-    """What each job moved, in the order of its last payment."""
+    """Return what each job moved, in the order of its last payment."""
     tenant_require(tenant_id)
     ids = [available(tenant_id).id, held(tenant_id).id]
     rows = rows_of(
@@ -101,7 +101,7 @@ def moved_by_subject(*, tenant_id: int, start: datetime, end: datetime) -> list[
 
 
 def moved_by_month(*, tenant_id: int) -> list[tuple[date, int]]:
-    """(first day of the month, what it added to the three accounts together), oldest first; from day totals."""
+    """Return (first day of the month, what it added to the three accounts together), oldest first, from day totals."""
     tenant_require(tenant_id)
     ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     return [
@@ -115,13 +115,13 @@ def moved_by_month(*, tenant_id: int) -> list[tuple[date, int]]:
 
 
 def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]:
-    """Sums over all transactions whose key begins with each prefix, in their order; `tenant_id` is shown apart.
+    """Sum all transactions whose key begins with each prefix, in the order of prefixes; `tenant_id` is shown apart.
 
-    Everybody's payments go in: needs the scope of all tenants. No single row comes out.
+    The sums include everybody's payments, so this needs the scope of all tenants. It returns no single row.
     """
     tenant_require(None)
-    # Each prefix is a range of the index of keys, and each transaction one of the entries' key: said step by step,
-    # because the planner cannot know how few keys begin alike, and would read the whole book instead.
+    # Each prefix is a range of the index of keys, and each transaction one of the entries' key. The SQL says so step by
+    # step, because the planner cannot know how few keys begin alike, and would read the whole book instead.
     rows = rows_of(
         "SELECT p.n, count(*), coalesce(sum(e.paid), 0)::bigint, coalesce(sum(e.own), 0)::bigint,"
         "       coalesce(sum(e.others), 0)::bigint, coalesce(sum(e.operator), 0)::bigint"
@@ -143,7 +143,7 @@ def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]
 def paid_by_award(
     *, tenant_id: int, subjects: Sequence[str], start: datetime, end: datetime, cause: str
 ) -> list[PaidFor]:
-    """By award, of everything about these subjects up to `end`; `cause`: of what came back."""
+    """Sum by award everything about these subjects up to `end`. `cause` is the cause of the refunds that are summed."""
     tenant_require(tenant_id)
     accounts = [available(tenant_id).id, held(tenant_id).id]
     rows = rows_of(
@@ -161,8 +161,8 @@ def paid_by_award(
 
 
 def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
-    """Tenant id -> what it earned from the beginning of this UTC day on: from day totals, and what left the account
-    meanwhile, to be spent or paid out."""
+    """Return tenant id -> what it earned since the beginning of this UTC day: from day totals, plus what left the
+    account meanwhile, to be spent or paid out."""
     tenant_require(None)
     accounts = {tenant_id: earned(tenant_id).id for tenant_id in tenant_ids}
     rows = rows_of(
@@ -180,14 +180,14 @@ def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
 
 
 def book_difference() -> int:
-    """The sum of all balances. Whatever left one account came into another: so it is 0, or the book is broken."""
+    """Return the sum of all balances. What leaves one account enters another, so it is 0, or the book is broken."""
     tenant_require(None)
     return int(rows_of("SELECT coalesce(sum(amount), 0) FROM ledger_balance", [])[0][0])
 
 
 def held_by_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
-    """Award -> what these tenants hold for it; awards for which nothing is held are left out. Reads all entries of the
-    tenants' held accounts."""
+    """Return award -> what these tenants hold for it, without awards for which nothing is held. It reads all entries of
+    the tenants' held accounts."""
     for tenant_id in tenant_ids:
         tenant_require(tenant_id)
     with connection.cursor() as cursor:

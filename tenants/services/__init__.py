@@ -1,7 +1,7 @@
-"""Everything that changes who belongs where. One function per use case, atomic, with its line in the history.
+"""Everything that changes who belongs where. There is one function per use case, atomic, with its line in the history.
 
-A refusal is a value (`Refused`); an exception is a broken promise. Lock order: the tenant's row, then
-memberships or invitations, last the end of the history.
+A refusal is a value (`Refused`); an exception is a broken promise. Locks are taken in this order: the tenant's row,
+memberships or invitations, and last the end of the history.
 """
 
 from tenants.services.claims import claim_mapping_add as claim_mapping_add

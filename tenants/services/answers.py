@@ -14,7 +14,6 @@ from django.db import connection
 
 from tenants.access import Refused
 from tenants.models import KeptAnswer, User
-from tenants.repeated import RepeatedRead
 
 KEPT_FOR = timedelta(days=7)
 MISMATCH = Refused("idempotency_mismatch", "This Idempotency-Key was used for another request. Take a new one.")
@@ -28,44 +27,40 @@ class Reserved:
     """The key is ours until the transaction ends."""
 
 
-def answer_reserve(*, user: User, key: str, request_digest: str) -> KeptAnswer | Reserved | Refused:
+@dataclass(frozen=True)
+class Kept:
+    """The answer that was given under this key."""
+
+    status: int
+    body: str
+    location: str
+
+
+def answer_reserve(*, user: User, key: str, request_digest: str) -> Kept | Reserved | Refused:
     """The answer kept under this key; or the right to make one; or why neither."""
     if not connection.in_atomic_block:
         raise RuntimeError("a key is reserved in the transaction of what the request does")
     with connection.cursor() as cursor:
         # Waits for nobody. Taken until commit, so whoever gets it next sees what was kept.
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_lock_number(user, key)])
-        (ours,) = cursor.fetchone()
+        cursor.execute("SELECT * FROM tenants_kept_answer(%s, %s, %s)", [user.pk, key, _lock_number(user, key)])
+        ours, digest, status, body, location = cursor.fetchone()
     if not ours:
         return IN_PROGRESS
-    answer = next(iter(_of_key(user_id=user.pk, key=key)), None)
-    if answer is None:
+    if digest is None:
         return Reserved()
-    return answer if answer.request_digest == request_digest else MISMATCH
-
-
-_of_key = RepeatedRead(
-    lambda user_id, key: KeptAnswer.objects.filter(user=user_id, key=key).order_by(),
-    scoped=False,
-    user_id=-1,
-    key="a key",
-)
+    return Kept(status, body, location) if digest == request_digest else MISMATCH
 
 
 def answer_keep(
     *, user: User, key: str, request_digest: str, status: int, body: str, location: str, at: datetime
 ) -> None:
     """Of two that were made at once, which only what may be done twice allows, the first is kept."""
-    answer = KeptAnswer(
-        user=user,
-        key=key,
-        request_digest=request_digest,
-        status=status,
-        body=body,
-        location=location,
-        created_at=at,
-    )
-    KeptAnswer.objects.bulk_create([answer], ignore_conflicts=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO tenants_keptanswer (user_id, key, request_digest, status, body, location, created_at)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            [user.pk, key, request_digest, status, body, location, at],
+        )
 
 
 def answers_expire(*, at: datetime) -> int:

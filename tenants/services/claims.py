@@ -28,7 +28,7 @@ from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, membership_begin, reason_refusal
 
 BY_CLAIMS = Access(user=None, tenant=None, roles=frozenset(), name="single sign-on")
-MOST_MAPPINGS = 500  # each is looked at in every log-in
+MOST_MAPPINGS = 500  # every log-in compares each
 
 NO_CLAIM = Refused(
     "invalid_claim",
@@ -55,7 +55,7 @@ _ACTIONS = {
 def claim_mapping_add(
     *, claim: str, value: str, tenant: str, role: str, by: Access, reason: str, at: datetime
 ) -> ClaimMapping | Refused:
-    """`tenant`: its short name. What it changes happens at the next log-in of each person."""
+    """Add a mapping for the tenant with this short name. It takes effect at the next log-in of each person."""
     if refusal := _may_change(by, role, reason) or _flaw(claim, value):
         return refusal
     place = Tenant.objects.select_for_update().filter(slug=tenant).first()
@@ -72,7 +72,7 @@ def claim_mapping_add(
 
 @transaction.atomic
 def claim_mapping_change(*, pk: int, role: str, by: Access, reason: str, at: datetime) -> ClaimMapping | Refused:
-    """Another role for the same people."""
+    """Give the people of a mapping another role."""
     if refusal := _may_change(by, role, reason):
         return refusal
     mapping = ClaimMapping.objects.select_for_update(of=("self",)).select_related("tenant").filter(pk=pk).first()
@@ -90,7 +90,7 @@ def claim_mapping_change(*, pk: int, role: str, by: Access, reason: str, at: dat
 
 @transaction.atomic
 def claim_mapping_remove(*, pk: int, by: Access, reason: str, at: datetime) -> Refused | None:
-    """Memberships that it made end at the next log-in of their persons."""
+    """Remove a mapping. The memberships that it made end at the next log-in of their persons."""
     if not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
@@ -105,12 +105,13 @@ def claim_mapping_remove(*, pk: int, by: Access, reason: str, at: datetime) -> R
 
 @transaction.atomic
 def claims_apply(*, user: User, claims: Claims, at: datetime) -> list[ClaimStep]:
-    """Join and leave what the provider's claims say now. The last owner of a tenant stays, and the history says so."""
+    """Make the person join and leave tenants as the provider's claims say now. The last owner of a tenant stays, and
+    the history records that."""
     claimed = roles_claimed(claims, mappings())
     with scope_disabled("claims decide to which tenants a person belongs"):
         by_claims = Membership.objects.filter(user=user).exclude(claim="").values_list("tenant_id", flat=True)
         concerned = claimed.keys() | set(by_claims)
-        # In the order of their numbers, so that two log-ins wait for each other and never crosswise.
+        # They are locked in the order of their numbers, so that two log-ins wait for each other without a deadlock.
         tenants = {row.pk: row for row in Tenant.objects.select_for_update().filter(pk__in=concerned).order_by("pk")}
         standing = [row for row in _standing(user) if row.tenant_id in concerned]
     steps = steps_by_claims(claimed, standing)
@@ -122,14 +123,15 @@ def claims_apply(*, user: User, claims: Claims, at: datetime) -> list[ClaimStep]
 
 
 def claims_try(*, user: User | None, claims: Claims) -> list[ClaimStep]:
-    """What a log-in with these claims would do. Nothing is changed. `user`: None, where there is no such person."""
+    """Return what a log-in with these claims would do, without a change. `user` is None where there is no
+    such person."""
     with scope_disabled("a trial looks at all memberships of one person"):
         standing = _standing(user) if user is not None else []
     return steps_by_claims(roles_claimed(claims, mappings()), standing)
 
 
 def claims_join_any(claims: Claims) -> bool:
-    """Whether somebody with these claims would belong to any tenant."""
+    """Return whether a person with these claims would belong to any tenant."""
     return bool(roles_claimed(claims, mappings()))
 
 
@@ -139,7 +141,7 @@ def mappings() -> list[Mapped]:
 
 
 def _standing(user: User) -> list[MembershipStanding]:
-    """The person's memberships, in the scope of all tenants."""
+    """Return the person's memberships. Needs the scope of all tenants."""
     rows = list(Membership.objects.filter(user=user).select_related("tenant"))
     owners = _owners(row.tenant_id for row in rows)
     return [
@@ -151,7 +153,7 @@ def _standing(user: User) -> list[MembershipStanding]:
 
 
 def _owners(tenant_ids: Iterable[int]) -> dict[int, int]:
-    """Tenant -> how many owners it has."""
+    """Return the number of owners of each tenant."""
     counts = dict.fromkeys(tenant_ids, 0)
     for tenant_id in Membership.objects.filter(tenant__in=counts, role=OWNER).values_list("tenant_id", flat=True):
         counts[tenant_id] += 1
@@ -196,7 +198,8 @@ _WHY = {
 
 
 def _kept_last(tenant: Tenant, subject: str, action: str) -> bool:
-    """The history says it already, and nothing happened to this member since: it is not said at every log-in."""
+    """Return whether the history says this already, as its last entry about the member. It is not repeated at every
+    log-in."""
     about = AuditEntry.objects.filter(tenant=tenant, subject=subject).order_by("-sequence")
     return about.values_list("action", flat=True).first() == action
 

@@ -1,4 +1,5 @@
-"""Invitations: for one e-mail address, once, until they expire. The token is shown once and not kept."""
+"""Invitations: each is for one e-mail address, and works once, until it expires. Its token is shown once
+and not kept."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class IssuedInvitation:
 
 
 def token_hash(token: str) -> str:
-    """A token has 256 random bits, so one plain hash is enough to keep it secret."""
+    """Return the hash that is stored. A token has 256 random bits, so one plain hash is enough to keep it secret."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -36,7 +37,7 @@ def token_hash(token: str) -> str:
 def invitation_create(
     *, tenant: Tenant, email: str, role: str, by: Access, at: datetime, reason: str = ""
 ) -> IssuedInvitation | Refused:
-    """Inviting the same address again replaces the open invitation: the old link stops working."""
+    """Invite an address. It replaces an open invitation of the same address, whose link stops working."""
     email = email.strip().lower()
     with scope(tenant):
         Tenant.objects.select_for_update().get(pk=tenant.pk)
@@ -84,7 +85,7 @@ def _invitation_refusal(tenant: Tenant, email: str, role: str, by: Access, reaso
 def invitation_send_again(
     *, invitation: Invitation, by: Access, at: datetime, reason: str = ""
 ) -> IssuedInvitation | Refused:
-    """A new link and a new week for whoever has not come yet; the old link stops working. It may have expired."""
+    """Make a new link that works for another week; the old link stops working. The old invitation may have expired."""
     with scope(invitation.tenant):
         Tenant.objects.select_for_update().get(pk=invitation.tenant_id)
         current = Invitation.objects.get(pk=invitation.pk)
@@ -97,7 +98,7 @@ def invitation_send_again(
 
 
 def invitation_state(invitation: Invitation | None, at: datetime) -> Refused | None:
-    """Why it can no longer be accepted; None while it can."""
+    """Return why the invitation can no longer be accepted, or None while it can."""
     if invitation is None:
         return Refused("unknown_invitation", "There is no such invitation. Check that the link is complete.")
     if invitation.accepted_at is not None:

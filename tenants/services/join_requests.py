@@ -1,6 +1,7 @@
-"""Requests to join: somebody who is no member asks a tenant that takes requests; its owners accept or decline.
+"""Requests to join: a person who is no member asks a tenant that takes requests; its owners accept or decline.
 
-Lock order: the tenant's row, the person's row, requests and memberships, last the end of the history.
+Locks are taken in this order: the tenant's row, the person's row, requests and memberships, and last the end of the
+history.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from tenants.services.members import (
 )
 
 WHY_LONGEST = 200
-MOST_WAITING = 3  # of one person
-MOST_A_WEEK = 10  # of one person, whatever became of them
+MOST_WAITING = 3  # requests of one person
+MOST_A_WEEK = 10  # requests of one person, whatever the answers
 WEEK = timedelta(days=7)
 
 NOT_ASKED = Refused("unknown_tenant", "There is no such tenant, or people may not ask to join it.")
@@ -39,7 +40,8 @@ UNKNOWN_REQUEST = Refused("unknown_join_request", "There is no such request.")
 
 @transaction.atomic
 def join_request_create(*, tenant: str, why: str, person: User, at: datetime) -> JoinRequest | Refused:
-    """`tenant`: its short name. Whether there is a tenant of this name is told only where it takes requests."""
+    """Ask the tenant with this short name to let the person join. Only where it takes requests does the answer reveal
+    that there is such a tenant."""
     why = " ".join(why.split())
     if is_blank(why):
         return NO_WHY
@@ -78,7 +80,7 @@ def _create_refusal(place: Tenant, person: User, at: datetime) -> Refused | None
 
 @transaction.atomic
 def join_request_withdraw(*, number: int, person: User, at: datetime) -> JoinRequest | Refused:
-    """By whoever asked."""
+    """Withdraw the person's own request."""
     request = joining.requests_of(person).filter(pk=number).first()
     if request is None:
         return UNKNOWN_REQUEST
@@ -95,7 +97,7 @@ def join_request_withdraw(*, number: int, person: User, at: datetime) -> JoinReq
 def join_request_accept(
     *, request: JoinRequest, role: str, by: Access, at: datetime, reason: str = ""
 ) -> Membership | Refused:
-    """The membership is one like any other that was made by hand; it ends the request."""
+    """Make the person a member, as if by hand; that ends the request."""
     if refusal := may_change_members(by, request.tenant, reason):
         return refusal
     if role not in TENANT_ROLES:
@@ -113,7 +115,7 @@ def join_request_accept(
 
 @transaction.atomic
 def join_request_decline(*, request: JoinRequest, by: Access, at: datetime, reason: str) -> JoinRequest | Refused:
-    """`reason`: the person reads it."""
+    """Decline the request. The person reads the `reason`."""
     if refusal := may_change_members(by, request.tenant, reason):
         return refusal
     if is_blank(reason):
@@ -132,7 +134,7 @@ def join_request_decline(*, request: JoinRequest, by: Access, at: datetime, reas
 
 @transaction.atomic
 def may_be_asked_set(*, tenant: Tenant, on: bool, by: Access, at: datetime, reason: str = "") -> Tenant | Refused:
-    """Requests that wait stay, and are answered as before."""
+    """Set whether people may ask to join. Waiting requests stay, and are answered as before."""
     if refusal := may_change_members(by, tenant, reason):
         return refusal
     current = Tenant.objects.select_for_update().get(pk=tenant.pk)
@@ -154,7 +156,7 @@ def may_be_asked_set(*, tenant: Tenant, on: bool, by: Access, at: datetime, reas
 
 
 def _fresh(request: JoinRequest) -> JoinRequest:
-    """The request as it is once the tenant's lock is held; the caller's copy may be old."""
+    """Return the request as it is once the tenant's lock is held; the caller's copy may be old."""
     Tenant.objects.select_for_update().get(pk=request.tenant_id)
     return JoinRequest.objects.select_related("person", "tenant").get(pk=request.pk)
 

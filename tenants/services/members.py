@@ -1,4 +1,4 @@
-"""Tenants and their members."""
+"""Services that make tenants, and add, change and remove their members."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tenants.scoping import scope
 
 NOT_ALLOWED = Refused("not_allowed", "Your role does not allow this.")
 NO_REASON = Refused("reason_missing", "Say why: an operator's change always names its reason.")
-REASON_LONGEST = 300  # characters, as the history keeps them
+REASON_LONGEST = 300  # characters that the history can hold
 REASON_TOO_LONG = Refused("reason_too_long", f"Say it in {REASON_LONGEST} characters at most.")
-OPERATOR_NAME = "operator"  # of the operator's share in results and payouts
+OPERATOR_NAME = "operator"  # the name of the operator's share in results and payouts
 RESERVED_SLUG = Refused("invalid_tenant", "No tenant may be called operator: the market's own share bears that name.")
 UNKNOWN_ROLE = Refused("unknown_role", "There is no such role.")
 INVALID_EMAIL = Refused("invalid_email", "This is not an e-mail address.")
@@ -26,7 +26,7 @@ LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make some
 
 
 def reason_refusal(reason: str) -> Refused | None:
-    """A change that needs a reason needs one that the history can hold."""
+    """Return why this reason is refused: a change that needs a reason needs one that the history can hold."""
     if is_blank(reason):
         return NO_REASON
     return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
@@ -62,7 +62,7 @@ def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime
 
 @transaction.atomic
 def member_add(*, tenant: Tenant, user: User, role: str, by: Access, reason: str, at: datetime) -> Membership | Refused:
-    """Without asking the person: an operator's tool. Owners invite."""
+    """Add a member without asking the person. This is an operator's tool; owners invite."""
     if not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
@@ -95,7 +95,7 @@ def member_role_change(
             return current
         if before == OWNER and role != OWNER and _is_last_owner(current):
             return LAST_OWNER
-        current.role, current.claim = role, ""  # made by hand from now on: claims leave it as it is
+        current.role, current.claim = role, ""  # it counts as made by hand from now on, so claims leave it as it is
         current.save(update_fields=["role", "claim"])
         _remember(
             "member_role_change",
@@ -111,7 +111,7 @@ def member_role_change(
 
 @transaction.atomic
 def member_remove(*, membership: Membership, by: Access, at: datetime, reason: str = "") -> Refused | None:
-    """By an owner or operator, or by the member who leaves."""
+    """Remove a member: an owner or operator does it, or the member who leaves."""
     leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERS_CHANGE)
     if not leaves and (refusal := may_change_members(by, membership.tenant, reason)):
         return refusal
@@ -127,7 +127,7 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
 
 
 def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | None:
-    """Owners in their own tenant; operators anywhere, with a reason."""
+    """Return why members may not be changed. Owners may in their own tenant; operators may anywhere, with a reason."""
     owns = OWNER in by.roles and by.tenant == tenant and by.has_scope(Permission.MEMBERS_CHANGE)
     if not owns and not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
@@ -137,8 +137,9 @@ def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | Non
 
 
 def membership_begin(user: User, role: str, *, by: User | None, at: datetime, claim: str = "") -> Membership:
-    """The one place where a membership begins: in the open tenant, whose row the caller has locked, of somebody who is
-    no member. A request of the person to join it is accepted with that. `by`: whoever decided it; None: no person."""
+    """Create a membership; no other function does. It is in the open tenant, whose row the caller has locked, for a
+    person who is no member. A waiting request of the person to join is accepted with it. `by` is the person who decided
+    it, or None where no person did."""
     membership: Membership = Membership.objects.create(user=user, role=role, claim=claim)
     waiting = JoinRequest.objects.filter(person=user, state=JoinState.WAITING)
     waiting.update(state=JoinState.ACCEPTED, role=role, ended_at=at, ended_by=by)
@@ -146,12 +147,12 @@ def membership_begin(user: User, role: str, *, by: User | None, at: datetime, cl
 
 
 def _lock(tenant: Tenant) -> None:
-    """Changes to one tenant's members happen one after the other, else two owners could remove each other."""
+    """Lock the tenant, so that its members are changed one after the other; else two owners could remove each other."""
     Tenant.objects.select_for_update().get(pk=tenant.pk)
 
 
 def _fresh(membership: Membership) -> Membership | None:
-    """The membership as it is once the lock is held; the caller's copy may be old."""
+    """Return the membership as it is once the lock is held; the caller's copy may be old."""
     _lock(membership.tenant)
     return Membership.objects.select_related("user", "tenant").filter(pk=membership.pk).first()
 

@@ -1,4 +1,4 @@
-"""How a tenant begins: with a name, and an owner who is there or is invited."""
+"""How a tenant begins: with a name, and an owner who has an account or is invited."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenants.services.members import member_add, tenant_create
 
 @dataclass(frozen=True)
 class OpenedTenant:
-    """`issued` is None where the owner has an account already, and is a member from now on."""
+    """A new tenant. `issued` is None where the owner has an account already, and is a member from now on."""
 
     tenant: Tenant
     owner: str  # the address
@@ -25,9 +25,9 @@ class OpenedTenant:
 
 @transaction.atomic
 def tenant_open(*, slug: str, name: str, owner: str, by: Access, reason: str, at: datetime) -> OpenedTenant | Refused:
-    """Both or neither: a tenant without an owner could be mended by nobody but the operator.
+    """Make a tenant with its owner, both or neither: only the operator could repair a tenant without an owner.
 
-    Somebody without an account is invited, and makes one with the link, by a password or by single sign-on.
+    A person without an account is invited, and makes one with the link, by a password or by single sign-on.
     """
     tenant = tenant_create(slug=slug, name=name, by=by, reason=reason, at=at)
     if isinstance(tenant, Refused):

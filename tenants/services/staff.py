@@ -1,4 +1,4 @@
-"""People, and the two roles over all tenants."""
+"""Services for people's accounts, and for the two roles over all tenants."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tenants.services.members import INVALID_EMAIL, NOT_ALLOWED, UNKNOWN_ROLE, r
 def person_create(
     *, email: str, name: str, password: str | None, by: Access, reason: str, at: datetime
 ) -> User | Refused:
-    """With a proven address: whoever runs the machine vouches for it. Everybody else comes by invitation.
-    Without a password the person sets one through "forgotten password"."""
+    """Make an account with a proven address, for which the person who runs the machine vouches. Everybody else comes by
+    invitation. Without a password the person sets one through "forgotten password"."""
     if not by.allows(Permission.STAFF_CHANGE):
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
@@ -72,7 +72,7 @@ def staff_grant(*, user: User, role: str, by: Access, reason: str, at: datetime)
 def staff_revoke(*, user: User, role: str, by: Access, reason: str, at: datetime) -> Refused | None:
     if refusal := _may_change_staff(by, role, reason):
         return refusal
-    # All open grants of the role are locked: two operators cannot revoke each other and leave none.
+    # All open grants of the role are locked, so that two operators cannot revoke each other and leave none.
     open_grants = StaffGrant.objects.filter(role=role, revoked_at=None)
     grants = list(open_grants.select_for_update().order_by("pk"))
     grant = next((grant for grant in grants if grant.user_id == user.pk), None)

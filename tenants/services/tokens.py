@@ -1,7 +1,7 @@
-"""Tokens for programs. Everybody makes tokens of their own, within their rights; owners see and revoke all of a tenant.
+"""Tokens for programs. Everybody makes their own, within their rights; owners see and revoke all tokens of a tenant.
 
-A token never reaches further than its person does at the moment of the call: its scopes limit what the person's roles
-allow. A token for a tenant counts the membership there; a token for no tenant counts the roles over all.
+A token never allows more than its person may do at the moment of the call: its scopes limit what the person's roles
+allow. A token for a tenant uses the membership there; a token for no tenant uses the roles over all.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tenants.roles import SCOPES, STAFF_ROLES, Permission
 from tenants.services.invitations import token_hash
 from tenants.services.members import NOT_ALLOWED
 
-PREFIX = "bourse_"  # so that a secret that went astray is recognised, also by machines that look for such
+PREFIX = "bourse_"  # so that people, and machines that search for secrets, recognise a lost one
 HINT_LENGTH = len(PREFIX) + 6
 LONGEST_LIFE = timedelta(days=366)
 USUAL_LIFE = timedelta(days=90)
-MOST_TOKENS = 50  # that work, of one person in one place
+MOST_TOKENS = 50  # working tokens of one person in one place
 NAME_LONGEST = 80
 UNKNOWN_TOKEN = Refused("unknown_token", "There is no such token.")
 
@@ -40,7 +40,7 @@ class IssuedToken:
 def token_create(
     *, name: str, scopes: Collection[str], by: Access, at: datetime, expires_at: datetime | None = None
 ) -> IssuedToken | Refused:
-    """A token of the person who acts: for the tenant at hand, or without one for the person's roles over all."""
+    """Make a token of the person who acts: for the tenant at hand, or without a tenant for the roles over all."""
     expires_at = expires_at or (min(at + USUAL_LIFE, by.token.expires_at) if by.token else at + USUAL_LIFE)
     if refusal := _creation_refusal(name, scopes, expires_at, by, at):
         return refusal
@@ -63,7 +63,8 @@ def token_create(
 
 @transaction.atomic
 def token_revoke(*, token_id: int, by: Access, at: datetime) -> ApiToken | Refused:
-    """One's own, or with the right to change tokens anybody's of the tenant. A revoked token stays as it is."""
+    """Revoke one's own token or, with the right to change tokens, any token of the tenant. A token that is revoked
+    already stays as it is."""
     rows = ApiToken.objects.select_for_update(of=("self",)).select_related("user")
     token = rows.filter(pk=token_id, tenant=by.tenant).first()
     if token is None or by.user is None:

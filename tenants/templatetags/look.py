@@ -1,4 +1,4 @@
-"""The small pieces of the look that templates ask for by name."""
+"""Tags and filters for the small pieces that pages are made of: icons, amounts, times, fields."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def icon(name: str) -> SafeString:
 
 @register.filter
 def monogram(name: object) -> str:
-    """Two letters that stand for a tenant: of its first two words, else of its only one."""
+    """Return two letters for a tenant: of its first two words, or of its only one."""
     words = str(name).split()
     letters = "".join(word[0] for word in words[:2]) if len(words) > 1 else str(name)[:2]
     return letters.upper()
@@ -86,18 +86,18 @@ def monogram(name: object) -> str:
 
 @register.filter
 def in_words(action: str) -> str:
-    """What was done to the subject that follows, for the code of a history entry."""
+    """Return the words for the code of a history entry; the subject follows them."""
     return ACTIONS.get(action) or action.replace("_", " ").capitalize()
 
 
 def _typeset(figure: str) -> str:
-    """With the sign that print has for "less"."""
+    """Return the text with a typographic minus sign."""
     return figure.replace("-", "\N{MINUS SIGN}")
 
 
 @register.filter
 def fact(value: object) -> str:
-    """A value of the history as people read it; what holds others is written out."""
+    """Return a value of the history as people read it; lists and mappings are written out."""
     if value is None or value == "":
         return "–"
     if isinstance(value, bool):
@@ -111,38 +111,39 @@ def fact(value: object) -> str:
 
 @register.filter
 def credits(micro_credits: int, digits: int = 2) -> str:
-    """Two digits, for sentences and tiles; more where a sum beside it would not add up with two."""
+    """Show an amount with two digits, for sentences and tiles; with more where a sum beside it would not add up with
+    two."""
     return _typeset(amounts.shown(micro_credits, digits))
 
 
 @register.filter
 def amount(micro_credits: int) -> SafeString:
-    """All six digits, two large and four small: for every table that sums."""
+    """Show an amount with all six digits, two large and four small: for every table that sums."""
     text = _typeset(amounts.full(micro_credits))
     return format_html('<span class="amount">{}<span class="micro">{}</span></span>', text[:-4], text[-4:])
 
 
 @register.filter
 def worth(credits_of_core: float | None) -> str:
-    """Credits of the core, a float, for sentences and tiles."""
+    """Show credits of the core, a float, with two digits, for sentences and tiles."""
     return "\N{EN DASH}" if credits_of_core is None else credits(amounts.micro(credits_of_core))
 
 
 @register.filter
 def exactly(credits_of_core: float | None) -> SafeString | str:
-    """Credits of the core, a float, to the micro-credit: for every table that sums."""
+    """Show credits of the core, a float, to the micro-credit: for every table that sums."""
     return "\N{EN DASH}" if credits_of_core is None else amount(amounts.micro(credits_of_core))
 
 
 @register.filter
 def moved(credits_of_core: float | None) -> SafeString | str:
-    """A difference in credits of the core, a float, with its sign."""
+    """Show a difference in credits of the core, a float, with its sign."""
     return "\N{EN DASH}" if credits_of_core is None else signed(amounts.micro(credits_of_core))
 
 
 @register.filter
 def figure(number: float | None, digits: int = 3) -> str:
-    """A number without a unit; a dash where there is none."""
+    """Show a number without a unit, or a dash where there is none."""
     if number is None:
         return "\N{EN DASH}"
     return _typeset(amounts.rounded(number, digits))
@@ -150,37 +151,38 @@ def figure(number: float | None, digits: int = 3) -> str:
 
 @register.filter
 def percent(part: float | None, digits: int = 1) -> str:
-    """A part of one in per cent."""
+    """Show a part of one in per cent."""
     return "\N{EN DASH}" if part is None else f"{figure(100 * part, digits)} %"
 
 
 @register.filter
 def signed(micro_credits: int) -> SafeString:
-    """All six digits with their sign: what a movement adds to an account or takes from it."""
+    """Show an amount with all six digits and its sign: what a movement adds to an account or takes from it."""
     return format_html("{}{}", "+" if micro_credits > 0 else "", amount(micro_credits))
 
 
 @register.filter
 def units(number: float) -> str:
-    """A count of units: whole where it is whole."""
+    """Show a count of units, without digits after the point if it is whole."""
     return _typeset(amounts.rounded(number, 0 if abs(number - round(number)) < 1e-6 else 1))
 
 
 @register.filter
 def unit_hours(hundredths: int) -> str:
-    """Of a resource, in a table whose rows and columns add up."""
+    """Show hours of units with two digits, in a table whose rows and columns add up."""
     return figure(hundredths / 100, 2)
 
 
 @register.filter
 def price(credits_of_slot: float, digits: int | None = None) -> str:
-    """Of one unit in one slot. `digits`: those of the prices beside it, as `amounts.price_digits` chooses them."""
+    """Show the price of one unit in one slot. `digits` is the number of digits of the prices beside it, as
+    `amounts.price_digits` chooses them."""
     return _typeset(amounts.rounded(credits_of_slot, digits or amounts.price_digits([credits_of_slot])))
 
 
 @register.filter
 def duration(seconds: int) -> str:
-    """The length of a slot in words."""
+    """Show the length of a slot in words."""
     for length, word in ((3600, "hour"), (60, "minute")):
         if seconds >= length and seconds % length == 0:
             number = seconds // length
@@ -190,7 +192,8 @@ def duration(seconds: int) -> str:
 
 @register.filter
 def lasting(seconds: float) -> str:
-    """How long something has lasted, in the largest unit of which there are two: "45 s", "12 minutes", "268 days"."""
+    """Show how long something has lasted, in the largest unit of which there are two: "45 s", "12 minutes",
+    "268 days"."""
     for length, word in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * length:
             return f"{units(seconds // length)} {word}"
@@ -199,28 +202,28 @@ def lasting(seconds: float) -> str:
 
 @register.filter
 def short_label(label: str) -> str:
-    """A resource where there is room for little: "worker", "ps"."""
+    """Show a resource where there is little room: "worker", "ps"."""
     words = label.split()
     return "".join(word[0] for word in words) if len(words) > 1 else label
 
 
 @register.filter
 def few(number: float, label: str) -> str:
-    """A count of units where there is room for little: "900 workers", "400 ps"."""
+    """Show a count of units where there is little room: "900 workers", "400 ps"."""
     word = short_label(label)
     return f"{units(number)} {word}{'s' if word == label and number != 1 else ''}"
 
 
 @register.filter
 def named(name: str, labels: Mapping[str, str]) -> str:
-    """A resource as its pool's people call it."""
+    """Show a resource by the label that its pool gives it."""
     return labels.get(name, name)
 
 
 @register.filter
 def countdown(seconds: int, late: int = 0) -> str:
-    """Minutes and seconds left, with hours from one on, as the page itself goes on counting them; or by how many
-    seconds it is late."""
+    """Show the minutes and seconds left, with hours from one on, as the page itself then counts them down; or by how
+    many seconds it is late."""
     if late:
         return f"{late} s late"
     minutes, rest = divmod(max(int(seconds), 0), 60)
@@ -230,7 +233,8 @@ def countdown(seconds: int, late: int = 0) -> str:
 
 @register.filter
 def clock(moment: datetime | None, seconds: object = "") -> str:
-    """The time of day in the reader's zone; `|clock:"s"` with seconds. With the day where it is not today."""
+    """Show the time of day in the reader's zone, with seconds by `|clock:"s"`, and with the day where it is
+    not today."""
     if moment is None:
         return ""
     local = timezone.localtime(moment)
@@ -242,7 +246,7 @@ def clock(moment: datetime | None, seconds: object = "") -> str:
 
 @register.simple_tag
 def when(moment: datetime | None, slot: int | None = None, seconds: object = "") -> SafeString:
-    """A time of day for people and machines, with the slot where one is given."""
+    """Show a time of day for people and machines, with the slot where one is given."""
     if moment is None:
         return format_html("{}", "")
     words, iso = clock(moment, seconds), moment.isoformat()
@@ -253,13 +257,13 @@ def when(moment: datetime | None, slot: int | None = None, seconds: object = "")
 
 @register.simple_tag
 def zone() -> str:
-    """The name of the reader's zone, as the foot of a page says it."""
+    """Return the name of the reader's zone, for the foot of a page."""
     return timezone.get_current_timezone_name().replace("_", " ")
 
 
 @register.filter
 def full_stop(words: str) -> str:
-    """A sentence that may be a question already ends with one sign."""
+    """Return the text with one sign at its end: a question or sentence that has one keeps it."""
     return words if words.endswith((".", "?", "!")) else f"{words}."
 
 
@@ -270,7 +274,7 @@ def meaning(role: str) -> str:
 
 @register.inclusion_tag("look/field.html")
 def field(bound: BoundField, **attributes: Any) -> dict[str, Any]:
-    """A labelled control with help and errors. The label says what a placeholder would, so there is none."""
+    """Show a labelled control with help and errors. The label says what a placeholder would, so there is none."""
     widget = bound.field.widget
     tick = isinstance(widget, forms.CheckboxInput)
     attributes = {"placeholder": False, **attributes}
@@ -281,15 +285,15 @@ def field(bound: BoundField, **attributes: Any) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def current(context: Context, *names: str) -> SafeString:
-    """The mark of a link in the navigation, on the pages of these names."""
+    """Mark a link of the navigation as the current one, on the pages of these names."""
     match = getattr(context.get("request"), "resolver_match", None)
     return SafeString('aria-current="page"' if match and match.url_name in names else "")
 
 
 @register.tag
 def sentence(parser: Parser, token: Token) -> Sentence:
-    """`{% sentence %} ... {% endsentence %}`: prose of which each tag has a line of its own. A line that begins with
-    a punctuation mark follows the line before it without a space."""
+    """Render `{% sentence %} ... {% endsentence %}`: text in which each tag has a line of its own. A line that begins
+    with a punctuation mark follows the line before it without a space."""
     words = parser.parse(("endsentence",))
     parser.delete_first_token()
     return Sentence(words)

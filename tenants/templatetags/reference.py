@@ -1,4 +1,4 @@
-"""Words of the published schema as a page shows them."""
+"""Filters and tags that show the words of the published schema on a page."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from django.utils.safestring import SafeString, mark_safe
 register = template.Library()
 
 CODE = re.compile(r"`([^`]+)`")
-PAGES = ("api_docs", "api_docs_tag", "api_docs_operation")  # by how many names their address has
+PAGES = ("api_docs", "api_docs_tag", "api_docs_operation")  # by the number of names in their address
 
 
 @register.filter
 def coded(words: str) -> SafeString:
-    """What stands between backticks is code."""
+    """Show text between backticks as code."""
     return mark_safe(CODE.sub(r"<code>\1</code>", escape(words)))  # noqa: S308  escaped before
 
 
@@ -30,23 +30,23 @@ def paragraphs(words: str) -> SafeString:
 
 @register.filter
 def breakable(address: str) -> SafeString:
-    """It may go on in the next line after each slash, and elsewhere only where it must."""
+    """Let an address break after each slash, and elsewhere only where it must."""
     return mark_safe(escape(address).replace("/", "/<wbr>"))  # noqa: S308  escaped before
 
 
 @register.simple_tag(takes_context=True)
 def interface(context: Context, *names: str) -> str:
-    """The address of the page about all of the interface, one tag or one operation."""
+    """Return the address of the page about the whole interface, one tag or one operation."""
     return _here(context, PAGES[len(names)], names)
 
 
 @register.simple_tag(takes_context=True)
 def interface_try(context: Context, name: str) -> str:
-    """Where the form that tries the operation is sent to."""
+    """Return the address to which the form that tries an operation is sent."""
     return _here(context, "api_docs_try", [name])
 
 
 def _here(context: Context, page: str, names: Sequence[str]) -> str:
-    """Inside the tenant that the page is of, whose navigation stays; else of no tenant."""
+    """Return the page's address inside the open tenant, whose navigation stays, or else outside of any tenant."""
     tenant = context["access"].tenant
     return reverse(page, args=names) if tenant is None else reverse(f"tenant_{page}", args=[tenant.slug, *names])

@@ -1,4 +1,4 @@
-"""The "?" beside a word, which opens its sentence."""
+"""The "?" beside a word, which opens the word's sentence."""
 
 from __future__ import annotations
 
@@ -11,5 +11,6 @@ register = template.Library()
 
 @register.inclusion_tag("look/ask.html")
 def ask(word: str) -> dict[str, str]:
-    """It needs no script, and no name of its own on the page: parts of a page are replaced while it is open."""
+    """Show the "?" of a word. It needs no script, and no id on the page: parts of a page are replaced while
+    it is open."""
     return {"word": word, "sentence": WORDS[word]}

@@ -1,2 +1,2 @@
-"""Pages about people and tenants. A view parses, calls, renders; what is allowed is in roles, what happens in
-services."""
+"""Pages about people and tenants. A view parses, calls and renders; `roles` decides what is allowed, and the services
+do the work."""

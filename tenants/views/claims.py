@@ -1,4 +1,4 @@
-"""The page of claims: which tenants and roles single sign-on gives, edited and tried by the operator."""
+"""The page of claims: which tenants and roles single sign-on gives. The operator edits and tries them there."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def claims(request: AccessRequest) -> HttpResponse:
 @posted_from("claims")
 @requires(Permission.TENANTS_VIEW)
 def claims_try(request: AccessRequest) -> HttpResponse:
-    """What a log-in with the pasted claims would do, on the same page. Nothing is changed, and nothing is kept."""
+    """Show on the same page what a log-in with the pasted claims would do. Nothing is changed, and nothing is kept."""
     trial = ClaimTrialForm(request.POST)
     if not trial.is_valid():
         return _page(request, trial=trial)

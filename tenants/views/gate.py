@@ -1,4 +1,4 @@
-"""What stands before and after a view: the permission it needs, and the answer to a refusal."""
+"""Wrappers of views: the permission that a view needs, and the answer to a refusal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def requires(permission: Permission) -> Callable[[View], View]:
-    """403 without the permission. Strangers to the tenant have met a 404 in the middleware."""
+    """Make a view answer 403 without the permission. Strangers to the tenant got a 404 in the middleware."""
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -39,8 +39,8 @@ def requires(permission: Permission) -> Callable[[View], View]:
 
 
 def posted_from(*pages: str) -> Callable[[View], View]:
-    """For a view that a form of another page is sent to. A reload of its address, and a log-in that leads back to it,
-    ask with GET: that leads to the first of these pages whose address is made of the first parts of this one's."""
+    """Make a view accept a form that is on another page. A reload of its address, or a log-in that leads back to it,
+    uses GET and is redirected: to the first of these pages whose address is made of the first parts of this one's."""
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -67,7 +67,7 @@ def _page_with_the_form(pages: Sequence[str], parts: dict[str, Any]) -> str:
 
 
 def _why(access: Access, permission: Permission) -> str:
-    """Who one is here, who may do this, and who could change that."""
+    """Return a sentence with the reader's roles here, the roles that may do this, and who can give such a role."""
     where = f" of {access.tenant}" if access.tenant else ""
     who = f"You are {_enumeration(access.role_list, 'and')}{where}. " if access.roles else ""
     may = [role for role in (*TENANT_ROLES, *STAFF_ROLES) if role in ROLES_ALLOWED[permission]]
@@ -81,7 +81,7 @@ def _enumeration(words: Sequence[str], last: str) -> str:
 
 @contextmanager
 def costly(request: AccessRequest) -> Iterator[Refused | None]:
-    """Around what computes for long: a refusal, where the tenant has enough of that under way."""
+    """Take a place for a costly call, and yield None; yield a refusal where the tenant has enough calls running."""
     with costly_place(request.access.party, at=timezone.now().timestamp()) as is_free:
         yield None if is_free else Refused("too_many_at_once", UNDER_WAY)
 
@@ -94,7 +94,7 @@ def open_tenant(request: AccessRequest) -> Tenant:
 
 
 def tell(request: HttpRequest, outcome: object, done: str) -> bool:
-    """Say on the next page what happened. True if it was done."""
+    """Show on the next page what happened, and return whether it was done."""
     if isinstance(outcome, Refused):
         messages.error(request, outcome.sentence)
         return False

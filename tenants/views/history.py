@@ -1,4 +1,4 @@
-"""Who changed what, when and why: of one tenant, or of everything."""
+"""The pages of the history: who changed what, when and why, in one tenant or everywhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenants.roles import Permission
 from tenants.views.gate import requires
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
 
-ENTRIES = 32  # of one page
+ENTRIES = 32  # on one page
 
 
 def _moment(entry: AuditEntry) -> str:
@@ -30,7 +30,7 @@ def _json(values: Mapping[str, Any] | None) -> str:
     return "" if values is None else json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
-# All that an entry's fingerprint is made of but two ids, so that the export shows what the chain holds.
+# The fields of an entry's fingerprint except two ids, so that the export shows what the chain holds.
 _COLUMNS = (
     Column("sequence", "number"),
     Column("at", "at", value=_moment),

@@ -1,4 +1,4 @@
-"""Where everybody arrives, and where a tenant's pages begin."""
+"""The first page of everybody, and the first page of a tenant."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tenants.views.gate import requires
 @login_not_required
 @require_safe
 def home(request: AccessRequest) -> HttpResponse:
-    """Strangers learn what this is, the staff see everything, a member of one tenant goes there, others choose.
-    An invitation is shown first to whomever it waits for."""
+    """Show strangers what this is, send the staff to their home and a member of one tenant there; others choose. Open
+    invitations to the reader are shown first."""
     if request.access.user is None:
         return render(request, "landing.html")
     invitations = selectors.invitations_to(selectors.addresses_of(request.access.user), timezone.now())
@@ -37,12 +37,12 @@ def home(request: AccessRequest) -> HttpResponse:
 
 @require_safe
 def my_tenants(request: AccessRequest) -> HttpResponse:
-    """To choose from, also for those whose first page is another one."""
+    """Show the reader's tenants to choose from, also to readers whose first page is another one."""
     return my_page(request)
 
 
 def my_page(request: AccessRequest, form: JoinForm | None = None) -> HttpResponse:
-    """`form`: as it was sent, where it was refused."""
+    """Show the reader's tenants. `form` is the form that was sent, where it was refused."""
     person = request.access.user
     assert person is not None  # noqa: S101  the log-in middleware lets nobody else through
     return _mine(request, person, selectors.invitations_to(selectors.addresses_of(person), timezone.now()), form)
@@ -64,5 +64,5 @@ def _mine(
 @require_safe
 @requires(Permission.TENANT_VIEW)
 def tenant_home(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """A tenant's pages begin with the one that the installation names: its market."""
+    """Redirect to the page with which the installation begins a tenant's pages: its market."""
     return redirect(settings.TENANT_HOME, tenant_slug=tenant_slug)

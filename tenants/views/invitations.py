@@ -1,4 +1,4 @@
-"""The invited person's side: open the link, log in or sign up, join."""
+"""The pages for an invited person: open the link, log in or sign up, join."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def invitation(request: AccessRequest) -> HttpResponse:
 
 @posted_from("invitation")
 def invitation_accept(request: AccessRequest) -> HttpResponse:
-    """The one that the visitor came with; or, from their first page, one to an address that they have proved."""
+    """Accept the invitation with which the visitor came or, from their first page, one to an address that they have
+    proved."""
     user, at = request.access.user, timezone.now()
     if user is None:
         raise RuntimeError("the log-in middleware lets nobody else through")

@@ -1,4 +1,5 @@
-"""Asking to join: the side of whoever asks, on their page of tenants, and the owners' side, on the page of members."""
+"""Forms about joining: for the person who asks, on their page of tenants, and for the owners, on the page
+of members."""
 
 from __future__ import annotations
 

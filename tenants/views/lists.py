@@ -1,6 +1,6 @@
-"""The same tables over rows that are no query but were worked out whole: `?sort=`, `?after=`, `?format=csv`.
+"""Tables like those of `tables`, over rows that are computed as a whole: `?sort=`, `?after=`, `?format=csv`.
 
-A place is a row's number, for such a list does not change while somebody reads it.
+A position is a row's number, since such a list does not change while somebody reads it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tenants.views.tables import (
 
 
 def list_page(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
-    """One page of the rows, in the order that the address asks for. `order` names what a column sorts by."""
+    """Return one page of the rows, in the requested order. A column's `order` names the attribute that it sorts by."""
     sort, keep = sort_asked(query, table), kept_of(query)
     rows_sorted, start = _sorted(rows, table, sort), _place(query, len(rows))
     following, before = start + table.rows, max(start - table.rows, 0)
@@ -47,7 +47,7 @@ def list_csv(request: HttpRequest, rows: Sequence[Any], table: Table) -> Streami
 
 
 def _sorted(rows: Sequence[Any], table: Table, sort: str) -> list[Any]:
-    """Rows without a value come last, whichever way. Equals stay as they stood."""
+    """Sort the rows. Rows without a value come last in both directions, and equal rows keep their order."""
     name, down = sort.removeprefix("-"), sort.startswith("-")
     column = next((column for column in table.columns if column.name == name and column.order), None)
     if column is None:

@@ -1,4 +1,4 @@
-"""Members and invitations of the open tenant."""
+"""The page of the open tenant's members and invitations."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MEMBERS = (
     Column("role", "Role", order="role"),
     Column("since", "Since", order="created_at", value=lambda row: row.created_at),
 )
-MOST_REQUESTS = 50  # on the page; the interface lists all
-ROWS = 30  # of people on one page, which has forms below them
+MOST_REQUESTS = 50  # on the page; the interface lists all of them
+ROWS = 30  # people on one page, which has forms below them
 CHANGE = Column("change", "Change", numeric=True)
 
 
@@ -68,7 +68,7 @@ def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation
 
 
 def _requests(request: AccessRequest) -> list[JoinRequest]:
-    """Those that wait, for whoever may see them; the oldest first."""
+    """List the waiting requests, the oldest first, for readers who may see them."""
     if not request.access.allows(Permission.JOIN_REQUESTS_VIEW):
         return []
     return list(joining.join_requests_waiting()[:MOST_REQUESTS])
@@ -78,7 +78,7 @@ def _requests(request: AccessRequest) -> list[JoinRequest]:
 @posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def invitation_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """The answer shows the link, once: it is not kept, so it cannot survive a redirect."""
+    """Invite somebody. The answer shows the link once: it is not kept, so it cannot survive a redirect."""
     form = InvitationForm(request.POST)
     if not form.is_valid():
         return _page(request, form)
@@ -139,7 +139,7 @@ def member_leave(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _after_leaving(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Who has just left would find no page here any more."""
+    """Redirect to the members, or home if the reader has just left: they would find no page here any more."""
     has_left = not Membership.objects.filter(user=request.access.user).exists() and not request.access.is_staff
     return redirect("home") if has_left else redirect("tenant_members", tenant_slug)
 

@@ -1,4 +1,4 @@
-"""Pages with parts that move: one address answers with the page, or with one of its parts alone."""
+"""Pages with parts that are refreshed: one address answers with the page, or with one of its parts alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.shortcuts import render
 
 
 def part_or_page(request: HttpRequest, page: str, parts: Mapping[str, str], context: Mapping[str, Any]) -> HttpResponse:
-    """`?part=NAME` answers with that part's template, anything else with the whole page's."""
+    """Answer `?part=NAME` with that part's template, and anything else with the whole page's."""
     name = request.GET.get("part")
     if name is None:
         return render(request, page, dict(context))
     if name not in parts:
         raise Http404(f"this page has no part {name!r}")
     answer = render(request, parts[name], dict(context))
-    answer["Cache-Control"] = "no-store"  # a moment later it is another answer
+    answer["Cache-Control"] = "no-store"  # the answer is different a moment later
     return answer

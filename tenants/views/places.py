@@ -1,4 +1,4 @@
-"""Where a page of a sorted table ends: the row's sorted value and its key, written so that an address can carry it.
+"""The position at which a page of a sorted table ends: the row's sorted value and its key, written for an address.
 
 Rows without a value come last, whichever way the table is sorted.
 """
@@ -30,7 +30,7 @@ class Place:
 def in_order(rows: Rows, order: str, key: str, down: bool, *, backwards: bool = False) -> Rows:
     by, tie = F(order), F(key)
     up, last = down == backwards, not backwards
-    # Said of a column that always has a value, it would only keep the database from using its index.
+    # For a column that always has a value, this would only keep the database from using its index.
     nulls = ({"nulls_last": True} if last else {"nulls_first": True}) if _may_be_null(rows, order) else {}
     if up:
         return rows.order_by(by.asc(**nulls), tie.asc())
@@ -55,13 +55,15 @@ def before_place(rows: Rows, order: str, key: str, place: Place, down: bool) -> 
 
 
 def _beyond(order: str, value: Any, other: Q, side: str) -> Q:
-    """Strictly beyond the place. The first condition says nothing new; it is where an index begins to be read."""
+    """Return the condition for rows strictly beyond the position. The first condition is implied by the second; an
+    index can start reading there."""
     strictly, same = Q(**{f"{order}__{side}": value}), Q(**{order: value}) & other
     return Q(**{f"{order}__{side}e": value}) & (strictly | same)
 
 
 def _may_be_null(rows: Rows, order: str) -> bool:
-    """True also where nobody can tell: an annotation, or a column of another table."""
+    """Return whether the column may be null; True also where that is unknown: an annotation, or another
+    table's column."""
     if order in ("pk", "id"):
         return False
     try:
@@ -86,7 +88,7 @@ def place_write(place: Place) -> str:
 
 
 def place_read(text: str) -> Place | None:
-    """None for whatever is no place: an address is the reader's to write."""
+    """Read a position from an address, or None where the text is no position: readers can write any address."""
     if not text or len(text) > MOST_LETTERS:
         return None
     try:

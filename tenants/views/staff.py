@@ -1,4 +1,4 @@
-"""Pages over all tenants: the tenants and the staff."""
+"""Pages over all tenants: the list of tenants and the list of staff."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _tenant_create(request: AccessRequest) -> HttpResponse:
 @posted_from("tenants")
 @requires(Permission.TENANTS_CHANGE)
 def owner_invite_again(request: AccessRequest, pk: int) -> HttpResponse:
-    """A new link goes to the same address, and is shown once, as after the making of the tenant."""
+    """Send a new link to the same address, and show it once, as after the tenant was made."""
     outcome = services.invitation_send_again(
         invitation=_invitation(pk), by=request.access, at=timezone.now(), reason=request.POST.get("reason", "")
     )
@@ -81,7 +81,7 @@ def _invitation(pk: int) -> Invitation:
 
 
 def _sent_page(request: AccessRequest, issued: IssuedInvitation) -> HttpResponse:
-    """The link goes by mail, and is shown once in case that no mail arrives."""
+    """Mail the link, and show it once in case no mail arrives."""
     link = request.build_absolute_uri(reverse("invitation_open", args=[issued.token]))
     is_sent = invitation_mail(issued.invitation, link)
     answer = _tenants_page(request, TenantForm(), issued=issued, link=link, is_sent=is_sent)

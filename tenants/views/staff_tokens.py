@@ -31,7 +31,7 @@ def staff_tokens(request: AccessRequest) -> HttpResponse:
 @posted_from("staff_tokens")
 @requires(Permission.TENANTS_VIEW)
 def staff_token_create(request: AccessRequest) -> HttpResponse:
-    """The answer shows the secret, once: it is not kept, so it cannot survive a redirect."""
+    """Make a token. The answer shows the secret once: it is not kept, so it cannot survive a redirect."""
     form = _form(request, request.POST)
     if not form.is_valid():
         return _page(request, form)
@@ -74,10 +74,10 @@ def _form(request: AccessRequest, data: Any = None) -> StaffTokenForm:
 
 
 def _useful(request: AccessRequest) -> list[str]:
-    """Scopes that would let a token of these roles do anything."""
+    """List the scopes with which a token of these roles could do anything."""
     return [name for name, needed in SCOPES.items() if any(allows(request.access.roles, one) for one in needed)]
 
 
 def _presets(useful: list[str]) -> Mapping[str, ScopePreset]:
-    """Without those that hold a scope which these roles cannot use: their words would promise too much."""
+    """Return the presets without those with a scope that these roles cannot use: their text would promise too much."""
     return {name: each for name, each in PRESETS.items() if each.scopes <= set(useful)}

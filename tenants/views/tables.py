@@ -1,7 +1,7 @@
 """Tables that sort, page and export by their address alone: `?sort=-price`, `?after=...`, `?format=csv`.
 
-A page ends where a row is, not at a number of rows: rows that come in meanwhile neither repeat nor hide any, and the
-thousandth page costs as much as the first. Filters are the caller's GET form; its fields travel along in every link.
+A page ends at a row, not at a number of rows: rows that are added meanwhile neither repeat nor hide any, and the
+thousandth page costs as much as the first. Filters are the caller's GET form; its fields are kept in every link.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.utils import timezone
 from tenants.csv_files import csv_download, csv_text
 from tenants.views.places import Place, after_place, before_place, in_order, place_of, place_read, place_write
 
-OWN = ("sort", "after", "before", "format", "part")  # what this helper reads of an address; all else is a filter
+OWN = ("sort", "after", "before", "format", "part")  # parameters that this module reads; all others are filters
 ROWS = 50
 _CHUNK = 1_000
 
@@ -28,8 +28,8 @@ Rows = QuerySet[Any]
 
 @dataclass(frozen=True)
 class Column:
-    """`order`: the field or annotation that it sorts by, "" for none. `value`: what the export says; without it the
-    row's attribute of the column's name."""
+    """One column. `order` is the field or annotation that it sorts by, "" for none. `value` returns the cell of the
+    export; without it the cell is the row's attribute with the column's name."""
 
     name: str
     label: str
@@ -43,7 +43,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """`sort`: as it stands at first, with a minus for downwards. `key` tells rows apart, and is the order of equals."""
+    """One table. `sort` is its first order, with a minus for descending. `key` tells rows apart, and orders
+    equal ones."""
 
     columns: Sequence[Column]
     sort: str = "-id"
@@ -55,8 +56,8 @@ class Table:
 @dataclass(frozen=True)
 class Header:
     column: Column
-    aria_sort: str  # "" where it does not sort
-    link: str  # sorts by it, or the other way round
+    aria_sort: str  # "" if the column does not sort
+    link: str  # it sorts by the column, or the other way round
 
     @property
     def label(self) -> str:
@@ -69,9 +70,10 @@ class Header:
 
 @dataclass(frozen=True)
 class Sorting:
-    """The heads once more, as a form: a narrow screen has no heads to click. `parameters`: all else in the address."""
+    """The choice of orders as a form, since a narrow screen has no heads to click. `parameters` is all else in the
+    address."""
 
-    choices: tuple[tuple[str, str], ...]  # (what the address says, words)
+    choices: tuple[tuple[str, str], ...]  # (value in the address, words)
     choice: str
     parameters: tuple[tuple[str, str], ...]
 
@@ -89,7 +91,7 @@ class TablePage:
 
 
 def table_of(request: HttpRequest, rows: Rows, table: Table) -> TablePage:
-    """One page of `rows`. They may be filtered and annotated, not ordered or cut."""
+    """Return one page of `rows`. They may be filtered and annotated, but not ordered or cut."""
     sort = sort_asked(request.GET, table)
     order, down = _order(table, sort)
     rows_shown, before, after = _page(request, rows, order, down, table)
@@ -116,7 +118,7 @@ def asks_csv(request: HttpRequest) -> bool:
 
 
 def csv_response(request: HttpRequest, rows: Rows, table: Table) -> StreamingHttpResponse:
-    """All rows that the filter lets through, in the order of the page, without ever holding them all."""
+    """Return all rows of the filter as CSV, in the order of the page, without ever holding them all in memory."""
     order, down = _order(table, sort_asked(request.GET, table))
     return csv_download(request, table.file, _lines(rows, order, down, table))
 
@@ -137,7 +139,7 @@ def head_text(table: Table) -> str:
 
 
 def rows_text(table: Table, rows: Iterable[Any]) -> str:
-    """Times are those of the reader's zone, as on the page."""
+    """Return the rows as CSV. Times are in the reader's zone, as on the page."""
     cells = ([column.of(row) for column in table.columns] for row in rows)
     return csv_text(
         [timezone.localtime(value).isoformat() if isinstance(value, datetime) else value for value in row]
@@ -146,7 +148,7 @@ def rows_text(table: Table, rows: Iterable[Any]) -> str:
 
 
 def sort_asked(query: QueryDict, table: Table) -> str:
-    """What the address asks for, if the table can; else how it stands at first."""
+    """Return the requested order if the table has it, and otherwise the table's first order."""
     column_wanted = query.get("sort", "")
     can = {column.name for column in table.columns if column.order}
     return column_wanted if column_wanted.removeprefix("-") in can else table.sort
@@ -159,8 +161,8 @@ def _order(table: Table, sort: str) -> tuple[str, bool]:
 
 
 def _page(request: HttpRequest, rows: Rows, order: str, down: bool, table: Table) -> tuple[list[Any], bool, bool]:
-    """The rows in order, and whether there are some before and after them. A place that fits no row of this table is
-    somebody's invention, and counts as none."""
+    """Return the rows in order, and whether there are some before and after them. A position that fits no row of this
+    table is invented, and is ignored."""
     before, after = (place_read(request.GET.get(name, "")) for name in ("before", "after"))
     try:
         return _cut(rows, order, down, table, before, after)
@@ -192,7 +194,7 @@ def header_of(column: Column, sort: str, keep: Any) -> Header:
 
 
 def sorting_of(table: Table, sort: str, keep: Any) -> Sorting:
-    """Both ways of each column that sorts; and as the table stands at first, where that is no column's order."""
+    """Return both directions of each column that sorts; and the table's first order, if that is no column's."""
     choices = [
         (f"{minus}{column.name}", f"{column.label}, {way}")
         for column in table.columns

@@ -1,4 +1,4 @@
-"""Tokens of the open tenant: a member's own, and for owners everybody's. The secret is shown once."""
+"""The page of the open tenant's tokens: a member's own, and for owners everybody's. The secret is shown once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tokens(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @posted_from("tenant_tokens")
 @requires(Permission.TOKENS_OWN)
 def token_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """The answer shows the secret, once: it is not kept, so it cannot survive a redirect."""
+    """Make a token. The answer shows the secret once: it is not kept, so it cannot survive a redirect."""
     form = _form(request)
     if not form.is_valid():
         return _page(request, form)
@@ -66,7 +66,7 @@ def _page(request: AccessRequest, form: TokenForm, issued: IssuedToken | None = 
 
 
 def tokens_shown(request: AccessRequest) -> dict[str, list[ApiToken]]:
-    """Those of this place that the reader may see: which work, and which have ended of late."""
+    """Return the tokens of this place that the reader may see: those that work, and those that ended recently."""
     now = timezone.now()
     recent = selectors.token_list(request.access).filter(expires_at__gt=now - SHOWN_AFTER_THE_END).order_by("-pk")
     rows = list(recent[:MOST_SHOWN])
@@ -81,7 +81,7 @@ def _form(request: AccessRequest) -> TokenForm:
 
 
 def _choices(request: AccessRequest) -> list[tuple[str, str]]:
-    """Scopes that would let this person's token do anything here."""
+    """List the scopes with which this person's token could do anything here."""
     roles = request.access.roles & set(TENANT_ROLES)
     return [
         (name, SCOPE_MEANING[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +21,7 @@ from scheduling.core.scenario import strict
 from tenants.access import Refused
 from tenants.api import bodies
 from tenants.api.bodies import DEEPEST, MOST_BYTES, parse
-from tenants.api.fields import MOST_UNKNOWN
+from tenants.api.fields import MOST_UNKNOWN, Form, Several, Text
 from tenants.api.problems import problem_of
 from tenants.models import ApiToken
 from tenants.roles import OWNER, SCOPES
@@ -29,6 +30,33 @@ from tests.patience import PATIENCE
 from tests.tenants.builders import make_tenant
 
 TOKENS = "tenants/lumen/tokens/"
+
+
+class Inner(Form):
+    word = Text(max_length=5)
+
+
+class Outer(Form):
+    name = Text()
+    one = Inner(required=False)
+    several = Several(child=Inner(), required=False)
+
+
+def test_bodies_of_one_form_share_its_fields_and_nothing_else() -> None:
+    """Also where many are read at once, good ones and bad ones."""
+    good = {"name": "a", "one": {"word": "b"}, "several": [{"word": "c"}, {"word": "d"}]}
+    bad = {"name": "x", "one": {"word": "too long"}, "several": [{"word": "c"}, {"wrod": "d"}]}
+    assert Outer(data=good).fields is Outer(data=bad).fields
+    assert Outer(data=good, partial=True).fields is not Outer(data=good).fields
+    assert Outer(data={"one": {"word": "b"}}, partial=True).is_valid()
+
+    def read(number: int) -> Any:
+        form = Outer(data=bad if number % 2 else good | {"name": f"name {number}"})
+        return dict(form.validated_data) if form.is_valid() else sorted(form.errors)
+
+    with ThreadPoolExecutor(max_workers=8) as threads:
+        answers = list(threads.map(read, range(400)))
+    assert answers == [["one", "several"] if number % 2 else good | {"name": f"name {number}"} for number in range(400)]
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from scheduling.models import TrainingJob
 from tenants.api.cursors import cursor_read, page_of
 from tenants.api.fields import moment_of, time_text
 from tenants.api.limits import WINDOW_SECONDS, allowance
+from tenants.costly import counters
 from tenants.ledger.amounts import exported
 from tenants.roles import OWNER, SUBMITTER
 from tenants.scoping import scope
@@ -226,6 +227,19 @@ def test_count_begins_anew_each_minute() -> None:
     found = allowance({"x": 2}, at=at)
     assert found is not None
     assert found.reset_seconds == 10
+
+
+@pytest.mark.django_db
+def test_counts_are_forgotten_two_minutes_after_they_began() -> None:
+    key = "bourse:calls:forgotten:1000"
+    counters().delete(key)
+    allowance({"forgotten": 2}, at=60.0 * 1000)
+    counters().expire(key, 30)
+    allowance({"forgotten": 2}, at=60.0 * 1000)
+    assert 0 < counters().ttl(key) <= 30  # it counts from the first call
+    counters().delete(key)
+    allowance({"forgotten": 2}, at=60.0 * 1000)
+    assert 30 < counters().ttl(key) <= 120
 
 
 @pytest.mark.django_db

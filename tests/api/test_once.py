@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from marketplace.tasks import kept_answers_expire
@@ -193,6 +194,31 @@ def test_same_key_from_many_at_once_is_one_job_and_one_hold() -> None:
     assert KeptAnswer.objects.count() == 1
     assert caller.post(JOBS, body(), key="k1")["Idempotent-Replay"] == "true"
     assert book_is_sound()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_submission_with_a_key_asks_for_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the database is asked, the transaction's own words included, of a process that knows the feed's cursor
+    as of a moment ago."""
+    monkeypatch.setattr("scheduling.feed.notify.monotonic", lambda: 1_000.0)
+    monkeypatch.setattr("scheduling.feed.notify._cursor", None)
+    _, tenant = market()
+    caller = program_of(SUBMITTER, tenant)
+    caller.post(JOBS, body(lane="batch"), key="k1")
+    with CaptureQueriesContext(connection) as captured:
+        assert caller.post(JOBS, body(lane="batch"), key="k2").status_code == 201
+    begin = (
+        "tenants_apitoken",
+        "BEGIN",
+        "tenants_kept_answer",
+        "scheduling_pool",
+        "scheduling_client_key",
+        "scheduling_intake",
+    )
+    written = ("scheduling_trainingjob", "scheduling_startestimate", "scheduling_event", "tenants_keptanswer", "COMMIT")
+    asked = [query["sql"] for query in captured]
+    assert len(asked) == len(begin + written), asked
+    assert all(name in sql for name, sql in zip(begin + written, asked, strict=True)), asked
 
 
 @pytest.mark.django_db(transaction=True)

@@ -70,12 +70,12 @@ def test_a_limit_that_ruled_nothing_out_need_not_be_lifted(monkeypatch: Any) -> 
     """The search without a limit, which finds the reason, is left out where it could only find the same again."""
     best, answers = Renting._best, []
 
-    def asked_again(phase: Renting, job: Job, floor: Any, most_paid: float) -> tuple[Any, bool]:
-        found, limited = best(phase, job, floor, most_paid)
+    def asked_again(phase: Renting, job: Job, floor: Any, has: float, most_paid: float) -> tuple[Any, bool]:
+        found, limited = best(phase, job, floor, has, most_paid)
         if isinstance(found, Shortfall) and most_paid < np.inf:
             answers.append(limited)
             if not limited:
-                assert best(phase, job, floor, np.inf) == (found, False)
+                assert best(phase, job, floor, has, np.inf) == (found, False)
         return found, limited
 
     monkeypatch.setattr(Renting, "_best", asked_again)

@@ -2,59 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
-from scheduling.core.policies.astraea.prospects import Prospects
+from scheduling.core.policies.astraea import terms
+from scheduling.core.policies.astraea.prospects import Look, Prospects
 from scheduling.core.policies.astraea.terms import AllTerms
 from scheduling.core.scenario import Scenario
-from scheduling.core.types import BoolArray, Value
+from scheduling.core.types import Value
 from scheduling.core.value import Convex, Deadline, Linear, Sigmoid, ValuesOfMany
 from tests.core.piece_markets import piece_market
 from tests.core.piece_runs import differences, policy_run
 from tests.core.reference_pieces import Run
 
 SEEDS = range(100, 112)
-MAY_GAIN = Prospects._may_gain
+Looks = Callable[[Prospects, Callable[[], AllTerms]], Iterator[Look]]
+THAT_MAY_GAIN = Prospects.that_may_gain
 
 
-def everybody(_: Prospects, first: int, last: int, __: AllTerms) -> BoolArray:
-    return np.ones(last - first, dtype=bool)
+def everybody(prospects: Prospects, meet: Callable[[], AllTerms]) -> Iterator[Look]:
+    """All jobs, with pieces of all lengths."""
+    for index, (prospect, known) in enumerate(prospects._able):
+        met, sorts = meet(), prospects._terms[prospects._firsts[index] : prospects._firsts[index + 1]]
+        worker, ps = met.worker[sorts], met.ps[sorts]
+        lengths = np.ones(worker.shape, dtype=bool)
+        yield Look(prospect, known.home, lengths, met.easings > prospect.easings, worker, ps)
 
 
-def nobody(_: Prospects, first: int, last: int, __: AllTerms) -> BoolArray:
-    return np.zeros(last - first, dtype=bool)
+def nobody(_: Prospects, __: Callable[[], AllTerms]) -> Iterator[Look]:
+    yield from ()
 
 
-def run_with(scenario: Scenario, may_gain: object, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run_with(scenario: Scenario, that_may_gain: Looks, monkeypatch: pytest.MonkeyPatch) -> Run:
     with monkeypatch.context() as patch:
-        patch.setattr(Prospects, "_may_gain", may_gain)
+        patch.setattr(Prospects, "that_may_gain", that_may_gain)
         return policy_run(scenario)
 
 
-def unlike(may_gain: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def unlike(that_may_gain: Looks, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     for seed in SEEDS:
         scenario = piece_market(seed)
         with_all = run_with(scenario, everybody, monkeypatch)
-        yield differences(with_all, run_with(scenario, may_gain, monkeypatch))
+        yield differences(with_all, run_with(scenario, that_may_gain, monkeypatch))
 
 
 def test_to_pass_over_who_cannot_gain_changes_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: list[bool] = []
+    jobs, pieces, passed = [], [], []
 
-    def counted(prospects: Prospects, first: int, last: int, met: AllTerms) -> BoolArray:
-        may_gain = MAY_GAIN(prospects, first, last, met)
-        answers.extend(may_gain.tolist())
-        return may_gain
+    def counted(prospects: Prospects, meet: Callable[[], AllTerms]) -> Iterator[Look]:
+        jobs.append(len(prospects._able))
+        for look in THAT_MAY_GAIN(prospects, meet):
+            pieces.append(look.lengths.size)
+            passed.append(int(look.lengths.sum()))
+            yield look
 
     assert not [lines for lines in unlike(counted, monkeypatch) if lines]
-    assert answers.count(False) > len(answers) / 2, "most looks are spared"
+    assert len(passed) < sum(jobs) / 2, "most looks are spared"
+    assert sum(passed) < sum(pieces) * 2 / 3, "and many lengths of those that are not"
 
 
 def test_to_pass_over_a_job_that_could_gain_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [lines for lines in unlike(nobody, monkeypatch) if lines]
+
+
+def test_to_pass_over_a_length_that_could_pay_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shortest(prospects: Prospects, meet: Callable[[], AllTerms]) -> Iterator[Look]:
+        for look in THAT_MAY_GAIN(prospects, meet):
+            yield look._replace(lengths=look.lengths & (look.lengths.cumsum(axis=1) == 1))
+
+    assert [lines for lines in unlike(shortest, monkeypatch) if lines]
+
+
+def test_windows_too_long_for_all_their_stretches_are_decided_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in SEEDS:
+        scenario = piece_market(seed)
+        before = policy_run(scenario)
+        with monkeypatch.context() as patch:
+            patch.setattr(terms, "LONG", 0)
+            assert not differences(before, policy_run(scenario))
 
 
 def steep(elapsed: object) -> object:

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
+from scheduling.core.policies.astraea.policy import Astraea
 from scheduling.jobs.fitting import NeverFits
 from scheduling.jobs.second_chance import job_queue
 from scheduling.jobs.submission import Submitted, job_submit
@@ -69,6 +70,38 @@ def test_more_workers_are_named_where_they_would_do() -> None:
     assert isinstance(answer, NeverFits)
     assert (answer.needs_slots, answer.enough_workers, answer.epochs_that_fit) == (16, 4, 4)
     assert "What would help: at least 4 workers, at most 4 epochs or intervals of 16 slots" in answer.sentence
+
+
+def test_who_asks_for_the_same_is_not_looked_at_again_until_the_pool_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What fits a window does so whenever it comes and whatever it is worth. What fits none is looked at each time."""
+    pool, castor, lumen = market()
+    looks, fits = [], Astraea.fits_a_window
+
+    def look(*words: Any) -> bool:
+        looks.append(words)
+        return fits(*words)
+
+    monkeypatch.setattr(Astraea, "fits_a_window", look)
+
+    def looked_at(tenant: Tenant = lumen, slot: float = 0.5, **spec: Any) -> bool:
+        before = len(looks)
+        submit(pool, tenant, lane="batch", slot=slot, **spec)
+        return len(looks) > before
+
+    assert looked_at()
+    assert not looked_at(slot=2.5, value={"kind": "linear", "slope": -2.0, "base": 50.0})
+    assert looked_at(epochs=2)
+    assert looked_at(castor)
+    assert [looked_at(**LONG), looked_at(**LONG)] == [True, True]
+    pool.clock_cap = 2  # as an operator would have made it
+    assert looked_at()
+    assert isinstance(submit(pool, lumen, lane="batch", slot=0.5, epochs=8, chunks=4), NeverFits)
+    pool.clock_cap = 8
+    assert not looked_at()  # as it was before
+    make_server(pool, name="s02", worker=1, ps=1)
+    assert looked_at()
 
 
 def test_its_owners_cells_hold_it_whatever_its_length() -> None:

@@ -148,7 +148,7 @@ def test_an_end_before_the_mark_sends_the_mail_again_and_loses_none(monkeypatch:
     low(tenant)
     notices_collect(at=NOW)
     with monkeypatch.context() as dies:
-        dies.setattr(mails, "_sent", _dies)
+        dies.setattr(mails, "_mark_sent", _dies)
         with pytest.raises(_Death):
             go()
     assert go() == 0  # its claim still stands

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.programs.sbatch import Script, read
-from scheduling.programs.sbatch.commands import MOST_CHARACTERS
+from scheduling.programs.sbatch.commands import MOST_SIGNS
 from scheduling.programs.sbatch.files_missing import ANYTHING, Brought, files_missing
 
 
@@ -127,9 +127,9 @@ def test_nothing_is_said_of_a_script_that_begins_elsewhere() -> None:
     assert missing("python train.py", head="#!/bin/bash\n#SBATCH --chdir=/shared/lab\n") == []
 
 
-def test_very_long_script_is_not_looked_at() -> None:
-    assert missing("python train.py\n" + "true\n" * 1_000) == [(2, "train.py")]
-    assert missing("python train.py\n" + "true\n" * (MOST_CHARACTERS // 5)) == []
+def test_very_long_script_is_not_looked_at_to_its_end() -> None:
+    assert missing("true\n" * 1_000 + "python train.py\n") == [(1_002, "train.py")]
+    assert missing("true\n" * MOST_SIGNS + "python train.py\n") == []
 
 
 @given(st.text(st.sampled_from("ab'\"\\`$(){}<>|&;# \n\t=./-[]"), max_size=60))

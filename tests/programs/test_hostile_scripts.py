@@ -11,9 +11,8 @@ import pytest
 from scheduling.programs import sbatch
 from scheduling.programs.archives import FILE, HARD_LINK, LINK, LONGEST_NAME, MOST_ENTRIES, ArchiveEntry, refusals
 from scheduling.programs.sbatch.beginning import beginning, notes
-from scheduling.programs.sbatch.commands import is_begun_by_another
 from scheduling.programs.sbatch.files_missing import Brought, files_missing
-from scheduling.programs.sbatch.steps import STEP, steps
+from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import variables_missing
 
 HEAD = "#!/bin/bash\n"
@@ -36,7 +35,9 @@ def read_whole(text: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [";a=x", "exec ", "MASTER_ADDR=x;", ";a=$(", ";a=${;a=$(", ";a=\"x;a='", "do a= ", ";srun -x ", "exec torchrun",
-     "#SBATCH --ab\n", "#SBATCH a b c d e f g h\n", "\\\n"],
+     "#SBATCH --ab\n", "#SBATCH a b c d e f g h\n", "\\\n", "$(", "`", "\"$(", "a=()", "[[ a&&", "case a in ", "in ",
+     "if ", "srun -a <<a ", "<<a <<b ", "cat <<a\n", "eval eval ", "bash -c \"bash -c ", "bash -c 'a b' ", "2>", "\n",
+     "export A='b c' ", "$x ", "a # b\n", "~/ $SLURM_A /tmp "],
 )  # fmt: skip
 def test_script_of_a_mebibyte_is_read_in_time(words: str) -> None:
     most = sbatch.MOST_CHARACTERS - len(HEAD)
@@ -87,7 +88,9 @@ def test_nothing_is_written_through_a_link(name: str, target: str, *, refused: b
     ],
 )
 def test_variables_before_a_command_are_passed_over(line: str, *, called: bool) -> None:
-    assert bool(STEP.search(line)) == called
+    script = sbatch.read(HEAD + line)
+    assert isinstance(script, sbatch.Script)
+    assert [flaw for _, flaw in steps(script, {})] == [""] * called
 
 
 @pytest.mark.parametrize(
@@ -101,4 +104,6 @@ def test_variables_before_a_command_are_passed_over(line: str, *, called: bool) 
     ],
 )
 def test_command_that_another_begins_is_seen(line: str, *, hidden: bool) -> None:
-    assert is_begun_by_another(line, "srun") == hidden
+    script = sbatch.read(HEAD + line)
+    assert isinstance(script, sbatch.Script)
+    assert any(flaw for _, flaw in steps(script, {})) == hidden

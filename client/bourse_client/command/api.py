@@ -1,4 +1,4 @@
-"""`bourse api`: any call of the interface, for what has no command of its own."""
+"""`bourse api`: send any call of the interface, for what has no command of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def api(session: Session) -> int:
 
 
 def _path(session: Session) -> str:
-    """Below /api/v1/, whether that is said or not. The token goes to the server that is set, and nowhere else."""
+    """Return the typed path below /api/v1/, whether it names that or not. The token goes to the server that is set, and
+    nowhere else."""
     typed = str(session.words.path)
     path = ("/" + typed.lstrip("/")).removeprefix(ROOT.rstrip("/")).lstrip("/")
     if "://" in typed or typed.startswith("//") or "\\" in typed or not typed.isascii() or not typed.isprintable():
@@ -48,7 +49,7 @@ def _path(session: Session) -> str:
 
 
 def _fields(session: Session) -> dict[str, Any]:
-    """By name; a name that comes again makes a list."""
+    """Return the typed fields by name; a name that is repeated makes a list."""
     words, body = session.words, dict[str, Any]()
     typed = [(name, _value(session, text)) for name, text in _pairs(words.field)]
     for name, value in [*typed, *_pairs(words.raw_field)]:
@@ -69,7 +70,8 @@ def _pairs(fields: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _value(session: Session, text: str) -> Any:
-    """A word is a text; true, null, 12, [1] and {"a": 1} are what they are in JSON. In a query all of it is text."""
+    """Return a typed value: a word is a text; true, null, 12, [1] and {"a": 1} are what they are in JSON. In a query
+    every value is a text."""
     if text.startswith("@"):
         return _read(session, text[1:])
     if session.words.method == "GET":
@@ -81,7 +83,7 @@ def _value(session: Session, text: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    """By the letter: what Python reads beyond JSON, such as NaN, is none."""
+    """Read JSON strictly: what Python reads beyond it, such as NaN, is refused."""
     value = json.loads(text)
     json.dumps(value, allow_nan=False)
     return value
@@ -109,7 +111,7 @@ def _read(session: Session, name: str) -> str:
 
 
 def _show(session: Session, reply: Reply) -> int:
-    """JSON as a document, other text as it comes. What is no text goes to a file alone."""
+    """Show JSON as a document, and other text as it comes. An answer that is no text goes only to a file."""
     screen, output = session.screen, session.words.output
     kind = reply.headers.get("content-type", "").partition(";")[0].strip()
     if output:

@@ -1,4 +1,4 @@
-"""`bourse jobs submit FILE --bulk`: a job on each line of the file, submitted many at a time."""
+"""`bourse jobs submit FILE --bulk`: submit a job for each line of the file, many at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bourse_client.job_file import BadFile, read_line
 from bourse_client.shapes import BulkJob
 
 MOST_JOBS = 1_000  # of one call
-MOST_BYTES, MOST_VALUES = 1_000_000, 48_000  # of its body, with room for what stands around the jobs
+MOST_BYTES, MOST_VALUES = 1_000_000, 48_000  # of its body, with room for what is around the jobs
 ALONE = ("count", "together", "wait", "otherwise", "after", "max_price", "until_converged", "in_a_row", "by", "worth")
 
 
@@ -30,7 +30,7 @@ class BulkLine:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Bytes and values of it in a body; not too few of either."""
+        """Return how many bytes and values the job takes in a body, rather too many than too few."""
         text = json.dumps(self.job)
         return len(text) + 2, 1 + sum(map(text.count, ",[{"))
 
@@ -66,7 +66,7 @@ def submit(session: Session) -> int:
 
 
 def _lines(session: Session) -> Iterator[BulkLine]:
-    """Blank lines are left out. Whoever has no name is called after the file and the line."""
+    """Yield the lines of the file without the blank ones. A job without a name is named after the file and the line."""
     file = session.words.file
     base = session.words.name or ("job" if file == INPUT else Path(file).stem)
     empty = True
@@ -84,7 +84,7 @@ def _lines(session: Session) -> Iterator[BulkLine]:
 
 
 def _parts(lines: Sequence[BulkLine]) -> list[list[BulkLine]]:
-    """As many calls as it takes."""
+    """Divide the lines into as few calls as their limits allow, in order."""
     parts: list[list[BulkLine]] = []
     bytes_, values = 0, 0
     for line in lines:
@@ -98,7 +98,7 @@ def _parts(lines: Sequence[BulkLine]) -> list[list[BulkLine]]:
 
 
 def _by_line(refused: Refused, part: Sequence[BulkLine]) -> Refused:
-    """The same, with the lines of the file in place of the places in the call."""
+    """Return the same refusal with line numbers of the file in place of positions in the call."""
 
     def line(index: str) -> str:
         return f"line {part[int(index)].number}"

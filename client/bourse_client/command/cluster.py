@@ -1,4 +1,4 @@
-"""`bourse servers` and `bourse share`."""
+"""`bourse servers` and `bourse share`: show the servers, and what the tenant's units do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bourse_client.shapes import Capacity, Quota, Sharing, UnitsOfResource, Unit
 
 
 def servers(session: Session) -> int:
-    """A line for each server and resource."""
+    """Show a line for each server and resource."""
     screen, pool = session.screen, session.pool
     servers_of_pool = list(session.client.servers(pool, state=session.words.state))
     if screen.as_json:
@@ -56,7 +56,7 @@ def share(session: Session) -> int:
 
 
 def _by_server(session: Session, quota: Quota) -> None:
-    """One's own units first, then those that one rents."""
+    """Show the tenant's own units first, then those that it rents."""
     own = [(each["server"], each["resource"], "own", *map(_units, _figures(each))) for each in quota["servers"]]
     rented = [
         (each["server"], each["resource"], each["whose"], _units(each["units"]), _units(each["units"]), "-", "-")
@@ -71,7 +71,7 @@ def _figures(row: UnitsOfResource | UnitsOnServer) -> tuple[float, float, float,
 
 
 def _units(number: float) -> str:
-    """Whole ones without a point; parts of a unit with as many digits as they have."""
+    """Return whole units without a point, and parts of a unit with as many digits as they have."""
     whole = int(number)
     return f"{whole if whole == number else number:,}"
 

@@ -1,4 +1,4 @@
-"""`bourse completion`: a script for the shell, made from the parser itself."""
+"""`bourse completion`: print a script for the shell, made from the parser itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ complete -c bourse -a "(__bourse_words)"
 
 
 def completion(session: Session) -> int:
-    """`eval "$(bourse completion bash)"`, or `bourse completion fish | source`, in the shell's own start-up file."""
+    """Print the script. Put `eval "$(bourse completion bash)"`, or `bourse completion fish | source`, into the shell's
+    own start-up file."""
     if session.words.shell == "fish":
         session.screen.line(fish_script().rstrip())
         return exits.DONE
@@ -72,7 +73,7 @@ def fish_script() -> str:
 
 
 def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
-    """Path of a command, each word behind a blank -> what may stand after it."""
+    """Yield the path of each command, with a blank before each word, and the words that may follow it."""
     words_listed: list[str] = []
     inner: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:

@@ -1,4 +1,4 @@
-"""`bourse events`."""
+"""`bourse events`: show what happened, or follow what happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bourse_client.command.screen import moment, numbers_line, plain, zone
 from bourse_client.command.session import Session
 from bourse_client.shapes import Event
 
-RECEIPTS = ("digest", "answer")  # 64 letters each: who wants to keep them asks for --json
+RECEIPTS = ("digest", "answer")  # 64 letters each, so they are left out; --json has them
 
 
 def events(session: Session) -> int:
@@ -28,7 +28,7 @@ def events(session: Session) -> int:
 
 
 def _events(session: Session) -> list[Event]:
-    """Behind an event those that followed; else the latest. The oldest first in any case."""
+    """Return the events that followed a given one, or else the latest; the oldest first in any case."""
     words, client = session.words, session.client
     most = None if words.all else words.limit
     if words.after is not None or most is None:
@@ -37,7 +37,7 @@ def _events(session: Session) -> list[Event]:
 
 
 def _write(session: Session, event: Event) -> None:
-    """At once, one line for each: the width of what comes is not known."""
+    """Write an event at once as one line: the width of what comes is not known."""
     if session.screen.as_json:
         session.screen.record(event)
         return

@@ -1,4 +1,4 @@
-"""What the command's exit status says, and the mistakes of whoever types."""
+"""The command's exit statuses, and the error for mistakes in what was typed."""
 
 DONE, REFUSED, USAGE, UNREACHABLE, NOT_ALLOWED, ENDED_BADLY, STILL_WAITING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 CODES = """exit status:
@@ -13,4 +13,4 @@ CODES = """exit status:
 
 
 class UsageError(Exception):
-    """The text is a sentence for whoever typed the command."""
+    """A mistake in what was typed. The text is a sentence for the person who typed it."""

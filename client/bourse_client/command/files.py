@@ -1,4 +1,4 @@
-"""`bourse files`: what a job's program wrote into its folder, listed and brought here."""
+"""`bourse files`: list what a job's program wrote into its folder, and fetch it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _list(session: Session) -> int:
 
 
 def _fetched(session: Session) -> int:
-    """All of them or those that are named, each whole or not at all; one that cannot be had keeps no others."""
+    """Fetch all files or those that are named, each whole or not at all. One that cannot be fetched stops no others."""
     words, screen, client = session.words, session.screen, session.client
     root, wanted = Path(words.fetch[0]), words.fetch[1:]
     answer = client.job_files(words.job)
@@ -56,7 +56,7 @@ def _fetched(session: Session) -> int:
         try:
             with _whole(place, root, overwrite=words.force) as target:
                 size = client.job_file(words.job, file["path"], target)
-        except NotFound as error:  # it is gone meanwhile, or closed to the server: the others are not
+        except NotFound as error:  # it is gone meanwhile, or closed to the server; the others may not be
             screen.note(f"bourse: {plain(file['path'])}: {error}")
             refused += 1
             continue
@@ -74,8 +74,8 @@ def _fetched(session: Session) -> int:
 
 
 def _choice(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:
-    """Of those that are named each, and of a folder that is named all that is in it; without names, all of them. One
-    that is not listed is asked for by its name: it may lie behind the end of the list."""
+    """Return the files that are named, and all in folders that are named; without names, all files. A name that is not
+    in the list is asked for by itself: it may lie behind the list's end."""
     if not wanted:
         return list(files)
     by_path: dict[str, JobFile] = {}
@@ -88,7 +88,8 @@ def _choice(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:
 
 
 def _places(root: Path, paths: Sequence[str], *, overwrite: bool) -> list[Path]:
-    """Where each goes, all of them below the root. Nothing is fetched where one of them cannot be."""
+    """Return where each file goes, all of them below the root. Nothing is fetched where one of them cannot be
+    written."""
     places = []
     for path in paths:
         try:
@@ -103,7 +104,7 @@ def _places(root: Path, paths: Sequence[str], *, overwrite: bool) -> list[Path]:
 
 @contextlib.contextmanager
 def _whole(place: Path, root: Path, *, overwrite: bool) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
-    """A file beside its place, which takes it once it is whole, and is gone if it never is."""
+    """Open a file beside its place. It takes that place once it is whole, and is removed if it never is."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.parent.resolve().is_relative_to(root.resolve()):
@@ -112,11 +113,11 @@ def _whole(place: Path, root: Path, *, overwrite: bool) -> Iterator[tempfile._Te
             try:
                 yield target
                 target.close()
-                if not overwrite and os.path.lexists(place):  # somebody made it meanwhile
+                if not overwrite and os.path.lexists(place):  # another process made it meanwhile
                     raise UsageError(f"{plain(str(place))} is there already; --force overwrites it.")
                 mask = os.umask(0)
                 os.umask(mask)
-                os.chmod(target.name, 0o666 & ~mask)  # as any new file; a temporary one is for its owner alone
+                os.chmod(target.name, 0o666 & ~mask)  # the mode of any new file; a temporary one is for its owner alone
                 os.replace(target.name, place)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):

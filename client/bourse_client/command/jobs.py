@@ -1,4 +1,4 @@
-"""`bourse jobs ...` and `bourse explain`."""
+"""`bourse jobs ...` and `bourse explain`: submit, list, explain and cancel jobs."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def submit(session: Session) -> int:
 
 
 def run(session: Session) -> int:
-    """`bourse run --gpus 4 --hours 2 -- python train.py`: as a script of one command."""
+    """Submit a command as a script: `bourse run --gpus 4 --hours 2 -- python train.py`."""
     return describe(session, script_of(session.words))
 
 
 def describe(session: Session, script: str) -> int:
-    """A batch script: what comes of each line is told before anything is submitted."""
+    """Submit a batch script. What becomes of each line is shown before anything is submitted."""
     words, screen = session.words, session.screen
     pool = session.pool
     description = described(words, script)
@@ -98,13 +98,14 @@ def describe(session: Session, script: str) -> int:
 
 
 def _send(session: Session, parsed: Parsed, pack: Packed) -> None:
-    """What comes along, as the archive of the program that the script becomes; not again what it has."""
+    """Send the files that come along, as the archive of the program that the script becomes, unless the program has
+    them already."""
     document = parsed.get("program")
     if document is None:
         raise exits.UsageError("the server does not take files along with this script.")
     try:
         versions = session.client.program(str(document["name"]), owner=session.client.tenant)["versions"]
-    except (NotFound, NotAllowed):  # there is none yet, or the token may not look
+    except (NotFound, NotAllowed):  # there is no such program yet, or the token may not read it
         versions = []
     archives = {version["archive"] for version in versions if version["archive_bytes"]}
     if pack.digest not in archives:
@@ -112,13 +113,13 @@ def _send(session: Session, parsed: Parsed, pack: Packed) -> None:
 
 
 def _array(session: Session, array: JobArray) -> int:
-    """In one line."""
+    """Show an array in one line."""
     if session.screen.as_json:
         session.screen.document(array)
     else:
         jobs = several(array["jobs"], "job")
         name, price = plain(array["name"]), credits(array["price"])
-        how = ", bought together" if array.get("together") else ""  # servers of before do not say
+        how = ", bought together" if array.get("together") else ""  # older servers do not say
         session.screen.line(f"Array A-{array['id']}  {name}  {jobs}{how}: {_states(array)}; they pay {price}")
     return exits.DONE
 
@@ -168,7 +169,8 @@ def _waited(session: Session, job: JobWithSpec) -> int:
 
 
 def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
-    """The job on standard output; why it went wrong on standard error as well, where no program overlooks it."""
+    """Show the job on standard output; show why it went wrong on standard error as well, where no program overlooks
+    it."""
     if screen.as_json:
         screen.document(job)
     else:
@@ -181,7 +183,7 @@ def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
 
 
 def _more(reason: Reason) -> list[str]:
-    """What stands below a reason's sentence: its code and figures, and what would help."""
+    """Return the lines below a reason's sentence: its code and figures, and what would help."""
     figures, advice = numbers_line(reason["numbers"]), reason.get("help", "")
     code = f"  code {reason['code']}" + (f": {figures}" if figures else "")
     return [code, f"  {advice}"] if advice else [code]
@@ -190,7 +192,7 @@ def _more(reason: Reason) -> list[str]:
 def list_jobs(session: Session) -> int:
     words, screen = session.words, session.screen
     most = None if words.all else words.limit
-    # Whoever asks for a state or a name means jobs; else each array is one line.
+    # A filter for a state or a name is about jobs; else each array is one line.
     folded = None if words.array or words.state or words.name else "folded"
     query = {"state": words.state, "lane": words.lane, "pool": words.pool, "name": words.name, "array": words.array}
     jobs = list(session.client.jobs(most=most, arrays=folded, **query))
@@ -271,7 +273,8 @@ def explain(session: Session) -> int:
 
 
 def cancel(session: Session) -> int:
-    """One by itself, so that its refusal has its status; many in as few calls as can be."""
+    """Cancel jobs: a single one by its own call, so that its refusal has its status; many in as few calls as
+    possible."""
     words, screen = session.words, session.screen
     wanted = list(dict.fromkeys(words.job))
     if any(isinstance(number, ArrayNumber) for number in wanted):

@@ -1,4 +1,4 @@
-"""`bourse lab`: studies of a cluster's past, made, followed and taken away."""
+"""`bourse lab`: make, follow and download studies of a cluster's past."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bourse_client.shapes import Study
 
 INPUT = "-"
 AT_WORK = ("reading", "waiting", "running")
-MOST_FILES = 700 * 1024  # bytes: in base64, with the document, they fit into a call
-NAMED = ("file", "machines", "nodes")  # of a history: what may name a file
+MOST_FILES = 700 * 1024  # bytes that, in base64 and with the document, fit into a call
+NAMED = ("file", "machines", "nodes")  # fields of a history that may name a file
 
 
 def list_studies(session: Session) -> int:
-    """All studies, the newest first."""
+    """List all studies, the newest first."""
     screen, rows = session.screen, list(session.client.studies())
     if screen.as_json:
         screen.document(rows)
@@ -34,7 +34,7 @@ def list_studies(session: Session) -> int:
 
 
 def create(session: Session) -> int:
-    """Sent with the files that it names; with --start it is followed to its end."""
+    """Make a study, with the files that its document names; with --start it is followed to its end."""
     words, client = session.words, session.client
     document = _document(session)
     files = {} if words.pool else _files(words.file, document)
@@ -51,29 +51,29 @@ def create(session: Session) -> int:
 
 
 def show(session: Session) -> int:
-    """How far it is, and what came of it."""
+    """Show how far a study is, and what came of it."""
     _show(session, session.client.study(session.words.study))
     return exits.DONE
 
 
 def start(session: Session) -> int:
-    """Begun, and followed to its end."""
+    """Start a study, and follow it to its end."""
     return _followed(session, session.client.study_start(session.words.study, key=session.words.key))
 
 
 def cancel(session: Session) -> int:
-    """Called off; it can go on."""
+    """Cancel a study, which can go on later."""
     _show(session, session.client.study_cancel(session.words.study, key=session.words.key))
     return exits.DONE
 
 
 def resume(session: Session) -> int:
-    """Gone on with, behind what it has done."""
+    """Go on with a study after what it has done."""
     return _followed(session, session.client.study_resume(session.words.study, key=session.words.key))
 
 
 def download(session: Session) -> int:
-    """The report, or the figures, as a file."""
+    """Write the report, or the figures, to a file."""
     words, client = session.words, session.client
     content = client.study_figures(words.study) if words.figures else client.study_report(words.study)
     try:
@@ -85,7 +85,7 @@ def download(session: Session) -> int:
 
 
 def _followed(session: Session, study: Study) -> int:
-    """Until it is ready, over, or interrupted; it goes on by itself."""
+    """Follow a study until it is ready, over, or interrupted; an interrupted one goes on by itself."""
     words, client = session.words, session.client
     while study["state"] in AT_WORK:
         session.pace.sleep(words.every)
@@ -133,7 +133,7 @@ def _document(session: Session) -> dict[str, Any]:
 
 
 def _files(study: str, document: dict[str, Any]) -> dict[str, bytes]:
-    """What the history names, from beside the study."""
+    """Return the files that the history names, which are beside the study."""
     folder = Path() if study == INPUT else Path(study).parent
     history = document.get("history")
     names = [history[field] for field in NAMED if field in history] if isinstance(history, dict) else []

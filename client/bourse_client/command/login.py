@@ -1,4 +1,4 @@
-"""`bourse login`, `logout` and `tenants`: who asks, and where."""
+"""`bourse login`, `logout`, `tenants` and `config`: which server is called, and with whose token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def login(session: Session) -> int:
-    """The token is tried before it is kept. It never stands on the command line, where others could read it."""
+    """Try the token, and keep it if it works. It is never on the command line, where others could read it."""
     words, screen = session.words, session.screen
     file = settings_file(session.environment)
     url = words.url or session.environment.get("BOURSE_URL", "") or _address(session)
@@ -42,7 +42,7 @@ def login(session: Session) -> int:
 
 
 def _address(session: Session) -> str:
-    """Asked of whoever sits there; the address of last time is offered again."""
+    """Ask the person at the terminal for the address, and offer the last one again."""
     url = settings_read(settings_file(session.environment), warn=session.screen.note).url or USUAL
     if not session.stdin.isatty():
         raise exits.UsageError("Say where: --url https://bourse.example, or BOURSE_URL.")
@@ -76,7 +76,7 @@ def config_show(session: Session) -> int:
 
 
 def config_set(session: Session) -> int:
-    """A name that the server does not know is refused, so that no later command fails for it."""
+    """Set a tenant or pool. A name that the server does not know is refused, so that no later command fails for it."""
     name, value = session.words.name, session.words.value
     if name == "pool":
         slugs = [str(pool["slug"]) for pool in session.client.pools()]

@@ -1,4 +1,4 @@
-"""`bourse logs`."""
+"""`bourse logs`: show a job's log, or follow it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from bourse_client.shapes import OVER, LogLine
 
 
 def logs(session: Session) -> int:
-    """With --follow until the job is over; its state is asked for before its last lines, so that none is missed."""
+    """Show the log, with --follow until the job is over. Its state is read before its last lines, so that none is
+    missed."""
     words, client, after = session.words, session.client, 0
     run: int | None = None
     wrote = False
     while True:
         over = not words.follow or client.job(words.job)["state"] in OVER
         log = client.job_logs(words.job, after=after, search=words.search, level=words.level or "", who=words.who)
-        if log["run"] != run and after:  # it was started anew, and its log with it
+        if log["run"] != run and after:  # the job was started anew, and its log begins anew
             run, after = log["run"], 0
             continue
         run, after = log["run"], log["after"]

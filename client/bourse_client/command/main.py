@@ -1,4 +1,4 @@
-"""The command `bourse`. Commands are loaded when they are called, so that help and mistakes answer at once."""
+"""The command `bourse`. Commands are loaded when they are called, so that help and mistakes are answered at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bourse_client.command.session import Session
     from bourse_client.errors import BourseError, Refused
 
-NOWHERE = "not_found"  # the interface's code for an address that leads to nothing of the caller's
+NOWHERE = "not_found"  # the interface's code for an address at which the caller has nothing
 WAYS = {
     name: f"With --{name} NAME, or for every command with `bourse config set {name} NAME`."
     for name in ("pool", "tenant")
@@ -24,24 +24,24 @@ WAYS = {
 
 
 def run() -> int:
-    """For the shell."""
+    """Run the command for the shell."""
     try:
         status = main(sys.argv[1:], os.environ, sys.stdin, sys.stdout, sys.stderr)
-        sys.stdout.flush()  # here, where it may fail: at the end of Python nobody could say so
+        sys.stdout.flush()  # here, where a failure can still be reported: at the end of Python it could not
         return status
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except BrokenPipeError:
-        _let_go()  # whoever read has read enough
+        _let_go()  # the reader has closed the pipe
         return exits.DONE
-    except OSError as error:  # commands catch those of files and of the network
+    except OSError as error:  # commands catch errors of files and of the network themselves
         _let_go()
         print(f"bourse: The output cannot be written: {error.strerror}.", file=sys.stderr)
         return exits.USAGE
 
 
 def _let_go() -> None:
-    """What is left in the buffer goes nowhere, without a complaint at the end."""
+    """Drop what is left in the buffer, so that Python does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -50,7 +50,7 @@ def main(
 ) -> int:
     try:
         words = parser_made().parse_args(arguments)
-    except SystemExit as end:  # help was shown, or what is wrong with the words
+    except SystemExit as end:  # help was shown, or a mistake in the words
         return int(end.code or 0)
     from bourse_client.command.screen import Screen
     from bourse_client.command.session import Session
@@ -100,7 +100,7 @@ def _failed(session: Session, error: BourseError) -> int:
 
 
 def _say_more(session: Session, refused: Refused) -> None:
-    """Each field's mistake, and the figures; a program gets the whole as one line of JSON."""
+    """Show each field's mistake, and the figures. With --json, the whole is one line of JSON."""
     from bourse_client.command.screen import numbers_line, plain
 
     screen = session.screen

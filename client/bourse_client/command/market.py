@@ -1,4 +1,4 @@
-"""`bourse prices`."""
+"""`bourse prices`: show the prices of now and those posted for later."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bourse_client.command.screen import credits, moment, zone
 from bourse_client.command.session import Session
 from bourse_client.shapes import Price
 
-AHEAD = 200  # lines of each lane that are looked at for what comes
+AHEAD = 200  # lines that are read of each lane for later slots
 CLEAR = "\x1b[2J\x1b[H"
 
 
@@ -37,7 +37,7 @@ def _ahead(session: Session, pool: str, lane: str) -> list[Price]:
 
 
 def _show(session: Session, pool: str, now: Sequence[Price], ahead: Sequence[Price]) -> None:
-    """A line for each lane and resource: now, and what is posted for later."""
+    """Show a line for each lane and resource: the price now, and what is posted for later."""
     screen = session.screen
     if not now:
         screen.note(f"No prices are posted in {pool} now.")

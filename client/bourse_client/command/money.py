@@ -1,4 +1,4 @@
-"""`bourse balance` and `bourse statement`."""
+"""`bourse balance` and `bourse statement`: show the tenant's credits, and what moved them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What comes along with a script: files and folders of this machine as a tar.gz, whose bytes follow from the files."""
+"""Pack what comes along with a script: files and folders of this machine as a tar.gz, whose bytes follow from the
+files."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from bourse_client.command.exits import UsageError
 from bourse_client.command.screen import plain, several
 
 MEBIBYTE = 1024**2
-MOST_PACKED, MOST_BYTES, MOST_FILES = 20 * MEBIBYTE, 200 * MEBIBYTE, 10_000  # as the server takes an archive
-MOST_NAMED = 1_000  # names that a question may hold
+MOST_PACKED, MOST_BYTES, MOST_FILES = 20 * MEBIBYTE, 200 * MEBIBYTE, 10_000  # the server's limits of an archive
+MOST_NAMED = 1_000  # names that one call may have
 LEFT_OUT = frozenset({".git", "__pycache__", ".venv", ".bourse"})
 
 
 @dataclass(frozen=True)
 class Packed:
-    """`names`: of the files; where they are very many, of their outermost folders, each with a stroke at its end."""
+    """A packed archive. `names` are those of the files; where they are very many, those of their outermost folders,
+    each with a slash at its end."""
 
     archive: bytes
     names: tuple[str, ...]
@@ -37,7 +39,7 @@ class Packed:
 
     @property
     def sentence(self) -> str:
-        """For whoever sends it."""
+        """Return a sentence for the person who sends it."""
         rest = f"; left out: {several(self.left_out, 'link to a folder, pipe or device')}" if self.left_out else ""
         files = several(self.files, "file")
         return f"Brings {files}, {self.bytes:,} bytes, {len(self.archive):,} as they are sent{rest}."
@@ -45,15 +47,15 @@ class Packed:
 
 @dataclass(frozen=True)
 class _File:
-    name: str  # from the current folder
+    name: str  # the path from the current folder
     place: Path
     size: int
     is_program: bool
 
 
 def packed(named: Sequence[str], here: Path) -> Packed:
-    """The files that are named, and those in folders that are named, by their names from `here` on. The same files make
-    the same bytes: no times, no owners, in the order of the names."""
+    """Pack the files that are named, and those in folders that are named, under their names from `here` on. The same
+    files make the same bytes: no times, no owners, in the order of the names."""
     files: dict[str, _File] = {}
     left_out = 0
     for each in named:
@@ -74,7 +76,8 @@ def packed(named: Sequence[str], here: Path) -> Packed:
 
 
 def _below(named: str, here: Path) -> Iterator[_File | None]:
-    """The files of one name, a folder's in all its folders; None for each thing that cannot come along."""
+    """Yield the files of one name, those of a folder with all its folders; yield None for each thing that cannot come
+    along."""
     place = Path(os.path.normpath(here / named))
     if not place.is_relative_to(here):
         raise UsageError(f"--with {plain(named)}: it lies outside of the current folder, from which names are told.")
@@ -94,7 +97,7 @@ def _below(named: str, here: Path) -> Iterator[_File | None]:
 
 
 def _file(place: Path, here: Path) -> _File | None:
-    """A link to a file comes along as the file."""
+    """Return the file, or None for what cannot come along. A link to a file comes along as the file."""
     try:
         about = place.stat()
     except OSError:
@@ -109,7 +112,7 @@ def _unreadable(error: OSError) -> None:
 
 
 def _check(files: Sequence[_File]) -> None:
-    """Before any of them is read."""
+    """Check the limits, before any file is read."""
     total = sum(file.size for file in files)
     if total > MOST_BYTES:
         size = f"{total / MEBIBYTE:,.1f} MiB in {several(len(files), 'file')}"
@@ -127,7 +130,7 @@ def _too_large(files: Sequence[_File], what: str, most: str) -> None:
 
 
 def _archive(files: Sequence[_File]) -> tuple[bytes, int]:
-    """And how many bytes the files have."""
+    """Return the archive, and how many bytes the files have."""
     out, total = io.BytesIO(), 0
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as zipped,

@@ -1,4 +1,4 @@
-"""The words of the command line. Nothing here reaches for the network, so that help is there at once."""
+"""The words of the command line. Nothing here loads the network's code, so that help is there at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parser_made() -> ArgumentParser:
 
 
 def _add_common(parser: ArgumentParser, *, top: bool = False) -> None:
-    """Understood before the command and after it; only the first place sets what is meant when nothing is said."""
+    """Add options that are understood before the command and after it. Only those before it have defaults."""
 
     def default(value: Any) -> Any:
         return value if top else SUPPRESS
@@ -342,7 +342,7 @@ def _add_key(parser: ArgumentParser) -> None:
 
 
 def _positive(text: str) -> float:
-    """By the letter: `float` would also take 1_000, 1e3 and blanks."""
+    """Read a number strictly: `float` would also take 1_000, 1e3 and blanks."""
     number = float(text) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text) else 0.0
     if not number > 0:
         raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5")
@@ -350,12 +350,13 @@ def _positive(text: str) -> float:
 
 
 def _percent(text: str) -> float:
-    """As a part of one."""
+    """Read per cent as a part of one."""
     return float(f"{_positive(text.removesuffix('%')) / 100:.12g}")
 
 
 def _amount(text: str) -> str:
-    """By the letter, and as it was typed: the interface takes amounts as texts, and knows how many digits."""
+    """Check an amount strictly, and return it as it was typed: the interface takes amounts as texts, and knows how many
+    digits they may have."""
     if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,18})?", text) and text.strip("0.")):
         raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5")
     return text
@@ -372,7 +373,7 @@ def _number_from_0(text: str) -> int:
 
 
 class ArrayNumber(int):
-    """Of an array of jobs, which is written A-12."""
+    """The number of an array of jobs, which is written A-12."""
 
 
 def _array(text: str) -> ArrayNumber:

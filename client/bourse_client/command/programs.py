@@ -1,4 +1,4 @@
-"""`bourse programs`: what a job may run, and the tenant's own registered, continued and retired."""
+"""`bourse programs`: show what a job may run, and register, continue and retire the tenant's own programs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def show(session: Session) -> int:
 
 
 def register(session: Session) -> int:
-    """Of a name that is there, it makes the next version; one that says nothing new is told as such."""
+    """Register a program. If its name exists already, this makes the next version; a document that says nothing new
+    gives the newest version again."""
     screen, words, client = session.screen, session.words, session.client
     document, archive = _document(session), _archive(words.archive)
     name = document.get("name")
@@ -103,7 +104,8 @@ def archive(session: Session) -> int:
 
 
 def _owner(session: Session) -> str:
-    """As the command line says, else that of the first program of this name: the tenant's own comes first."""
+    """Return the owner that the command line names, else that of the first program of this name: the tenant's own comes
+    first."""
     if session.words.owner:
         return str(session.words.owner)
     owners = [row["owner"] for row in session.client.programs() if row["name"] == session.words.name]

@@ -1,4 +1,4 @@
-"""How a job gets on, while somebody waits: one line that changes on a terminal, else a line for each change."""
+"""Show how a job gets on while a person waits: one line that changes on a terminal, else a line for each change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Progress:
         self._text = text
 
     def end(self) -> None:
-        """The line gives way to the answer."""
+        """Clear the line, to make room for the answer."""
         if self._open:
             self._screen.err.write(CLEAR)
             self._screen.err.flush()

@@ -1,4 +1,4 @@
-"""`bourse quote`."""
+"""`bourse quote`: show what would become of a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ CHANGES = {
 
 
 def quote(session: Session) -> int:
-    """A quote that says no is a no: `bourse quote job.yaml && bourse jobs submit job.yaml`."""
+    """Show a quote. One that would not admit the job exits as refused: `bourse quote job.yaml && bourse jobs submit
+    job.yaml`."""
     screen, question = session.screen, asked_of(session)
     offer = session.client.quote(question.spec, pool=question.pool, name=question.name, lane=question.lane)
     terms = offer["terms"]

@@ -1,4 +1,4 @@
-"""What people see: aligned tables, figures with thousands separators, and colour where a terminal shows it."""
+"""The output for people: aligned tables, figures with thousands separators, and colour where a terminal shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOURS = dict.fromkeys(OVER, BAD) | {"finished": GOOD, "running": GOOD, "awarde
 
 @dataclass
 class Screen:
-    """`out`: answers. `err`: reasons and progress, which no program reads by mistake."""
+    """Where output goes. `out` gets answers; `err` gets reasons and progress, which no program reads by mistake."""
 
     out: TextIO
     err: TextIO
@@ -30,11 +30,11 @@ class Screen:
     colour: bool = False
 
     def document(self, value: Any) -> None:
-        """One whole JSON document; people's words are never beside it."""
+        """Write one whole JSON document; words for people are never beside it."""
         print(json.dumps(value, ensure_ascii=False, indent=2), file=self.out)
 
     def record(self, value: Any) -> None:
-        """One line of JSON, at once: for what has no end."""
+        """Write one line of JSON at once, for what has no end."""
         print(json.dumps(value, ensure_ascii=False), file=self.out, flush=True)
 
     def line(self, text: str = "") -> None:
@@ -54,7 +54,7 @@ class Screen:
             self.line(f"{name:<{width}}{GAP}{self.state_style(plain(value))}")
 
     def state_style(self, cell: str) -> str:
-        """A cell that is a state's name has its colour."""
+        """Return a cell, coloured if it is the name of a state."""
         return self._style(COLOURS[cell.strip()])(cell) if self.colour and cell.strip() in COLOURS else cell
 
     def _style(self, code: str) -> Any:
@@ -87,7 +87,7 @@ def table_lines(
 
 
 def _points_aligned(cells: list[list[str]], column: int) -> None:
-    """Figures with fewer digits behind their point than others of the column, or none and no point, end in blanks."""
+    """Add blanks to figures with fewer digits after their point than others of the column, or with no point."""
     figures = [FIGURE.fullmatch(row[column]) for row in cells]
     most = max((len(figure[1] or "") for figure in figures if figure), default=0)
     for row, figure in zip(cells, figures, strict=True):
@@ -95,14 +95,14 @@ def _points_aligned(cells: list[list[str]], column: int) -> None:
 
 
 def plain(text: str) -> str:
-    """What others have named things with must not steer the reader's terminal. The thin space between thousands is a
-    blank there."""
+    """Return the text so that names which others have given cannot control the reader's terminal. The thin space
+    between thousands becomes a blank."""
     text = text.replace("\N{NARROW NO-BREAK SPACE}", " ")
     return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def width(text: str) -> int:
-    """Columns on a terminal: some signs take two, and some none."""
+    """Return how many columns of a terminal the text takes: some characters take two, and some none."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
@@ -130,7 +130,7 @@ def count(number: int | None) -> str:
 
 
 def moment(text: str | None) -> str:
-    """In the zone of the reader's machine, to the second."""
+    """Return the moment in the zone of the reader's machine, to the second."""
     if not text:
         return "-"
     try:
@@ -144,12 +144,13 @@ def zone() -> str:
 
 
 def numbers_line(numbers: Mapping[str, Any]) -> str:
-    """The figures behind a refusal, in one line."""
+    """Return the figures behind a refusal, in one line."""
     return ", ".join(f"{name} {number(value)}" for name, value in numbers.items() if value not in (None, {}))
 
 
 def number(value: Any) -> str:
-    """Credits are known by their digits, six or more; what is inside of another figure stands in brackets."""
+    """Return a figure as people read it. Credits are known by their digits, six or more; figures inside of another one
+    are in brackets."""
     if isinstance(value, Mapping):
         return f"({numbers_line(value)})"
     if isinstance(value, str) and CREDITS.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Batch scripts: the answers that go with one, and what comes of each of its lines."""
+"""Batch scripts: the options that go with one, and what becomes of each of its lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICTS = {"understood": "understood", "ignored": "ignored", "not_kept": "not k
 
 
 def described(words: Namespace, script: str) -> dict[str, Any]:
-    """The body that says it. Moments without a zone are those of this machine's clock."""
+    """Return the body of a call that describes the job. Moments without a zone are by this machine's clock."""
     if words.max_price is not None:
         raise exits.UsageError("--max-price is for jobs in YAML; what a described job is worth bounds what it pays.")
     if words.until_converged is not None or words.in_a_row is not None:
@@ -28,7 +28,7 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
         )
     worth = {"credits": words.worth, "later": words.later or "nothing"}
     worth |= {"by": words.by} if words.by else {}
-    offset = datetime.now().astimezone().strftime("%z")  # as +0200
+    offset = datetime.now().astimezone().strftime("%z")  # such as +0200
     description: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
     description |= after_said(words)
     description |= pieces_said(words)
@@ -36,12 +36,12 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
 
 
 def pieces_said(words: Namespace) -> dict[str, bool]:
-    """Whether it rents in pieces, where that is said."""
+    """Return whether the job rents in pieces, where that is said."""
     return {} if words.divisible is None else {"divisible": words.divisible}
 
 
 def after_said(words: Namespace) -> dict[str, list[int]]:
-    """What the job waits for: jobs, and arrays all of whose jobs it does."""
+    """Return what the job waits for: jobs, and arrays all of whose jobs it waits for."""
     named: list[int] = words.after or []
     arrays = [int(number) for number in named if isinstance(number, ArrayNumber)]
     jobs = [number for number in named if not isinstance(number, ArrayNumber)]
@@ -49,7 +49,7 @@ def after_said(words: Namespace) -> dict[str, list[int]]:
 
 
 def script_of(words: Namespace) -> str:
-    """A command as a batch script."""
+    """Return a command as a batch script."""
     if not words.words:
         raise exits.UsageError("say what is to run, after two dashes: bourse run --gpus 1 --hours 2 -- python train.py")
     seconds = math.ceil(words.hours * 3_600)
@@ -62,12 +62,13 @@ def script_of(words: Namespace) -> str:
 
 
 def waited_in_words(job: Job | Parsed) -> str:
-    """As 88, 90, A-12. Servers of before know of no arrays here."""
+    """Return what the job waits for, such as 88, 90, A-12. Older servers report no arrays here."""
     return ", ".join([*map(str, job["after"]), *(f"A-{number}" for number in job.get("after_arrays", ()))])
 
 
 def lines_told(screen: Screen, parsed: Parsed, *, whole: bool) -> None:
-    """On standard error, so that the answer stands alone on the other; `whole`: with the specification, on both."""
+    """Show what becomes of each line on standard error, so that standard output has the answer alone. If `whole`, also
+    show the specification on standard output."""
     for line in parsed["lines"]:
         what = f"{line['option']}: " if line["option"] else ""
         verdict = VERDICTS.get(line["verdict"], line["verdict"])

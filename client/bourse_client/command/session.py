@@ -1,4 +1,4 @@
-"""What every command has at hand: the words it was given, the screen, and, once it asks, the client."""
+"""What every command has at hand: the words it was given, the screen, and the client, made when it is first used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Session:
 
     @property
     def pool(self) -> str:
-        """The one that the command names, else the one that is set, else the only one there is."""
+        """Return the pool that the command names, else the one that is set, else the only one there is."""
         return self.words.pool or self.settings.pool or self.client.only_pool()
 
     @property

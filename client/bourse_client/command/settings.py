@@ -1,4 +1,5 @@
-"""Where the server is, and who asks: from the command line, the environment, or the file that `bourse login` writes."""
+"""Where the server is, and the token: from the command line, the environment, or the file that `bourse login`
+writes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from bourse_client.command.exits import UsageError
 
 NOTHING = "Run `bourse login` first, or set BOURSE_URL and BOURSE_TOKEN."
 
-NAMES = ("url", "token", "tenant", "pool")  # as the file has them
+NAMES = ("url", "token", "tenant", "pool")  # the names in the file
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Settings:
     url: str = ""
     token: str = ""
     tenant: str = ""
-    pool: str = ""  # meant where a command names none
+    pool: str = ""  # the pool that is meant where a command names none
 
 
 def settings_file(environment: Mapping[str, str]) -> Path:
@@ -32,8 +33,8 @@ def settings_file(environment: Mapping[str, str]) -> Path:
 
 
 def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, warn: Callable[[str], None]) -> Settings:
-    """A word on the command line goes before the environment, and that before the file. Token, tenant and pool of the
-    file are for the server of the file: they never go to another one."""
+    """Return the settings. The command line goes before the environment, and that before the file. Token, tenant and
+    pool of the file are for the server of the file: they never go to another one."""
     settings = settings_read(settings_file(environment), warn=warn)
     address = (url or environment.get("BOURSE_URL", "") or settings.url).rstrip("/")
     token = environment.get("BOURSE_TOKEN", "").strip()
@@ -76,7 +77,7 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
 
 
 def settings_write(file: Path, settings: Settings) -> None:
-    """Whole or not at all, and at no moment readable by anybody else."""
+    """Write the file whole or not at all, and at no moment readable by anybody else."""
     text = json.dumps({name: getattr(settings, name) for name in NAMES}, indent=2) + "\n"
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""`bourse what-if`."""
+"""`bourse what-if`: ask what a job would have got if it had said something else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIGURES = ("as it was", "otherwise", "difference")
 
 
 def what_if(session: Session) -> int:
-    """Asked, waited for and shown. Interrupted, the question goes on and is kept for seven days."""
+    """Ask, wait and show the answer. If this is interrupted, the question goes on and is kept for seven days."""
     words, screen, client = session.words, session.screen, session.client
     pool = words.pool or client.job(words.job)["pool"]  # an interval that decided about the job is its pool's
     body = {"interval": words.interval, "pool": pool, "key": words.key}
@@ -34,7 +34,7 @@ def what_if(session: Session) -> int:
 
 
 def _value(text: str) -> Any:
-    """What is no JSON is a word, such as never."""
+    """Return the value as JSON reads it; what is no JSON is a word, such as never."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The job that is asked for: the file's words, and those of the command line before them."""
+"""Read the job that a command is about: the file's words, and those of the command line, which go before them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asked_of(session: Session) -> JobRequest:
 
 
 def is_script(text: str) -> bool:
-    """Whether it is a script for a shell, and no job in YAML or JSON."""
+    """Return whether it is a script for a shell, and no job in YAML or JSON."""
     return text.startswith("#!") or any(line.startswith("#SBATCH") for line in text.splitlines())
 
 
@@ -68,7 +68,7 @@ def asked_in(session: Session, text: str) -> JobRequest:
 
 
 def _until(words: Namespace, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What is typed goes before what the file says."""
+    """Return until when the job trains. What is typed goes before what the file says."""
     if words.until_converged is None and words.in_a_row is None:
         return {}
     target = spec.get("until_converged")

@@ -20,7 +20,7 @@ from scheduling.demo.demo import database_is_empty, demo_is_loaded
 from scheduling.runs.engines import local_engine
 from scheduling.runs.runs import runs_note_ends
 
-SWEEP_SECONDS = 6.0  # for gangs to save
+SWEEP_SECONDS = 6.0  # time for gangs to save
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, port: int, **options: Any) -> None:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(line_buffering=True)  # also into a file or a pipe, where somebody may be waiting
+            sys.stdout.reconfigure(line_buffering=True)  # also into a file or a pipe, whose reader may be waiting
         product.stop_on_signals()
         try:
             self._run(port)
@@ -63,17 +63,17 @@ class Command(BaseCommand):
             call_command("demo", past=settings.DEMO_DAYS)
         for finding in local_engine().check({}):
             self._tell(finding.sentence)
-        connections.close_all()  # nothing more to ask, for as long as the product runs
+        connections.close_all()  # nothing more is read here, for as long as the product runs
 
     def _tell(self, line: str) -> None:
-        with contextlib.suppress(OSError):  # whoever reads it has left, or has no room for it: the product goes on
+        with contextlib.suppress(OSError):  # the reader has left, or has no room for it: the product continues
             self.stdout.write(line)
 
 
 def _sweep() -> None:
-    """The whole market stops: gangs save and end, to go on with the next start, and none outlives the product."""
+    """Stop all gangs with the market: they save and end, and continue at the next start; none outlives the product."""
     engine = local_engine()
     engine.end_all(SWEEP_SECONDS)
-    with contextlib.suppress(DatabaseError):  # it may have died before us: the next engine then writes it down
+    with contextlib.suppress(DatabaseError):  # it may have died before us; then the next engine writes it down
         runs_note_ends(engine=engine, at=timezone.now())
     connections.close_all()

@@ -1,5 +1,5 @@
-"""The keys that sign bundles: one at a time, and none of them ends with SECRET_KEY. The public halves stay published
-for good, so that a bundle of any day can be checked; the history tells of each."""
+"""The keys that sign bundles. One signs at a time, and none of them is lost when SECRET_KEY changes. The public halves
+stay published for good, so that a bundle of any day can be checked; the history names each of them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MAKE, RETIRE = "signing_key_make", "signing_key_retire"
 
 
 class ForeignSecret(Exception):
-    """The private half that is stored is not that of the public one."""
+    """The private half that is stored does not belong to the public one."""
 
 
 def signing_seed(*, at: datetime) -> bytes:
-    """(32 bytes) the private key of today. The first one is that with which versions before 1.0 signed."""
+    """Return today's private key (32 bytes). The first one is the key with which versions before 1.0 signed."""
     row = SigningKey.objects.filter(retired_at=None).first() or _first(at)
     seed = bytes.fromhex(reveal(row.secret))
     if public_key(seed).hex() != row.public_key:
@@ -33,13 +33,13 @@ def signing_seed(*, at: datetime) -> bytes:
 
 
 def signing_keys() -> list[SigningKey]:
-    """Public halves, the newest first."""
+    """Return the public halves, newest first."""
     return list(SigningKey.objects.order_by("-made_at"))
 
 
 @transaction.atomic
 def signing_key_renew(*, by: Access, reason: str, at: datetime) -> SigningKey | Refused:
-    """Bundles are signed with another key from now on; those of before are checked with theirs."""
+    """Sign bundles with a new key from now on. Earlier bundles are still checked with the key that signed them."""
     if not by.allows(Permission.POLICIES_CHANGE):
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
@@ -56,7 +56,7 @@ def signing_key_renew(*, by: Access, reason: str, at: datetime) -> SigningKey | 
 
 @transaction.atomic
 def _first(at: datetime) -> SigningKey:
-    """Two processes at once make the same one, and tell of it once."""
+    """Make the first key. Two processes that do so at once make the same one, and the history has one entry of it."""
     seed = seed_of(oldest_key())
     columns = {"secret": store(seed.hex()), "made_at": at}
     row, is_new = SigningKey.objects.get_or_create(public_key=public_key(seed).hex(), defaults=columns)
@@ -67,7 +67,7 @@ def _first(at: datetime) -> SigningKey:
 
 @transaction.atomic
 def signing_keys_carry() -> Carried:
-    """Private halves that are stored under an older SECRET_KEY are stored under today's."""
+    """Store under today's SECRET_KEY the private halves that are stored under an older one."""
     return stored_anew(SigningKey.objects.select_for_update().order_by("made_at"))
 
 

@@ -1,4 +1,4 @@
-"""Writing the audit bundle of a period: everything that is needed to recompute it, and the program that does."""
+"""Writing the audit bundle of a period: everything that is needed to recompute it, and the program that does so."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tenants.scoping import scope_disabled
 
 NO_PERIOD = Refused("no_period", "The period ends before it begins.")
 ARCHIVED = Refused("archived", "Intervals of the period lie in archives, which are bundles already: take those.")
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # of every file in it: the same period gives the same bundle
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the date of every file in a bundle, so that the same period gives the same bundle
 
 README = """An audit bundle of the pool {pool}, for what happened from {start} to {end}.
 
@@ -70,7 +70,8 @@ class Bundle:
 
 
 def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle | Refused:
-    """The period [start, end), by the time that decisions and money are about. One moment of the database."""
+    """Write the bundle of the period [start, end), by the time that decisions and money are about. All of it is read as
+    of one moment of the database."""
     if end <= start:
         return NO_PERIOD
     with scope_disabled("an audit looks at everybody's awards and payments"), one_moment():
@@ -121,7 +122,7 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
 
 
 class _Writer:
-    """Files into the bundle, with the digest of each."""
+    """Writes files into the bundle, and keeps the digest of each."""
 
     def __init__(self, bundle: zipfile.ZipFile) -> None:
         self.bundle = bundle
@@ -144,7 +145,8 @@ class _Writer:
 
 
 def _ends(rows: Any, what: str) -> dict[str, Any]:
-    """Where the period's rows stand in their chain: what the first of them follows is taken from here."""
+    """Return where the period's rows begin and end in their chain. The digest before the first row is taken from
+    here."""
     first, last = rows.first(), rows.last()
     return {
         f"first_{what}": first.number if first else 1,
@@ -172,8 +174,8 @@ def _interval(row: Interval) -> dict[str, Any]:
 
 
 def _answers(pool: Pool, start: datetime, end: datetime) -> QuerySet[InstantAnswer]:
-    """From the first to the last of the period, in the order of the chain. A moment is that of the request: one that
-    waited for the lane may stand a little behind one that came later."""
+    """Return the answers from the first to the last of the period, in the order of the chain. An answer has the moment
+    of its request, so one that waited for the lane may come in the chain a little after one with a later moment."""
     rows = InstantAnswer.objects.filter(pool=pool).order_by("number")
     first = rows.filter(at__gte=start).aggregate(number=Min("number"))["number"]
     last = rows.filter(at__lt=end).aggregate(number=Max("number"))["number"]
@@ -197,7 +199,7 @@ def _answer(row: InstantAnswer) -> dict[str, Any]:
 
 
 def _seals(events: Sequence[EventRow]) -> QuerySet[FeedSeal]:
-    """Those that closed over these events."""
+    """Return the seals that closed over these events."""
     if not events:
         return FeedSeal.objects.none()
     before = FeedSeal.objects.filter(last_event_id__lt=events[0].id).aggregate(last=Max("number"))["last"] or 0
@@ -212,7 +214,7 @@ def _seal(row: FeedSeal) -> dict[str, Any]:
 
 
 def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
-    """As canonical JSON, whose digest the event told."""
+    """Return the submissions as canonical JSON, whose digest the event of each submission has."""
     lanes = {row.subject: json.loads(row.data) for row in events if row.kind == EventKind.JOB_SUBMITTED}
     lanes_by_job = {int(subject[4:]): data["lane"] for subject, data in lanes.items() if "digest" in data}
     estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=lanes_by_job).order_by("-pk")}
@@ -222,8 +224,8 @@ def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
 
 
 def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[InstantAnswer]) -> Iterator[dict[str, Any]]:
-    """Those decided in the period, those that ran in it, and those that were open rents until then: they are paid for
-    at their settlement, which may be long after they ran."""
+    """Return the awards that were decided in the period, those that ran in it, and those whose open rent was settled in
+    it: these are paid for at their settlement, which may be long after they ran."""
     ran = Q(start__lte=pool.slot_at(end), end__gte=pool.slot_at(start))
     decided = Q(awarded_at__gte=start, awarded_at__lt=end) | Q(pk__in=answers.order_by().values("award"))
     settled = Q(rent=RentState.CLOSED, pk__in=awards_between(start=start, end=end))

@@ -1,4 +1,4 @@
-"""Verifying and taking away: what auditors asked for, how far it is, and what came of it."""
+"""The pages where auditors start verifications and bundles, follow their progress, and read what came of them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def audit(request: AccessRequest, pk: int) -> HttpResponseBase:
 @posted_from("audits")
 @requires(Permission.FAIRNESS_VIEW)
 def audit_start(request: AccessRequest) -> HttpResponse:
-    """`kind`, `pool`, `number`; of a bundle `from` and `to`. Auditors may: it changes nothing of the market."""
+    """Start what the form asks for: `kind`, `pool`, `number`, and for a bundle `from` and `to`. Auditors may do this,
+    as it changes nothing of the market."""
     kind, slug = request.POST.get("kind", ""), request.POST.get("pool", "")
     pool = get_object_or_404(Pool, slug=slug) if slug else None
     if kind not in AuditKind.values or (pool is None and kind in (AuditKind.INTERVAL, AuditKind.BUNDLE)):
@@ -141,7 +142,7 @@ def bundle_response(run: AuditRun) -> StreamingHttpResponse:
 
 
 def _arithmetic(run: AuditRun) -> dict[str, Any]:
-    """The inputs, and what follows from them, in words and numbers."""
+    """Return the inputs, and what follows from them, in words and numbers."""
     if run.kind == AuditKind.CHARGE:
         with scope_disabled("an auditor looks at everybody's jobs"):
             job = TrainingJob.objects.select_related("pool", "tenant").filter(pk=run.number).first()

@@ -1,4 +1,4 @@
-"""What a job pays, for its own tenant: the arithmetic, and a button that proves it."""
+"""The page of what a job pays, for its own tenant: the arithmetic, and a button that verifies it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tenants.views.gate import costly, open_tenant, requires
 @requires(Permission.LEDGER_VIEW)
 @requires(Permission.JOBS_VIEW)
 def job_charge(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    """A POST verifies it and shows the same page with the verdict; nothing is changed by that."""
+    """Show what a job pays. A POST verifies it and shows the same page with the verdict; it changes nothing."""
     job = get_object_or_404(TrainingJob.objects.select_related("pool"), pk=pk)
     context = {"tenant": open_tenant(request), "pool": job.pool, "job": job, "awards": charge_account(job)}
     if request.method == "POST":

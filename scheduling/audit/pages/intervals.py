@@ -1,4 +1,4 @@
-"""Intervals: the list of decisions, and one of them with its proof."""
+"""The list of intervals, and the page of one interval with its proof."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tenants.views.gate import costly, open_tenant, requires
 
 @dataclass(frozen=True)
 class ReaderVerdict:
-    """What a verification says to this reader. `hidden`: findings about other tenants' jobs, which are not theirs."""
+    """A verification as this reader may see it. `hidden` counts the findings about other tenants' jobs, which are left
+    out."""
 
     verified: IntervalVerified | None
     refusal: str
@@ -31,7 +32,7 @@ class ReaderVerdict:
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def intervals(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first; `?below=number` for older ones."""
+    """List the intervals of one pool: `?pool=slug`, or else the first; `?below=number` shows older ones."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
@@ -54,7 +55,7 @@ def intervals(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.QUOTA_VIEW)
 def interval(request: AccessRequest, tenant_slug: str, pool_slug: str, number: int) -> HttpResponse:
-    """A POST verifies it and shows the same page with the verdict; nothing is changed by that."""
+    """Show one interval. A POST verifies it and shows the same page with the verdict; it changes nothing."""
     tenant, pool = open_tenant(request), get_object_or_404(Pool, slug=pool_slug)
     money, jobs = (request.access.allows(right) for right in (Permission.LEDGER_VIEW, Permission.JOBS_VIEW))
     view = interval_view(tenant=tenant, pool=pool, number=number, money=money, jobs=jobs)

@@ -1,4 +1,5 @@
-"""Proof that stored intervals were decided as the rules say and that the money followed. Reads only."""
+"""Proof that stored intervals were decided as the rules say and that the money followed. Nothing here writes to what it
+verifies."""
 
 from scheduling.audit.verification.archived import ARCHIVED as ARCHIVED
 from scheduling.audit.verification.archived import Archives as Archives

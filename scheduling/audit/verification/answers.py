@@ -1,5 +1,5 @@
-"""The instant lane's chain, followed from answer to answer. Each is decided again from its bytes, and compared with
-what it left behind."""
+"""Following the instant lane's chain from answer to answer. Each is decided again from its bytes, and compared with the
+rows that it left behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tenants.ledger.amounts import credits_of
 
 @dataclass
 class AnswerWalk:
-    """As far as the chain was followed."""
+    """The state of a walk along the chain: how far it was followed, and what was found."""
 
     pool_id: int
     number: int
@@ -50,16 +50,17 @@ class AnswerWalk:
 
 @dataclass(frozen=True)
 class AnswerRows:
-    """What answers left behind, and what they refer to: by the rows' own keys."""
+    """The rows that answers left behind, and those that they refer to, by the rows' own keys."""
 
-    frames: Mapping[str, bytes]  # not compressed; empty: it can no longer be read
+    frames: Mapping[str, bytes]  # uncompressed; empty where it can no longer be read
     jobs: Mapping[int, TrainingJob]
     awards: Mapping[int, Award]
-    intervals: frozenset[str]  # digests
+    intervals: frozenset[str]  # digests of intervals
 
 
 def answers_walk(walk: AnswerWalk, *, upto: int, most: int) -> bool:
-    """The next answers of the chain, at most so many. False: there are no more up to number `upto`."""
+    """Verify the next answers of the chain, at most `most`. Return False where there are no more up to number
+    `upto`."""
     rest = InstantAnswer.objects.filter(pool=walk.pool_id, number__gt=walk.number, number__lte=upto)
     with collector_resting():
         answers = list(rest.order_by("number")[:most])
@@ -96,8 +97,8 @@ def _content(frame: AnswerFrame) -> bytes:
 
 
 def without_answer(awards: Sequence[Award]) -> list[Finding]:
-    """Awards of the instant lane that no answer gave. One from before answers had records was told of by an event that
-    names none, and the feed's seals close over its terms."""
+    """Name the awards of the instant lane that no answer gave. An award from before answers had records is in an event
+    that names no answer, and the feed's seals close over its terms."""
     ids = [award.pk for award in awards]
     recorded = set(InstantAnswer.objects.filter(award__in=ids).values_list("award_id", flat=True))
     rest = [award for award in awards if award.pk not in recorded]
@@ -118,7 +119,7 @@ def name_of_answer(answer: InstantAnswer) -> str:
 
 
 def answer_verify(answer: InstantAnswer, rows: AnswerRows) -> list[Finding]:
-    """One answer: its bytes, what it says when it is decided again, its job, and its award."""
+    """Verify one answer: its bytes, what it says when it is decided again, its job, and its award."""
     where = name_of_answer(answer)
     try:
         return _verified(answer, rows, where)
@@ -152,8 +153,8 @@ def _verified(answer: InstantAnswer, rows: AnswerRows, where: str) -> list[Findi
 def _decided_again(
     answer: InstantAnswer, question: StoredQuestion, plan: Plan, contents: AnswerContents
 ) -> list[Finding]:
-    """The same question has the same answer, byte for byte. A booking that was taken back says by how much it was too
-    dear when it was to be paid."""
+    """Check that the same question has the same answer, byte for byte. For a booking that was taken back, the answer
+    says by how much it was too dear when it was to be paid."""
     where, again = name_of_answer(answer), verdict(question.question)
     job = question.question.job.number
     findings = differences(where, {"the job in its question": (job, answer.job_id)})
@@ -165,7 +166,8 @@ def _decided_again(
 
 
 def _too_dear(booking: Booking, plan: Plan) -> Reason | None:
-    """The refusal that follows such a booking where its price was no longer there; None where none was written."""
+    """Return the refusal that follows such a booking where its price was no longer there, or None where none was
+    written."""
     if not plan.refusals:
         return None
     price, rest = credits_of(settlement.micro(booking.paid)), plan.refusals[0].reason.numbers.get("left")
@@ -174,7 +176,7 @@ def _too_dear(booking: Booking, plan: Plan) -> Reason | None:
 
 
 def _submission_differs(job: TrainingJob, submission: Mapping[str, Any]) -> list[Finding]:
-    """The job's row says what was submitted."""
+    """Check that the job's row says what was submitted."""
     row = json.loads(records.to_bytes(submission_document(job, lane=Lane.INSTANT)))
     pairs = {name: (value, submission.get(name)) for name, value in row.items()}
     return differences(f"job {job.pk} of pool {job.pool_id}", pairs)
@@ -200,7 +202,7 @@ def _award_verify(
         "interval": (award.interval_id, None),
         "attempt": (award.attempt, 0),
         "awarded_at": (award.awarded_at, answer.at),
-        "rent": (award.rent, ""),  # what is answered at once is paid as it runs
+        "rent": (award.rent, ""),  # an award of the instant lane is paid as it runs
     }
     findings = terms_verify(award, placed, replayed, on_operator=replayed.rows(operator)) + differences(where, origin)
     resold = [list(row) for row in _resold(stored, placed, operator)] or None
@@ -208,7 +210,7 @@ def _award_verify(
 
 
 def _resold(question: StoredQuestion, placed: Booking, operator: Sequence[Allocation]) -> list[tuple[int, float]]:
-    """(given up units, amount sold of them) by the booking, which names real servers."""
+    """Return (given up units, amount sold of them) by the booking, which names real servers."""
     job, view, servers = question.question.job, question.question.view, len(question.question.cluster.servers)
     worker, ps = job.worker_types[placed.worker_type].demand, job.ps_types[placed.ps_type].demand
     whole, of_operator = ([astuple(row) for row in rows] for rows in (placed.allocation, operator))

@@ -1,4 +1,5 @@
-"""Intervals whose input and answer lie in an archive: named where none has them, and read back where it is given."""
+"""Intervals whose input and answer lie in an archive. They are read back where the archive's folder is given; an
+interval that no archive has is named as a finding."""
 
 from __future__ import annotations
 
@@ -22,22 +23,22 @@ PIECE = 1 << 20  # bytes
 
 
 class Archives:
-    """What a verification knows of archives. Without a folder, only which intervals one of them has.
+    """The archives that a verification may read. Without a folder it only knows which intervals an archive has.
 
     An archive is believed when its file has the digest that was written down with the row: the history names that row,
-    and the interval's own digest covers what is read from it. One day is in memory at a time, for a chain is followed
-    in order.
+    and the interval's own digest covers what is read from it. One day is in memory at a time, as a chain is followed in
+    order.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        self.findings: list[Finding] = []  # of files, since somebody last took them
+        self.findings: list[Finding] = []  # about files, since they were last taken
         self._rows: dict[int, list[IntervalArchive]] = {}  # pool -> its archives, in order
         self._open: tuple[int, dict[int, dict[str, Any]]] = (0, {})  # an archive's id, and its intervals by number
-        self._named: set[int] = set()  # archives that were named already
+        self._named: set[int] = set()  # archives that a finding names already
 
     def row_of(self, interval: Interval) -> IntervalArchive | None:
-        """The archive that has it."""
+        """Return the archive that has the interval."""
         if interval.pool_id not in self._rows:
             self._rows[interval.pool_id] = list(IntervalArchive.objects.filter(pool=interval.pool_id).order_by("first"))
         rows = self._rows[interval.pool_id]
@@ -45,8 +46,8 @@ class Archives:
         return rows[place] if place >= 0 and rows[place].last >= interval.number else None
 
     def filled(self, interval: Interval) -> Interval | None:
-        """The interval with its bytes from the archive. None: it stays unread, and where that is a flaw, `findings`
-        names it."""
+        """Return the interval with its bytes from the archive. Return None where it stays unread; where that is a flaw,
+        `findings` names it."""
         row = self.row_of(interval)
         if row is None:
             where = f"interval {interval.number} of pool {interval.pool_id}"
@@ -66,7 +67,7 @@ class Archives:
         return interval
 
     def findings_take(self) -> list[Finding]:
-        """What was found since the last time."""
+        """Return the findings since the last call."""
         findings, self.findings = self.findings, []
         return findings
 
@@ -84,21 +85,21 @@ class Archives:
         return {}
 
     def _name(self, row: IntervalArchive, what: str) -> None:
-        """Once for each archive: what is wrong with a file is wrong for each interval in it."""
+        """Add a finding once for each archive: what is wrong with a file is wrong for each interval in it."""
         if row.pk not in self._named:
             self._named.add(row.pk)
             self.findings.append(Finding(f"archive {row.file}", what))
 
 
 def archive_intervals(path: Path) -> dict[int, dict[str, Any]]:
-    """The rows of an archive's intervals, by their numbers."""
+    """Return the rows of an archive's intervals, by their numbers."""
     with zipfile.ZipFile(path) as bundle, bundle.open("intervals.jsonl") as lines:
         rows = [json.loads(line) for line in lines]
     return {row["number"]: row for row in rows}
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(PIECE):

@@ -1,4 +1,4 @@
-"""Whether the rows that an interval left behind say what its plan says."""
+"""Verifying that the rows that an interval left behind say what its plan says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from scheduling.models import Award, AwardState, Interval, JobFloor, Lane, RentS
 def awards_verify(
     interval: Interval, replayed: Replayed, awards: Sequence[Award], attempts: Mapping[int, int]
 ) -> list[Finding]:
-    """Each booking of the plan has one award on its terms, and no award is without a booking. `attempts`: by job."""
+    """Check that each booking of the plan has one award on its terms, and that no award is without a booking.
+    `attempts` is by job."""
     where, rows = name_of(interval), {award_place(replayed, award.job_id, award.start): award for award in awards}
     amounts, drafts = settlement.charges_of_all(replayed.plan.bookings), drafts_after(replayed.view, replayed.plan)
     findings = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
@@ -43,7 +44,7 @@ def awards_verify(
 
 
 def award_place(replayed: Replayed, job_id: int, start: int) -> tuple[int, int]:
-    """By which a booking's award is known: its job, and the start of one that is in pieces."""
+    """Return the key by which a booking's award is known: its job, and its start where the job may be in pieces."""
     job = replayed.view.jobs.get(job_id)
     return job_id, start if job is not None and job.divisible else 0
 
@@ -56,11 +57,9 @@ def terms_verify(
     *,
     on_operator: Sequence[Sequence[int]] = (),
 ) -> list[Finding]:
-    """The award's terms against the booking, its charges worked out anew; `amounts` where they are already.
-
-    `on_operator`: rows of the operator's units among those of the booking. The batch lane tells home cells and the
-    operator's units apart by servers alone, and names none.
-    """
+    """Compare the award's terms with the booking, its charges worked out anew; `amounts` has them where they are worked
+    out already. `on_operator` are the rows of the operator's units among those of the booking. The batch lane
+    distinguishes home cells from the operator's units by servers alone, so it names none."""
     amounts = settlement.charges(booking) if amounts is None else amounts
     right = {
         "tenant_id": replayed.owner_ids[replayed.view.jobs[booking.job].tenant],
@@ -84,7 +83,7 @@ def terms_verify(
     if replayed.elastic:
         right |= _so_far(booking, replayed)
     else:
-        in_batch = award.lane == Lane.BATCH  # the instant lane sells whole jobs alone
+        in_batch = award.lane == Lane.BATCH  # the instant lane only sells whole jobs
         work = work_in_pieces(replayed.view.jobs[booking.job], booking) if in_batch else None
         right |= {"work_left": None, "paid_before": 0, "work": work}
     where = f"award {award.pk} of job {award.job_id}"
@@ -92,7 +91,7 @@ def terms_verify(
 
 
 def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
-    """What the job has left after a single slot, and what it paid before."""
+    """Return what the job has left after a single slot, and what it paid before."""
     view = replayed.view
     place = next(index for index, job in enumerate(view.waiting) if job.number == booking.job)
     rest = work_left(view.jobs[booking.job], float(view.remaining[place]), booking)
@@ -100,8 +99,8 @@ def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
 
 
 def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:
-    """When and where it was decided, and for which attempt of its job: a job waits again only if its award is void, or
-    was a piece of it."""
+    """Compare when and where the award was decided, and for which attempt of its job: a job waits again only if its
+    award is void, or was a piece of it."""
     where = f"award {award.pk} of job {award.job_id}"
     right = {"pool": (award.pool_id, interval.pool_id), "lane": (award.lane, str(Lane.BATCH))}
     right["awarded_at"] = (award.awarded_at, interval.decided_at)
@@ -113,8 +112,8 @@ def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:
 def floors_verify(
     interval: Interval, replayed: Replayed, rows: Sequence[JobFloor], attempts: Mapping[int, int]
 ) -> list[Finding]:
-    """The floors given are the floors kept. `attempts`: of the jobs, as their rows say; a floor of an earlier one is
-    void."""
+    """Check that the floors given are the floors kept. `attempts` are those of the jobs, as their rows say; a floor of
+    an earlier attempt is void."""
     stored = {row.job_id: [getattr(row, name) for name in FLOOR] for row in rows}
     right = {
         floor.job: [

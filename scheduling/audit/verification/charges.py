@@ -15,18 +15,18 @@ from scheduling.models import Award, InstantAnswer, Lane, LaneClock, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
-MOST_AWARDS = 50  # in an elastic pool a job has one for each slot; all of them are verified with the pool's intervals
+MOST_AWARDS = 50  # a job of an elastic pool has one for each slot; the verification of its intervals covers all
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 
 @dataclass(frozen=True)
 class ChargeVerified:
-    """The awards that were looked at, oldest first, of many the newest; none is the charge of a job that was never
-    served: nothing."""
+    """The awards that were verified, oldest first; of very many only the newest. A job that was never served has none,
+    and pays nothing."""
 
     job: TrainingJob
     awards: tuple[Award, ...]
-    answers: int  # of the instant lane, that were decided again
+    answers: int  # answers of the instant lane that were decided again
     findings: tuple[Finding, ...]
 
 

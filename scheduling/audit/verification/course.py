@@ -1,4 +1,5 @@
-"""Whether what became of an award is possible: its state, its slots and the slot from which it was cut short."""
+"""Verifying that what became of an award is possible: its state, its slots, and the slot from which it was cut
+short."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from scheduling.models import ALIVE, Award, AwardState
 
 
 def course_verify(awards: Iterable[Award], settled_slot: int) -> list[Finding]:
-    """`settled_slot`: the last slot that was settled before the awards were read."""
+    """Name the awards whose state or cut is impossible. `settled_slot` is the last slot that was settled before the
+    awards were read."""
     return [
         Finding(f"award {award.pk} of job {award.job_id}", flaw)
         for award in awards
@@ -19,7 +21,7 @@ def course_verify(awards: Iterable[Award], settled_slot: int) -> list[Finding]:
 
 
 def sums_differ(award: Award) -> list[Finding]:
-    """What its slots cost is what it pays."""
+    """Check that the award pays what its slots cost."""
     where = f"award {award.pk} of job {award.job_id}"
 
     def compare() -> list[Finding]:

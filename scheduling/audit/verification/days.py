@@ -1,4 +1,4 @@
-"""Whether the sums of fairness by day are those of the intervals."""
+"""Verifying that the sums of fairness by day are those of the intervals."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from scheduling.fairness import Day, days_added_up
 from scheduling.models import PoolDay, TenantDay
 from tenants.scoping import scope_disabled
 
-UNREADABLE = (DataError, TypeError, ValueError, KeyError, AttributeError)  # figures that somebody changed
+UNREADABLE = (DataError, TypeError, ValueError, KeyError, AttributeError)  # from figures that somebody changed
 
 
 @dataclass(frozen=True)
 class DaysDone:
-    """`last`: the last day that was looked at; None where there was none. `is_last`: and there are no more."""
+    """The outcome for some days. `last` is the last day that was verified, or None where there was none. `is_last` says
+    that there are no more."""
 
     days: int
     last: date | None
@@ -28,13 +29,14 @@ class DaysDone:
 
 
 def days_verify(*, pool_ids: Sequence[int]) -> tuple[Finding, ...]:
-    """Every sum that is not that of its rows."""
+    """Name every sum by day that is not the sum of its rows."""
     days = [days_on(pool_id) for pool_id in pool_ids]
     return tuple(finding for done in days for finding in done.findings)
 
 
 def days_on(pool_id: int, *, after: date = date.min, enough: Callable[[], bool] = lambda: False) -> DaysDone:
-    """The days after that one, until it is enough, as they stood at one moment: the market adds to the last."""
+    """Verify the days after `after`, until `enough` says so, as they were at one moment: the market adds to the last
+    day."""
     looked = _Looked(pool_id, after)
     try:
         with one_moment(), scope_disabled("a day is that of all tenants of a pool"):
@@ -54,7 +56,7 @@ class _Looked:
     findings: list[Finding] = field(default_factory=list)
 
     def go_on(self, enough: Callable[[], bool]) -> bool:
-        """Whether there are no more."""
+        """Verify the next days. Return whether there are no more."""
         stored = {day.day: day for day in PoolDay.objects.filter(pool=self.pool_id, day__gt=self.last)}
         for right in days_added_up(self.pool_id, after=self.last):
             self.findings += _day_verify(right, stored.pop(right.whole.day, None))

@@ -1,4 +1,4 @@
-"""What stands at the end of a pool's chains: its clocks, the calendar of slots to come, its outages."""
+"""Verifying the end of a pool's chains: its clocks, the calendar of slots to come, its outages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from scheduling.models import (
     TrainingJob,
 )
 
-NEARLY = 1e-6  # amounts are sums of decimals, in another order here
+NEARLY = 1e-6  # amounts are sums of decimals, which are added in another order here
 
 
 def ends_verify(pool_id: int) -> list[Finding]:
-    """As of one moment. Needs the scope of all tenants."""
+    """Run all checks on the end of a pool's chains, as of one moment. Needs the scope of all tenants."""
     pool = Pool.objects.get(pk=pool_id)
     clocks = {clock.lane: clock for clock in LaneClock.objects.filter(pool=pool)}
     batch = clocks.get(Lane.BATCH) or LaneClock(pool=pool, lane=Lane.BATCH)
@@ -53,11 +53,11 @@ def ends_verify(pool_id: int) -> list[Finding]:
 
 
 def _clocks_verify(pool: Pool, batch: LaneClock, instant: LaneClock | None) -> Iterator[Finding]:
-    """No lane has gone further than its decisions, nor less far."""
+    """Check that no lane's clock is ahead of its decisions, or behind them."""
     where = f"the batch lane's clock of pool {pool.pk}"
     last = Interval.objects.filter(pool=pool).order_by("-number").first()
     pulse = Pulse.objects.filter(pool=pool).first()
-    if pulse is not None:  # a boundary is settled first and decided then, in two transactions, and none before its time
+    if pulse is not None:  # a boundary is settled, then decided, in two transactions, and not before its time
         if not batch.decided_slot - 1 <= batch.settled_slot <= batch.decided_slot:
             slots = f"settled up to slot {batch.settled_slot} and decided up to slot {batch.decided_slot}"
             yield Finding(where, f"it is {slots}, which are not next to each other")
@@ -91,8 +91,8 @@ def _clocks_verify(pool: Pool, batch: LaneClock, instant: LaneClock | None) -> I
 
 
 def _frontier(pool: Pool, batch: LaneClock, last: Interval | None) -> tuple[int, int]:
-    """The least and the most that the frontier can be: what the last plan promised, and the end of the interval that is
-    open since, which is no longer than the pool's longest."""
+    """Return the least and the most that the frontier can be: what the last plan promised, and the end of the interval
+    that is open since, which is no longer than the pool's longest."""
     open_until = max(batch.decided_slot + 1 + pool.clock_cap, 0)
     if last is None:
         return 0, open_until
@@ -106,12 +106,13 @@ def _frontier(pool: Pool, batch: LaneClock, last: Interval | None) -> tuple[int,
 
 
 def _calendar_verify(pool: Pool, first: int) -> Iterator[Finding]:
-    """In slots to come each lane holds what its awards hold. Slots that are over no decision reads any more."""
+    """Check that in slots to come each lane holds what its awards hold. No decision reads slots that are over any
+    more."""
     awards = list(Award.objects.filter(pool=pool, end__gt=first).order_by("pk"))
     jobs, reader = TrainingJob.objects.in_bulk({award.job_id for award in awards}), UnitReader(pool)
     right: defaultdict[CalendarUnit, dict[str, float]] = defaultdict(lambda: {"batch": 0.0, "instant": 0.0})
     for award in awards:
-        if award.job_id in jobs:  # one that is gone is named by the feed
+        if award.job_id in jobs:  # the feed's check names a job that is gone
             for unit, amount in reader.units_of(award, jobs[award.job_id], since=first).items():
                 right[unit][award.lane] += amount
     frame, lost = pool_frame(pool), set(Server.objects.filter(pool=pool, state=ServerState.LOST).values_list("pk"))
@@ -135,7 +136,7 @@ def _calendar_verify(pool: Pool, first: int) -> Iterator[Finding]:
 
 
 def _outages_verify(pool: Pool, batch: LaneClock) -> Iterator[Finding]:
-    """Each outage that the clock has passed was told once, with its slots and times."""
+    """Check that each outage that the clock has passed has one event, with its slots and times."""
     events_by_subject = defaultdict(list)
     for data in (
         Event.objects.filter(pool=pool, kind=EventKind.MARKET_STOPPED).order_by("pk").values_list("data", flat=True)
@@ -170,7 +171,7 @@ SELECT tick.slot, kind.name
 
 
 def _ticks_verify(pool: Pool) -> Iterator[Finding]:
-    """The batch lane posts prices of slots that it decided about, and of no others."""
+    """Check that the batch lane posted prices of slots that it decided about, and of no others."""
     with connection.cursor() as cursor:
         cursor.execute(_NOBODYS, {"pool": pool.pk, "lane": Lane.BATCH.value, "elastic": pool.is_elastic})
         for slot, resource in cursor.fetchall():
@@ -178,7 +179,8 @@ def _ticks_verify(pool: Pool) -> Iterator[Finding]:
 
 
 def _resold_verify(pool: Pool) -> Iterator[Finding]:
-    """What answers sold again is there; how much of it, is looked at with the job that gave it up."""
+    """Check that the given up units that answers sold again exist. How much of them was sold is checked with the job
+    that gave them up."""
     sold = sold_again(pool.pk)
     absent = sold.keys() - set(FreedUnits.objects.filter(pk__in=sold).values_list("pk", flat=True))
     for freed in sorted(absent):

@@ -1,4 +1,4 @@
-"""Whether the fairness that is shown for an interval is the one that its input and its replayed answer give."""
+"""Verifying that the fairness that is shown for an interval is the one that its input and its replayed answer give."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ FIELDS = [field for field in TenantFairness._meta.concrete_fields if field.name 
 NAMES = tuple(field.attname for field in FIELDS)
 WHOLE = tuple(field.attname for field in IntervalFairness._meta.concrete_fields if field.name != "id")
 DOCUMENTS = ("offered", "sold", "kept")
-ALIKE = ("pool_id", "number")  # in all rows of an interval
+ALIKE = ("pool_id", "number")  # equal in all rows of an interval
 NUMBERS = tuple(name for name in NAMES if name not in (*DOCUMENTS, *ALIKE))
 OPTIONAL = tuple(field.attname for field in FIELDS if field.null)
-# A hundred rows as one run of bytes: to make a Python number of each figure takes longer than to compare them all.
+# A hundred rows are read as one run of bytes: to make a Python number of each figure takes longer than to compare them
+# all.
 _FIGURES = " || ".join(
     f"float8send(coalesce({name}, 'NaN'))" if name in OPTIONAL else f"float8send({name}::float8)" for name in NUMBERS
 )
@@ -49,24 +50,24 @@ class Columns:
     documents: Sequence[Sequence[Any]]
 
     def agree(self, other: Columns) -> bool:
-        """A stored NaN is a number that is known, and is counted."""
+        """Return whether both are the same. A stored NaN is a number that is known, and is counted."""
         if self.counted != other.counted or self.documents != other.documents:
             return False
         one, two = self.numbers, other.numbers
         return one.shape == two.shape and bool(((one == two) | (np.isnan(one) & np.isnan(two))).all())
 
 
-Tenants = Mapping[int, Columns]  # of a fairness row
+Tenants = Mapping[int, Columns]  # by the id of the fairness row
 NOBODY = Columns([], np.zeros((0, len(NUMBERS))), [[] for _ in DOCUMENTS])
 
 
 def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
-    """Every tenant's row of some intervals, in the order of the tenants' ids. All tenants' scope."""
+    """Return every tenant's row of some intervals, in the order of the tenants' ids. Needs the scope of all tenants."""
     tenant_require(None)
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [list(fairness_ids)])
         rows = cursor.fetchall()
-    read = cache(json.loads)  # the same few texts again and again
+    read = cache(json.loads)  # the same few texts come again and again
     return {
         fairness_id: Columns(
             counted,
@@ -78,7 +79,7 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
 
 
 def _columns(right: FairnessValues) -> Columns:
-    """What the rows should be."""
+    """Return the rows as they should be."""
     numbers = np.array([right.numbers[name] for name in NUMBERS], dtype=np.float64).T
     if not len(numbers):
         return NOBODY
@@ -90,18 +91,19 @@ def _columns(right: FairnessValues) -> Columns:
 def fairness_verify(
     interval: Interval, replayed: Replayed, stored: IntervalFairness | None, tenants: Columns
 ) -> list[Finding]:
-    """Nothing is wrong with an interval whose fairness was not worked out yet."""
+    """Compare the stored fairness of an interval with what its replay gives. An interval whose fairness was not worked
+    out yet has no findings."""
     if stored is None:
         return []
     where = f"fairness of {name_of(interval)}"
     values = fairness_values(interval, replayed.view, replayed.plan, replayed.policy)
     findings = differences(where, {name: (getattr(stored, name), values.interval[name]) for name in WHOLE})
-    # The cluster lists its tenants by their ids. Were that otherwise, the rows would be compared one by one.
+    # The cluster lists its tenants by their ids. If it did not, the rows would be compared one by one.
     return findings if tenants.agree(_columns(values)) else findings + _tenants_differ(where, stored, values)
 
 
 def _tenants_differ(where: str, whole: IntervalFairness, values: FairnessValues) -> list[Finding]:
-    """One by one, as they are stored."""
+    """Compare the tenants' rows one by one, as they are stored."""
     findings: list[Finding] = []
     rows = {row["tenant_id"]: row for row in TenantFairness.objects.filter(fairness=whole.pk).values(*NAMES)}
     for wanted in values.rows():

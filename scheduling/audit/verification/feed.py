@@ -1,4 +1,5 @@
-"""The seals of the feed, followed from one to the next: every event that they close over is there, and as it was."""
+"""Following the seals of the feed from one to the next, and checking that every event that they close over is there and
+unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tenants.scoping import scope_disabled
 
 @dataclass
 class FeedWalk:
-    """As far as the seals were followed."""
+    """The state of a walk along the seals: how far they were followed, and what was found."""
 
     number: int = 0
     digest: str = START
@@ -24,13 +25,13 @@ class FeedWalk:
 
 
 def feed_walk_from(number: int) -> FeedWalk:
-    """After seal `number`, which was looked at."""
+    """Return the walk after seal `number`, which was verified already."""
     seal = FeedSeal.objects.filter(number=number).first()
     return FeedWalk() if seal is None else FeedWalk(seal.number, seal.digest, seal.last_event_id)
 
 
 def feed_walk(walk: FeedWalk, *, upto: int) -> bool:
-    """The next seal. False: there are no more up to number `upto`."""
+    """Verify the next seal. Return False where there are no more up to number `upto`."""
     seal = FeedSeal.objects.filter(number__gt=walk.number, number__lte=upto).order_by("number").first()
     if seal is None:
         return False
@@ -74,7 +75,7 @@ def _members(packed: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _jobs_gone(rows: list[EventRow]) -> Iterator[Finding]:
-    """Every job that was submitted is there, in its pool."""
+    """Name each job that was submitted, and is not there in its pool."""
     pools_by_job = {row.subject[4:]: row.pool for row in rows if row.kind == EventKind.JOB_SUBMITTED}
     jobs = {(int(number), pool) for number, pool in pools_by_job.items() if number.isdecimal()}
     with scope_disabled("jobs of all tenants are told of in one feed"):

@@ -1,4 +1,4 @@
-"""What a verification has found wrong."""
+"""The findings of a verification: what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """`where` names the interval, award or pool; `what` says in a sentence what differs there."""
+    """One thing that is wrong. `where` names the interval, award or pool; `what` says in a sentence what differs
+    there."""
 
     where: str
     what: str
@@ -18,7 +19,7 @@ class Finding:
 
 
 def differences(where: str, pairs: Mapping[str, tuple[object, object]]) -> list[Finding]:
-    """One finding for each name whose stored value is not the value it should have."""
+    """Return one finding for each name whose stored value is not the value it should have."""
     return [
         Finding(where, f"{name} is {_short(stored)}, and should be {_short(right)}")
         for name, (stored, right) in pairs.items()

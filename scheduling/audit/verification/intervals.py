@@ -1,4 +1,4 @@
-"""Stored intervals replayed: all of a pool at one go, or one. Bytes, chain, awards, fairness and book."""
+"""Replaying stored intervals, all of a pool at one go or a single one: bytes, chain, awards, fairness and book."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class VerifiedIntervals:
-    """What was looked at, and what was found wrong; and where the chains end."""
+    """The outcome of a verification: what was verified, what was found wrong, and where the chains end."""
 
     intervals: int
     answers: int
@@ -50,11 +50,11 @@ def intervals_verify(
     archives: Archives | None = None,
     on_progress: OnProgress = lambda done, total: None,
 ) -> VerifiedIntervals:
-    """Replay the intervals from number `first` on of each pool, then the answers of its instant lane and their awards,
-    its jobs, the end of its chains and its sums by day; and the seals of the feed. These are pieces of a verification
-    of everything, one after the other, without a row to keep them in. Then the rules that keep all of it, and the
-    digests that were noted elsewhere. `archives`: from which intervals are read whose bytes lie there; without them
-    only their places in the chain are looked at. Changes nothing, and may run beside the market."""
+    """Replay the intervals of each pool from number `first` on, then the answers of its instant lane and their awards,
+    its jobs, the end of its chains and its sums by day; and verify the seals of the feed. These are the pieces of a
+    verification of everything, one after the other, without a row to keep them in. Then come the rules that keep all of
+    it, and the digests that were noted elsewhere. Intervals whose bytes lie in an archive are read from `archives`;
+    without them only their places in the chain are verified. This changes nothing, and may run beside the market."""
     archives = archives or Archives()
     with scope_disabled("a verification looks at everybody's awards and payments"):
         runs = [*(pool_run(pool_id, first=first) for pool_id in pool_ids), feed_run()]
@@ -79,12 +79,13 @@ def intervals_verify(
     )
 
 
-MOST_JOBS = 1_000  # waiting in an interval that is replayed while somebody waits for the page
+MOST_JOBS = 1_000  # most jobs waiting in an interval that is replayed while somebody waits for the page
 
 
 @dataclass(frozen=True)
 class IntervalVerified:
-    """One interval: what was looked at, and what was found wrong. `plan_bytes`: compared one by one."""
+    """The outcome for one interval: what was verified, and what was found wrong. `plan_bytes` counts the bytes that
+    were compared."""
 
     number: int
     jobs: int
@@ -101,9 +102,10 @@ TOO_LARGE = Refused(
 
 
 def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) -> IntervalVerified | Refused:
-    """One interval decided again, with its links to both sides, its awards and what the book says about them.
+    """Verify one interval: decide it again, and check its links to both sides, its awards and what the book says about
+    them.
 
-    More than `most_jobs` waiting are refused: where nobody waits for the answer, there is no need to.
+    An interval in which more than `most_jobs` waited is refused; a caller for whose answer nobody waits needs no limit.
     """
     with scope_disabled("a verification looks at everybody's awards and payments"), one_moment():
         bounds = bounds_of(pool_id)
@@ -135,10 +137,10 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
 
 
 def _followed(interval: Interval, bounds: WalkBounds) -> list[Finding]:
-    """The next interval, or the clock where this is the last one, names this one's digest."""
+    """Check that the next interval, or the clock where this is the last one, names this one's digest."""
     following = Interval.objects.filter(pool=interval.pool_id, number=interval.number + 1).first()
     if following is not None:
         return differences(name_of(interval), {"what follows it names": (following.previous, interval.digest)})
-    if interval.slot > bounds.decided_slot:  # decided while we read
+    if interval.slot > bounds.decided_slot:  # the interval was decided while we read
         return []
     return differences(name_of(interval), {"the last digest of the chain": (bounds.head, interval.digest)})

@@ -1,5 +1,5 @@
-"""Whether the rows of jobs say what the feed tells of them: what was submitted and estimated, what became of it, and
-what was given up early."""
+"""Verifying that the rows of jobs say what the feed says of them: what was submitted and estimated, what became of
+them, and what was given up early."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from scheduling.models import Award, FreedUnits, Pool, StartEstimate, TrainingJo
 
 @dataclass(frozen=True)
 class JobRows:
-    """What belongs to some jobs, by the job's number; `freed` by the award's."""
+    """The rows that belong to some jobs, by the job's number; `freed` is by the award's."""
 
     estimates: Mapping[int, list[StartEstimate]]
-    awards: Mapping[int, list[Award]]  # those that are cut, or that the feed says are
-    there: Mapping[int, int]  # of the awards that the feed tells of -> for which attempt of its job
+    awards: Mapping[int, list[Award]]  # those that are cut, or of which the feed says so
+    there: Mapping[int, int]  # by each award in the feed: for which attempt of its job it is
     freed: Mapping[int, list[FreedUnits]]
     sold: Mapping[int, float]  # by given up units: how much of them answers have sold again
     first_paid: Mapping[tuple[int, int], int]  # (job, start) -> what its award pays
-    worths: Mapping[int, float | None]  # of jobs in pieces that wait, what is done was worth when they were decided
+    worths: Mapping[int, float | None]  # by waiting job in pieces: worth of what is done
 
 
 def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
-    """Jobs of one pool. Needs the scope of all tenants."""
+    """Verify some jobs of one pool. Needs the scope of all tenants."""
     events = _events(jobs)
     lives = {job.pk: life_of(events[job.pk], elastic=pool.is_elastic) for job in jobs}
     rows, reader = _rows(pool, jobs, lives.values()), SpecReader(pool)
@@ -72,7 +72,7 @@ SELECT about.job_id, event.kind, event.at, event.data::text
 
 
 def _events(jobs: Sequence[TrainingJob]) -> Mapping[int, list[JobEvent]]:
-    """In their order: one range of an index for each job."""
+    """Return the events of each job in their order, by one range of an index for each job."""
     tenants, subjects = [job.tenant_id for job in jobs], [job_subject(job.pk) for job in jobs]
     events: defaultdict[int, list[JobEvent]] = defaultdict(list)
     with connection.cursor() as cursor:
@@ -119,7 +119,7 @@ def _row_differs(
         code, numbers = life.reason
         right |= {"reason_code": (job.reason_code, code), "reason_numbers": (job.reason_numbers, dict(numbers))}
     findings = differences(where, right)
-    if life.digest is None:  # the seals of the feed close over submissions that older versions took
+    if life.digest is None:  # the seals of the feed close over submissions of older versions
         return findings
     document = submission_document(job, lane=life.submitted_lane, estimate=estimates[0] if estimates else None)
     if submission_digest(document) != life.digest:
@@ -128,7 +128,7 @@ def _row_differs(
 
 
 def _estimate_differs(where: str, job: TrainingJob, life: Life, rows: JobRows) -> list[Finding]:
-    """What the market said about its start, and what came of it."""
+    """Compare what the market said about the job's start with what came of it."""
     estimates = rows.estimates[job.pk]
     findings = [Finding(where, "there is more than one estimate of its start")] if len(estimates) > 1 else []
     for estimate in estimates[:1]:
@@ -144,12 +144,12 @@ def _estimate_differs(where: str, job: TrainingJob, life: Life, rows: JobRows) -
 
 
 def _cuts_differ(job: TrainingJob, life: Life, rows: JobRows, reader: SpecReader) -> list[Finding]:
-    """From which slot on its awards deliver nothing, and what was given up of them."""
+    """Compare the slot from which each award delivers nothing, and what was given up of it, with the feed."""
     awards, findings = {award.pk: award for award in rows.awards[job.pk]}, list[Finding]()
     for number in sorted(awards.keys() | life.cuts.keys()):
         award, cut = awards.get(number), life.cuts.get(number, Cut(None, None, void=False))
         where = f"award {number} of job {job.pk}"
-        if award is None:  # as the feed tells
+        if award is None:  # it is gone, which is a finding already
             continue
         findings += differences(where, {"cut_at": (award.cut_at, cut.cut_at)})
         findings += _freed_differ(where, job, award, cut, rows, reader)
@@ -159,8 +159,8 @@ def _cuts_differ(job: TrainingJob, life: Life, rows: JobRows, reader: SpecReader
 def _freed_differ(
     where: str, job: TrainingJob, award: Award, cut: Cut, rows: JobRows, reader: SpecReader
 ) -> list[Finding]:
-    """Each of the units that it gave up has a row. Once the platform cut the award short, what was not sold of them by
-    then is nobody's any more."""
+    """Check that each of the units that the award gave up has a row. Once the platform cut the award short, what was
+    not sold of them by then belongs to nobody any more."""
     right = {unit: freed_of(award, unit, amount) for unit, amount in _given_up(job, award, cut, reader).items()}
     findings = []
     for row in rows.freed[award.pk]:

@@ -1,4 +1,5 @@
-"""What the feed tells of a job: where it must stand after all that happened to it. A function of its events alone."""
+"""The course of a job by the feed: the state that it must have after all that happened to it. It depends on its events
+alone."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class JobEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """An award cut short, `void` by the platform. `freed`: the slots [begin, end) in which what it gave up is sold for
-    its tenant's account."""
+    """An award cut short; `void` where the platform did it. `freed` are the slots [begin, end) in which what it gave up
+    is sold for its tenant's account."""
 
     cut_at: int | None
     freed: tuple[int, int] | None
@@ -31,8 +32,9 @@ class Cut:
 
 @dataclass
 class Life:
-    """A job after its events. `digest`: of its submission; None where an older version told none, nor of cuts.
-    `reason`: code and numbers where they are final, or must be empty; None where the next boundary writes them anew."""
+    """A job after its events. `digest` is that of its submission; it is None where an older version wrote none, and no
+    cuts either. `reason` is code and numbers where they are final, or must be empty; it is None where the next boundary
+    writes them anew."""
 
     digest: str | None
     submitted_lane: str
@@ -43,13 +45,13 @@ class Life:
     attempt: int = 0
     not_before: int = 0
     ended_at: datetime | None = None
-    started: int | None = None  # the first slot that it ever started in
-    awards: dict[int, int] = field(default_factory=dict)  # those that were told of -> the attempt that it was then
-    cuts: dict[int, Cut] = field(default_factory=dict)  # by award, as last told
+    started: int | None = None  # the first slot in which it ever started
+    awards: dict[int, int] = field(default_factory=dict)  # award named by an event -> the job's attempt at that time
+    cuts: dict[int, Cut] = field(default_factory=dict)  # by award, as the last event says
 
 
 def life_of(events: Iterable[JobEvent], *, elastic: bool) -> Life | None:
-    """None: nothing tells that it was submitted."""
+    """Return the job after its events, or None where no event says that it was submitted."""
     life: Life | None = None
     for event in events:
         if event.kind == EventKind.JOB_SUBMITTED and life is None:
@@ -71,13 +73,14 @@ def _waiting(life: Life, event: JobEvent, elastic: bool) -> None:
 
 
 def _queued(life: Life, event: JobEvent, elastic: bool) -> None:
-    """An instant job that was refused waits after all; or one that waited for others enters the market."""
+    """Let an instant job that was refused wait after all, or a job that waited for others enter the market."""
     _waiting(life, event, elastic)
     life.lane, life.arrived_at, life.not_before = Lane.BATCH.value, max(life.arrived_at, event.at), 0
 
 
 def _requeued(life: Life, event: JobEvent, elastic: bool) -> None:
-    """Another attempt, but not where slots are awarded one by one. Without a cause only a promise was missed."""
+    """Count another attempt, except where slots are awarded one by one. An event without a cause means that only a
+    promise was missed."""
     _waiting(life, event, elastic)
     life.lane = Lane.BATCH.value
     life.attempt += 0 if elastic else 1
@@ -99,7 +102,7 @@ def _started(life: Life, event: JobEvent, elastic: bool) -> None:
 
 
 def _void(life: Life, event: JobEvent, elastic: bool) -> None:
-    """A later cut is an earlier slot; what was given up before stays given up."""
+    """Cut the award. A later cut has an earlier slot; what was given up before stays given up."""
     del elastic
     _cut(life, event, void=True)
 
@@ -116,7 +119,7 @@ def _ends(state: JobState) -> Callable[[Life, JobEvent, bool], None]:
     def end(life: Life, event: JobEvent, elastic: bool) -> None:
         code, numbers = event.data.get("reason", ""), event.data.get("numbers", {})
         given_up = state == JobState.FAILED and "refunded" in numbers
-        life.attempt += given_up and not elastic  # its last attempt is over, as after every loss
+        life.attempt += given_up and not elastic  # the last attempt is over, as after every loss
         life.state, life.reason, life.ended_at = state.value, (code, numbers), event.at
         life.not_before = 0 if given_up else life.not_before
         _cut(life, event, void=given_up)
@@ -132,25 +135,25 @@ def _cancelled(life: Life, event: JobEvent, elastic: bool) -> None:
 
 
 def _saved(life: Life, event: JobEvent, elastic: bool) -> None:
-    """A piece of it is over: it waits for the next, or begins with an award that it has."""
+    """End a piece of the job: it waits for the next one, or begins with an award that it has already."""
     _waiting(life, event, elastic)
     if event.data.get("next") is not None:
         life.state, life.reason = JobState.AWARDED.value, ("", {})
 
 
 def _given_up(life: Life, event: JobEvent, elastic: bool) -> None:
-    """A further award of a job that is over."""
+    """Cut a further award of a job that is over."""
     del elastic
     _cut(life, event, void=False)
 
 
 def _adjusted(life: Life, event: JobEvent, elastic: bool) -> None:
-    """What came back because alone was better changes nothing in the job's course."""
+    """Change nothing: what came back because alone was better does not affect the job's course."""
     del life, event, elastic
 
 
-# What each kind that moves a job does to it; a life begins with the submission. Those that are told beside a job's
-# course say so in `scheduling.feed.kinds`.
+# What each kind of event that moves a job does to it; a life begins with the submission. Kinds that do not move a job
+# say so in `scheduling.feed.kinds`.
 _STEPS: Mapping[str, Callable[[Life, JobEvent, bool], None]] = {
     EventKind.JOB_QUEUED: _queued,
     EventKind.JOB_WAITING: _waiting,

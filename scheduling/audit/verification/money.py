@@ -1,4 +1,5 @@
-"""Whether the book says about awards what their terms say: set aside once, settled slot by slot, nothing else."""
+"""Verifying that the book says about awards what their terms say: set aside once, settled slot by slot, and nothing
+else."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Entries = dict[AccountName, int]
 
 
 def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
-    """Against everything that the book tells about their jobs, in two queries."""
+    """Compare awards with everything that the book says about their jobs, in two queries."""
     entries_by_award: defaultdict[int, dict[str, TransactionView]] = defaultdict(dict)
     for transaction in transactions_about_all(subjects={job_subject(award.job_id) for award in awards}):
         if "award" in transaction.facts:
@@ -34,8 +35,9 @@ def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
 
 
 def award_money(award: Award, transactions: Mapping[str, TransactionView], settled_slot: int) -> list[Finding]:
-    """`transactions`: what the book has about this award, by key. The market may go on meanwhile: what it settles after
-    `settled_slot` may be there already, if it is one of the award's slots. An open rent has paid for none yet."""
+    """Compare one award with the book. `transactions` is what the book has about it, by key. The market may continue
+    meanwhile: what it settles after `settled_slot` may be there already, if it is one of the award's slots. An open
+    rent has paid for none yet."""
     where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
     findings = differences(where, {"the hold": (_entries(transactions.get(f"award:{award.pk}")), _hold(award))})
     for slot, parts in slots.items():
@@ -56,7 +58,7 @@ def award_money(award: Award, transactions: Mapping[str, TransactionView], settl
 
 
 def _slots(award: Award) -> dict[int, Entries]:
-    """Slot -> what its owners are owed for it, once it has passed."""
+    """Return slot -> what its owners are owed for it once it has passed."""
     # A list of charges that is shorter than its award is a finding of the award's terms.
     pairs = zip(range(award.start, award.paid_until), award.owed, strict=False)
     payments_by_slot = {slot: parts_by_account(charges) for slot, charges in pairs}
@@ -72,7 +74,7 @@ def _entries(transaction: TransactionView | None) -> Entries | None:
 
 
 def _came_back(award: Award, transactions: Iterable[TransactionView]) -> int:
-    """Refunded, or left over by a cancellation."""
+    """Return what was refunded, or left over by a cancellation."""
     mine, hold = available(award.tenant_id).id, f"award:{award.pk}"
     return sum(
         amount for row in transactions if row.key != hold for account, amount in row.entries if account.id == mine

@@ -1,6 +1,6 @@
-"""A walk in pieces: each is worked out without writing anything, and then kept in one statement that says what it went
-on from. So two processes with the same piece keep it once, and a walk that was cancelled meanwhile stays cancelled.
-"""
+"""A walk in pieces. Each piece is worked out without writing anything, and then kept in one statement that names the
+place where it began. So two processes with the same piece keep it once, and a walk that was cancelled meanwhile stays
+cancelled."""
 
 from __future__ import annotations
 
@@ -43,30 +43,31 @@ from tenants import history
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 
-LONG = timedelta(seconds=1)  # of a piece: nothing more is read then
-TOO_LONG = timedelta(seconds=5)  # then not even the rest of what was read is looked at
+LONG = timedelta(seconds=1)  # after so long a piece reads nothing more
+TOO_LONG = timedelta(seconds=5)  # after so long it leaves even the rest of what it has read
 MOST_AWARDS, MOST_ANSWERS, MOST_JOBS = 200, 100, 500
-MOST_FINDINGS = 200  # kept; all are counted
-MOST_TRIES = 5  # of one piece by processes that ended over it
+MOST_FINDINGS = 200  # so many are kept; all are counted
+MOST_TRIES = 5  # of one piece, by processes that ended while they worked at it
 
 Clock = Callable[[], datetime]
 
 
 @dataclass
 class VerifiedPiece:
-    """What a piece adds to its run."""
+    """The figures and findings that a piece adds to its run."""
 
     steps: int = 0
     intervals: int = 0
     awards: int = 0
     findings: list[Finding] = field(default_factory=list)
-    is_last: bool = False  # of its phase
+    is_last: bool = False  # whether it is the last piece of its phase
     columns: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """`enough`: read nothing more; `too_long`: leave even what was read. `progress` is called after each interval."""
+    """The limits of a piece: once `enough` holds, it reads nothing more; once `too_long` holds, it leaves even what it
+    has read. `progress` is called after each interval."""
 
     enough: Callable[[], bool] = lambda: False
     too_long: Callable[[], bool] = lambda: False
@@ -74,8 +75,8 @@ class ReadingLimits:
 
 
 def piece_next(run: VerificationRun, limits: ReadingLimits, archives: Archives | None = None) -> VerifiedPiece:
-    """The next steps, as many as the limits allow, and one at least. Reads only. `archives`: of old intervals, where
-    they are at hand."""
+    """Verify the next steps, as many as the limits allow, and one at least. This only reads. `archives` has old
+    intervals, where they are at hand."""
     with scope_disabled("a verification looks at everybody's awards and payments"):
         if run.phase == Phase.INTERVALS:
             return _intervals(run, limits, archives)
@@ -83,7 +84,7 @@ def piece_next(run: VerificationRun, limits: ReadingLimits, archives: Archives |
 
 
 def columns_after(run: VerificationRun, piece: VerifiedPiece) -> dict[str, Any]:
-    """The run's columns as they are after the piece."""
+    """Return the run's columns as they are after the piece."""
     room = max(MOST_FINDINGS - len(run.findings), 0)
     columns = {
         "state": WorkState.RUNNING,
@@ -102,7 +103,8 @@ def columns_after(run: VerificationRun, piece: VerifiedPiece) -> dict[str, Any]:
 
 
 def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
-    """One piece, kept in the run's row. False: the row went on without us. A piece that breaks ends its run."""
+    """Do one piece, and keep it in the run's row. Return False where another process moved the row on. A piece that
+    breaks ends its run."""
     rows = VerificationRun.objects.filter(pk=run.pk, state__in=OPEN_WORK)
     if not rows.filter(tries=run.tries).update(tries=run.tries + 1):
         return False
@@ -112,7 +114,7 @@ def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
         if run.tries >= MOST_TRIES:
             return _give_up(run, f"{MOST_TRIES} processes ended over what comes next", clock())
         piece = piece_next(run, limits)
-    except DatabaseError:  # the next tick goes on
+    except DatabaseError:  # the next tick tries again
         raise
     except Exception as error:
         return _give_up(run, f"{type(error).__name__}: {error}", clock())
@@ -127,7 +129,7 @@ def _give_up(run: VerificationRun, why: str, at: datetime) -> bool:
 
 
 def _keep(run: VerificationRun, columns: Mapping[str, Any], at: datetime) -> bool:
-    """In one statement, if the row still is where the piece went on from."""
+    """Write the columns in one statement, if the row is still where the piece began."""
     where_it_was = {"phase": run.phase, "number": run.number, "award_id": run.award_id, "day": run.day}
     where_it_was |= {"answer_number": run.answer_number, "job_id": run.job_id}
     rows = VerificationRun.objects.filter(pk=run.pk, state__in=OPEN_WORK, done=run.done, **where_it_was)
@@ -163,7 +165,7 @@ def _answers(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
 
 
 def _instant(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
-    """Awards that were made at once: each has its answer, terms that add up, and the book follows them."""
+    """Verify awards of the instant lane: each has its answer and terms that add up, and the book follows them."""
     bounds, piece = WalkBounds(**run.bounds), VerifiedPiece(columns={"award_id": run.award_id})
     while not piece.is_last:
         with one_moment():
@@ -210,8 +212,8 @@ def _days(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
 
 
 def _book(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
-    """What is about no award too: the whole ledger, the history, the rules that keep what walks over pools read, and
-    what was set."""
+    """Verify what belongs to no single pool: the whole ledger, the history, the rules that keep what walks over pools
+    read, and what was set."""
     steps: list[Callable[[], Iterable[Finding]]] = [
         partial(_ledger, each) for each in audit.steps(run.bounds["newest"])
     ]
@@ -223,12 +225,12 @@ def _book(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
         if limits.enough():
             break
     is_last = place >= len(steps)
-    columns = {"number": 0 if is_last else place}  # the feed is counted anew
+    columns = {"number": 0 if is_last else place}  # the feed's phase counts its seals from 0
     return VerifiedPiece(place - run.number, findings=findings, is_last=is_last, columns=columns)
 
 
 def _feed(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
-    """Events under their seals. `number`: of the last seal that was done."""
+    """Verify events under their seals. The run's `number` is that of the last seal that was done."""
     walk, steps, more = feed_walk_from(run.number), 0, True
     while more:
         with one_moment():

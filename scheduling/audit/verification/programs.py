@@ -1,6 +1,7 @@
-"""The catalogue of programs against the history: who registered what under which digest, for whom, and who may bring.
+"""Verifying the catalogue of programs against the history: who registered what under which digest, for whom, and who
+may bring programs.
 
-What is wrong is told by digests. A program's words are not the auditor's to read.
+Findings name what is wrong by digests, as the auditor may not read what is in a program.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SUBJECT = re.compile(r"(program (\S+)|programs) of (\S+)")
 
 @dataclass
 class ProgramSet:
-    """What the history says of one program."""
+    """One program as the history says it should be."""
 
     created_at: datetime
     versions: dict[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class ProgramSet:
 
 
 def programs_verify() -> Iterator[Finding]:
-    """Every program, version, archive and switch."""
+    """Compare every program, version, archive and switch with the history."""
     programs, switches = _of_history()
     slugs = dict(Tenant.objects.values_list("pk", "slug"))
     rows = list(CatalogueProgram.objects.order_by("pk"))
@@ -135,7 +136,7 @@ def _archives_verify() -> Iterator[Finding]:
         if row.digest not in named:
             yield Finding(where, "no version has it")
         content, size = hashlib.sha256(), 0
-        if row.digest in removed:  # whoever has the files can still show by the digest that they were these
+        if row.digest in removed:  # a copy of the files can still be proved by this digest
             if ProgramArchivePiece.objects.filter(archive=row.digest).exists():
                 yield Finding(where, "its content was removed, and there is some")
             continue
@@ -151,7 +152,7 @@ def _archives_verify() -> Iterator[Finding]:
 
 
 def _secrets_verify() -> Iterator[Finding]:
-    """Names and for whom; what is in them is nobody's to see."""
+    """Compare the names of secrets, and who may use them. Nobody may see what is in them."""
     right: dict[str, tuple[Any, ...]] = {}
     for entry in AuditEntry.objects.filter(action__in=("secret_set", "secret_remove")).order_by("sequence"):
         name, after = entry.subject.removeprefix("secret "), entry.after

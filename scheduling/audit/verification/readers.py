@@ -1,4 +1,5 @@
-"""Who may see which finding, and that one person's replays take turns: each costs what the decision cost."""
+"""Rules for who may see which finding. One person's replays also take turns here, as each costs what the decision
+cost."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Outcome = TypeVar("Outcome")
 
 
 def in_turn(person_id: int, verify: Callable[[], Outcome]) -> Outcome | Refused:
-    """One replay at a time for each person."""
+    """Verify, but only one replay at a time for each person."""
     lock = f"interval-verify:{person_id}"
     if not cache.add(lock, 1, timeout=PATIENCE):
         return BUSY
@@ -29,7 +30,7 @@ def in_turn(person_id: int, verify: Callable[[], Outcome]) -> Outcome | Refused:
 
 
 def findings_for(findings: Iterable[Finding], own_jobs: Collection[int]) -> tuple[Finding, ...]:
-    """Those that name no job but the reader's own."""
+    """Return the findings that name no job but the reader's own."""
     return tuple(finding for finding in findings if _jobs_in(finding) <= set(own_jobs))
 
 

@@ -1,4 +1,5 @@
-"""Whether each open rent ended as a plan says, and no award came cheaper than its own terms without one (K4)."""
+"""Verifying that each open rent ended as a plan says, and that no award became cheaper than its own terms without one
+(K4)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tenants.ledger.selectors import transactions_about_all
 
 
 def settlements_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
-    """What each settlement of the plan left in the row of its award."""
+    """Check what each settlement of the plan left in the row of its award."""
     settlements = replayed.plan.settlements
     if not settlements:
         return []
@@ -42,8 +43,8 @@ def settlements_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
 
 
 def adjusted_verify(awards: Sequence[Award], archives: Archives) -> list[Finding]:
-    """Awards that cost less than their terms, each by a settlement in the stored plan that its refund names. A plan in
-    an archive that is not at hand explains what names it."""
+    """Check that each award that cost less than its terms did so by a settlement in the stored plan that its refund
+    names. A plan in an archive that is not at hand is believed to have what names it."""
     cheaper = {award.pk: award for award in awards if award.adjusted}
     if not cheaper:
         return []

@@ -1,4 +1,4 @@
-"""One stored interval decided again from its own bytes."""
+"""Deciding one stored interval again from its own bytes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Replayed:
     view: View
     policy: Policy
     plan: Plan
-    owner_ids: tuple[int, ...]  # behind the owners axis
+    owner_ids: tuple[int, ...]  # the ids behind the axis of owners
     server_ids: tuple[int, ...]
 
     @property
     def elastic(self) -> bool:
-        """It dealt out single slots."""
+        """Return whether the interval dealt out a single slot of an elastic pool."""
         return self.policy.name == Elastic.name
 
     def rows(self, allocation: Sequence[Allocation]) -> list[list[int]]:
-        """An allocation as it is stored."""
+        """Return an allocation as it is stored."""
         return [[self.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]
 
 
-# What reading changed bytes, or deciding on what they say, may end in. A failure of the database or of the machine is
-# none of them: it accuses nobody.
+# The errors in which reading changed bytes, or deciding on what they say, may end. A failure of the database or of the
+# machine is not among them, as it accuses nobody.
 ASTRAY = (
     *(zlib.error, ValueError, TypeError, LookupError, ArithmeticError),
     *(AttributeError, AssertionError, RuntimeError, StopIteration),
@@ -48,7 +48,7 @@ ASTRAY = (
 
 
 def read_or_named(where: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """What the check finds; where rows were changed so that it cannot read them, that."""
+    """Return what the check finds, or a finding that says so where rows were changed so that it cannot read them."""
     try:
         return list(check())
     except ASTRAY as error:
@@ -56,7 +56,8 @@ def read_or_named(where: str, check: Callable[[], Iterable[Finding]]) -> list[Fi
 
 
 def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
-    """None where the stored bytes can no longer be read, or no plan comes of them."""
+    """Decide an interval again. Return None with the findings where the stored bytes can no longer be read, or no plan
+    comes of them."""
     try:
         return _replayed(interval)
     except ASTRAY as error:
@@ -84,7 +85,7 @@ def _decided(policy: Policy, view: View) -> Plan:
 
 
 def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list[Finding]:
-    """Bytes that came out otherwise, and columns that say something else than the bytes."""
+    """Name bytes that came out differently, and columns that do not say what the bytes say."""
     where, plan, view = name_of(interval), replayed.plan, replayed.view
     again = records.plan_bytes(plan)
     findings = [] if again == contents.plan else [_other_plan(interval, contents.plan, again)]
@@ -112,7 +113,7 @@ def _other_plan(interval: Interval, stored: bytes, again: bytes) -> Finding:
 
 
 def _jobs_that_differ(before: Any, after: Any) -> set[int]:
-    """Jobs whose rows are not the same in two lists of rows about jobs."""
+    """Return the jobs whose rows are not the same in two lists of rows about jobs."""
     if not (isinstance(before, list) and isinstance(after, list)):
         return set()
     one, other = _by_job(before), _by_job(after)

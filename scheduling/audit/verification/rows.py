@@ -28,7 +28,8 @@ from scheduling.models import (
 
 @dataclass(frozen=True)
 class Rows:
-    """By the interval's id. `attempts`: how often each job with an award or a floor was queued, as its row says."""
+    """Rows by the interval's id. `attempts` says how often each job with an award or a floor was queued, as its row
+    says."""
 
     awards: Mapping[int, list[Award]]
     attempts: Mapping[int, int]
@@ -36,12 +37,12 @@ class Rows:
     fairness: Mapping[int, IntervalFairness]
     tenants: Tenants
     fairness_until: int  # the number of the last interval whose fairness was worked out
-    answers: Mapping[int, str]  # number -> digest, of those that the intervals name as the last
-    seals: Mapping[int, str]  # of the feed, the same
-    ticks: Ticks  # posted by the batch lane in slots that they name
+    answers: Mapping[int, str]  # number -> digest, of the answers that the intervals name as the last
+    seals: Mapping[int, str]  # the same of the seals of the feed
+    ticks: Ticks  # posted by the batch lane in the slots of these intervals
 
     def tenants_in(self, interval: Interval) -> Columns:
-        """The fairness of each tenant in the interval."""
+        """Return the fairness of each tenant in the interval."""
         whole = self.fairness.get(interval.pk)
         return NOBODY if whole is None else self.tenants.get(whole.pk, NOBODY)
 
@@ -51,7 +52,8 @@ def rows_of(intervals: Sequence[Interval]) -> Rows:
     awards = _by_interval(Award.objects.filter(interval__in=ids).order_by("pk"))
     floors = _by_interval(JobFloor.objects.filter(interval__in=ids).order_by("pk"))
     jobs = {row.job_id for rows in (awards, floors) for row in chain.from_iterable(rows.values())}
-    # Not in the model's order, which would join the pools, and leave out a row that was moved to none of them.
+    # Not in the model's order: that would join the pools, and leave out a row that was moved to a pool that does not
+    # exist.
     fairness = {row.interval_id: row for row in IntervalFairness.objects.filter(interval__in=ids).order_by("pk")}
     pool_ids = {interval.pool_id for interval in intervals}
     pools = IntervalFairness.objects.filter(pool__in=pool_ids)
@@ -70,7 +72,8 @@ def rows_of(intervals: Sequence[Interval]) -> Rows:
 
 
 def _ticks(intervals: Sequence[Interval]) -> Ticks:
-    """In the slots of their windows; of an elastic pool, which has none, in their own."""
+    """Return the posted prices in the slots of the intervals' windows; for an elastic pool, which has none, in the
+    slots of the intervals themselves."""
     first = min((min(i.slot, i.window_start or i.slot) for i in intervals), default=0)
     end = max((max(i.slot + 1, i.window_end or 0) for i in intervals), default=0)
     rows = PriceTick.objects.filter(pool__in={interval.pool_id for interval in intervals}, lane=Lane.BATCH)
@@ -82,7 +85,8 @@ def _ticks(intervals: Sequence[Interval]) -> Ticks:
 
 
 def _heads(intervals: Sequence[Interval], chain: str) -> set[int]:
-    """Numbers of the last ones of a chain that these intervals saw; of bytes that cannot be read, none."""
+    """Return the numbers of the last links of a chain that these intervals saw, and none for bytes that cannot be
+    read."""
     heads = set()
     for interval in intervals:
         try:

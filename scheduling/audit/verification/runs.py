@@ -26,12 +26,13 @@ from tenants.ledger import audit
 from tenants.ledger.seals import head
 
 POOL_PHASES = (Phase.INTERVALS, Phase.ANSWERS, Phase.INSTANT, Phase.JOBS, Phase.END, Phase.DAYS)
-BESIDE_THE_LEDGER = 3  # steps: the history, the rules of the database, what was set
-COMMON_PHASES = (Phase.BOOK, Phase.FEED)  # of what all pools have in common
+BESIDE_THE_LEDGER = 3  # three steps: the history, the rules of the database, what was set
+COMMON_PHASES = (Phase.BOOK, Phase.FEED)  # the phases over what all pools have in common
 
 
 def pool_run(pool_id: int, *, first: int = 1) -> VerificationRun:
-    """From interval `first` to the last one that is decided by now; not saved. Needs the scope of all tenants."""
+    """Make the walk over a pool, from interval `first` to the last one that is decided by now; it is not saved. Needs
+    the scope of all tenants."""
     bounds, walk = bounds_of(pool_id), walk_from(pool_id, first)
     intervals = Interval.objects.filter(pool=pool_id, number__gte=first, slot__lte=bounds.decided_slot).count()
     answers, answers_digest = answers_before(pool_id, first)
@@ -52,7 +53,7 @@ def pool_run(pool_id: int, *, first: int = 1) -> VerificationRun:
 
 
 def answers_before(pool_id: int, first: int) -> tuple[int, str]:
-    """Number and digest of the last answer that the interval before interval `first` saw."""
+    """Return number and digest of the last answer that the interval before interval `first` saw."""
     before = Interval.objects.filter(pool=pool_id, number=first - 1).values_list("heads", flat=True).first()
     number = json.loads(bytes(before))["answers"][0] if before else 0
     digest = InstantAnswer.objects.filter(pool=pool_id, number=number).values_list("digest", flat=True).first()
@@ -60,8 +61,8 @@ def answers_before(pool_id: int, first: int) -> tuple[int, str]:
 
 
 def book_run() -> VerificationRun:
-    """The ledger as far as it goes by now, the history, the rules and what was set, and the feed; not saved. Needs the
-    scope of all tenants."""
+    """Make the walk over the ledger as far as it goes by now, the history, the rules and what was set, and the feed; it
+    is not saved. Needs the scope of all tenants."""
     last, end, seals = audit.newest(), history.head(), _seals()
     bounds = {
         "newest": last,
@@ -75,17 +76,17 @@ def book_run() -> VerificationRun:
 
 
 def feed_run() -> VerificationRun:
-    """The feed alone; not saved."""
+    """Make a walk over the feed alone; it is not saved."""
     bounds = {"seals": _seals()}
     return VerificationRun(phase=Phase.FEED, bounds=bounds, total=bounds["seals"])
 
 
 def _seals() -> int:
-    """The number of the feed's last seal."""
+    """Return the number of the feed's last seal."""
     return FeedSeal.objects.aggregate(last=Max("number"))["last"] or 0
 
 
 def phase_after(phase: str) -> str | None:
-    """None: the run is done."""
+    """Return the next phase, or None where the run is done."""
     phases = COMMON_PHASES if phase in COMMON_PHASES else POOL_PHASES
     return dict(pairwise(phases)).get(Phase(phase))

@@ -1,7 +1,7 @@
-"""Whether what operators and owners have set stands as the history left it: pools and their servers, whose cells are
+"""Verifying that what operators and owners have set is as the history left it: pools and their servers, whose cells are
 whose, standing instructions, budgets, holds, prices of use, weights, limits of fairness.
 
-The history is folded from its first entry on, and the rows are compared with what comes of it.
+The history is folded from its first entry on, and the rows are compared with the result.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from tenants.scoping import scope_disabled
 
 WORD = r"([a-z0-9_-]+)"
 SUBJECT = re.compile(rf"(?:(?:server|cells of|sharing of) {WORD} (?:of|in) )?(?:pool|weights) {WORD}")
-# Settings of a pool that no service changes: they stand as every pool is made.
+# Settings of a pool that no service changes: they stay as every pool is made.
 AS_MADE = ("cancellation_keep_percent", "posted_slots")
-LOSS = ("lost_from", "lost_after")  # of a server, by its last loss
+LOSS = ("lost_from", "lost_after")  # columns of a server that its last loss wrote
 SHARING = ("rent", "budget", "budget_period", "lend", "plan", "reserve_price")
 
 
@@ -74,17 +74,17 @@ class ServerSet:
     hosts: Mapping[str, bool]
     capacity: Mapping[str, int]
     state: str = ServerState.IN_SERVICE.value
-    loss: Mapping[str, int | None] | None = field(default_factory=lambda: dict.fromkeys(LOSS))  # None: not known
+    loss: Mapping[str, int | None] | None = field(default_factory=lambda: dict.fromkeys(LOSS))  # None if unknown
 
 
 @dataclass
 class PoolSet:
-    """What the history says of one pool: by name of the server, the tenant, the resource."""
+    """One pool as the history says it should be, by the names of servers, tenants and resources."""
 
     values: Mapping[str, Any]
     resources: list[str]
-    labels: Mapping[str, str] | None  # None: an older version did not tell them
-    steps: dict[str, Mapping[str, str]]  # of resources that do not count whole units
+    labels: Mapping[str, str] | None  # None where an older version did not record them
+    steps: dict[str, Mapping[str, str]]  # only of resources that do not count whole units
     held: Mapping[str, bool] = field(default_factory=lambda: {"held": False, "draining": False})
     servers: dict[str, ServerSet] = field(default_factory=dict)
     cells: dict[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)  # (tenant, server) -> units
@@ -95,7 +95,7 @@ class PoolSet:
 
 
 def settings_verify(pool_ids: Collection[int] | None = None) -> list[Finding]:
-    """Everything of all pools; or what is of these pools alone."""
+    """Compare everything of all pools, or only what belongs to these pools."""
     with scope_disabled("what was set is that of all tenants"):
         return _settings_verify(pool_ids)
 
@@ -132,7 +132,7 @@ def _settings_verify(pool_ids: Collection[int] | None) -> list[Finding]:
 
 
 def _pool_created(entry: AuditEntry) -> PoolSet:
-    # Older versions knew no other engine, no servers that come back by themselves, and no other usual plan.
+    # Older versions had no other engine, no servers that return by themselves, and no other usual plan.
     before_choices = {"engine": LOCAL, "servers_return": False, "usual_plan": AlonePlan.KEEP.value}
     after: dict[str, Any] = {**before_choices, **(entry.after or {})}
     resources, prices = after.pop("resources", []), after.pop("use_prices", {})
@@ -158,7 +158,7 @@ def _state_changed(pool: PoolSet, part: str, entry: AuditEntry) -> None:
 
 
 def _server_lost(pool: PoolSet, part: str, entry: AuditEntry) -> None:
-    """An older version did not tell from which slot on."""
+    """Record the loss. An older version did not write down from which slot on."""
     _state_changed(pool, part, entry)
     after = entry.after or {}
     if part in pool.servers:
@@ -166,7 +166,8 @@ def _server_lost(pool: PoolSet, part: str, entry: AuditEntry) -> None:
 
 
 def _cells_changed(pool: PoolSet, part: str, entry: AuditEntry) -> None:
-    """The servers that the change was about: those where the tenant had something before, or has now."""
+    """Record the cells on the servers that the change was about: those where the tenant had something before, or has
+    now."""
     for server in entry.before or {}:
         pool.cells.pop((part, server), None)
     for server, units in (entry.after or {}).items():
@@ -233,7 +234,7 @@ _CHANGES: Mapping[str, Callable[[PoolSet, str, AuditEntry], None]] = {
 }
 
 
-# ---------------------------------------------------------------- what stands
+# ---------------------------------------------------------------- what the rows say
 
 
 def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
@@ -262,7 +263,7 @@ def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
         UsePriceSet(names.get(row.resource_id, f"resource {row.resource_id}"), row.from_slot, row.amount, row.set_at)
         for row in UsePrice.objects.filter(pool=pool).order_by("pk")
     ]
-    # Of one resource and slot the newest holds: their order counts.
+    # Of one resource and slot the newest price is valid, so their order counts.
     pair = tuple(sorted(rows, key=lambda price: price[:2]) for rows in (stored, right.prices))
     yield from differences(where, {"its prices of use": (pair[0], pair[1])})
     promoted = WeightsPromotion.objects.filter(pool=pool).order_by("pk").select_related("weights")
@@ -276,14 +277,14 @@ def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
 
 
 def _weights_named(row: WeightsPromotion) -> str:
-    """A number where they are gone; "" for those that the pool was made with."""
+    """Return the name of the weights: a number where they are gone, and "" for those that the pool was made with."""
     if row.weights is not None:
         return row.weights.name
     return "" if row.weights_id is None else f"weights {row.weights_id}"
 
 
 def _servers_verify(pool: Pool, names: Mapping[int, str], right: PoolSet) -> Iterator[Finding]:
-    """`names`: of the pool's resources, by their rows' numbers; so in what follows."""
+    """Compare the servers. `names` are those of the pool's resources by their rows' numbers, as in what follows."""
     servers = {server.name: server for server in Server.objects.filter(pool=pool).order_by("pk")}
     capacities: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for row in ServerCapacity.objects.filter(server__pool=pool).order_by("pk"):
@@ -319,7 +320,7 @@ def _cells_verify(pool: Pool, names: Mapping[int, str], right: PoolSet) -> Itera
 
 
 def _sharing_verify(pool: Pool, right: PoolSet) -> Iterator[Finding]:
-    """A tenant without a row, or without an entry, has said nothing."""
+    """Compare the standing instructions. A tenant without a row, or without an entry, has set nothing."""
     unsaid = TenantPolicy(plan=pool.usual_plan)
     tenants = dict(Tenant.objects.values_list("pk", "slug"))
     policies = TenantPolicy.objects.filter(pool=pool).order_by("pk")
@@ -345,7 +346,7 @@ def _weights_verify(right: Mapping[str, tuple[object, object]]) -> Iterator[Find
 
 
 def _signing_keys_verify() -> Iterator[Finding]:
-    """Which public keys may be believed, and when each of them signed."""
+    """Compare which public keys may be believed, and when each of them signed."""
     right: dict[str, list[datetime | None]] = {}
     entries = AuditEntry.objects.filter(action__in=[signing.MAKE, signing.RETIRE]).order_by("sequence")
     for action, subject, at in entries.values_list("action", "subject", "at"):
@@ -364,7 +365,7 @@ def _signing_keys_verify() -> Iterator[Finding]:
 
 
 def _archives_verify() -> Iterator[Finding]:
-    """Which intervals an archive has, and the digest by which its file is believed."""
+    """Compare which intervals an archive has, and the digest by which its file is believed."""
     entries = AuditEntry.objects.filter(action=archiving.ACTION).order_by("sequence")
     right: defaultdict[str, list[Any]] = defaultdict(list)
     for subject, after, at in entries.values_list("subject", "after", "at"):
@@ -380,7 +381,7 @@ def _archives_verify() -> Iterator[Finding]:
 
 
 def _budgets_verify(tenant: Tenant) -> Iterator[Finding]:
-    """A tenant's own events tell of every change, by the member's number: addresses may change."""
+    """Compare a tenant's budgets. Its own events have every change by the member's number, as addresses may change."""
     about = Event.objects.filter(
         tenant=tenant, subject__gte="budget", subject__lt="budgeu", kind=EventKind.BUDGET_CHANGED
     )
@@ -400,5 +401,5 @@ def _budgets_verify(tenant: Tenant) -> Iterator[Finding]:
 
 
 def _exactly(row: Model, values: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
-    """The row's columns as the history would write them, beside what it says."""
+    """Return the row's columns as the history would write them, each beside what the history says."""
     return {name: (history.exact(getattr(row, name)), value) for name, value in values.items()}

@@ -1,5 +1,5 @@
-"""What the chains of the market cannot say of themselves: that they were not cut off, and that the database lets them
-only grow."""
+"""Verifying what the chains of the market cannot prove by themselves: that they were not cut off, and that the database
+only lets them grow."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Links = QuerySet[Interval] | QuerySet[InstantAnswer] | QuerySet[FeedSeal]
 
 
 def noted_verify(chain: str, links: Links, name_of: Callable[[int], str]) -> list[Finding]:
-    """Each end of the chain that a seal of the ledger noted is a link that is there and has the same digest. Of those
-    that are not, the newest. `name_of`: a link, by its number."""
+    """Check that each end of the chain that a seal of the ledger noted is a link that is there and has the same digest.
+    Only the newest one that is not becomes a finding. `name_of` names a link by its number."""
     noted = noted_heads(chain)
     there = links.filter(number__in=[one.head.height for one in noted]).order_by()
     digests = dict(there.values_list("number", "digest"))
@@ -32,8 +32,8 @@ def noted_verify(chain: str, links: Links, name_of: Callable[[int], str]) -> lis
 
 
 def known_verify(pool_ids: Sequence[int], digests: Iterable[str]) -> list[Finding]:
-    """Digests that somebody noted elsewhere are in a chain of one of the pools, or in that of the feed. (All zeros: it
-    had not begun.)"""
+    """Check that digests that somebody noted elsewhere are in a chain of one of the pools, or in that of the feed. (All
+    zeros mean that the chain had not begun.)"""
     of_pools = (links.filter(pool__in=pool_ids) for links in (Interval.objects, InstantAnswer.objects))
     chains: tuple[Links, ...] = (*of_pools, FeedSeal.objects.all())
     return [
@@ -44,5 +44,6 @@ def known_verify(pool_ids: Sequence[int], digests: Iterable[str]) -> list[Findin
 
 
 def rules_verify() -> list[Finding]:
-    """What was decided, promised and told is kept by triggers. They are there, switched on, and those we shipped."""
+    """Check that the triggers that keep what was decided, promised and recorded are there, switched on, and those we
+    shipped."""
     return [Finding(f"the rules of the database, {flaw.name}", flaw.what) for flaw in flaws(GUARDS)]

@@ -1,4 +1,5 @@
-"""Whether the prices that the batch lane posted are those of the plan: of its windows, or of an elastic pool's slot."""
+"""Verifying that the prices that the batch lane posted are those of the plan: of its windows, or of an elastic pool's
+slot."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Ticks = Mapping[TickPlace, Tick]
 
 
 def ticks_verify(interval: Interval, replayed: Replayed, stored: Ticks) -> list[Finding]:
-    """Each slot has the prices of the last interval whose window it lies in."""
+    """Check that each slot has the prices of the last interval whose window contains it."""
     right = _of_a_slot(replayed) if replayed.elastic else _of_windows(replayed)
     differ = [place for place, tick in right.items() if stored.get(place) != tick]
     if not differ:

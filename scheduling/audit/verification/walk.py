@@ -1,4 +1,4 @@
-"""One pool's chain, followed from interval to interval: in pieces, so that a walk can be stopped and taken up again."""
+"""Following one pool's chain from interval to interval, in pieces, so that a walk can be stopped and continued."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ from scheduling.core.collector import collector_resting
 from scheduling.market.decide import START, heads_beside, intervals_name
 from scheduling.models import Award, Interval, Lane, LaneClock
 
-CHUNK = 60  # intervals in memory at once: half a second's work where a hundred tenants take part
+CHUNK = 60  # intervals in memory at once: half a second of work where a hundred tenants take part
 
 
 @dataclass(frozen=True)
 class WalkBounds:
-    """How far the clock had come when the walk began: what is decided meanwhile lies behind it."""
+    """The end of a walk: how far the clock was when it began. The walk leaves out what is decided meanwhile."""
 
     decided_slot: int
     settled_slot: int
     head: str
     memory: Mapping[str, Any]
-    answers: int = 0  # of the instant lane
+    answers: int = 0  # the number of the instant lane's last answer
     answers_head: str = START
 
 
 @dataclass
 class Walk:
-    """As far as the chain was followed. What the first interval looked at follows is taken on trust."""
+    """The state of a walk along the chain: how far it was followed. The digest before the first interval is taken on
+    trust."""
 
     pool_id: int
     number: int
     digest: str
-    memory: Mapping[str, Any] | None  # what the policy must have been told; None: not known
+    memory: Mapping[str, Any] | None  # the policy's memory; None where it is not known
     findings: list[Finding] = field(default_factory=list)
     intervals: int = 0
     awards: int = 0
@@ -57,7 +58,7 @@ def bounds_of(pool_id: int) -> WalkBounds:
 
 
 def walk_from(pool_id: int, first: int) -> Walk:
-    """Before interval `first`, and everything about it still to be looked at."""
+    """Return the walk as it is before interval `first`, which is the next one to verify."""
     if first <= 1:
         return Walk(pool_id, 0, START, {})
     before = Interval.objects.filter(pool=pool_id, number=first - 1).values_list("digest", flat=True).first()
@@ -73,8 +74,8 @@ def walk_on(
     too_long: Callable[[], bool] = lambda: False,
     progress: Callable[[], None] = lambda: None,
 ) -> bool:
-    """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `progress`
-    is called after each. `archives`: where those are read whose bytes lie in one."""
+    """Verify the next intervals of the chain, at most `most`, until `too_long` holds. Return False where there are no
+    more. `progress` is called after each. Intervals whose bytes lie in an archive are read from `archives`."""
     archives = archives or Archives()
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     with collector_resting():
@@ -94,7 +95,8 @@ def walk_on(
 
 
 def walk_end(walk: Walk, bounds: WalkBounds) -> None:
-    """The chain ends where the clock says, has all that was noted of it, and no award is from nowhere."""
+    """Check that the chain ends where the clock says, has all that was noted of it, and that every award of the lane
+    has an interval."""
     where = f"pool {walk.pool_id}"
     walk.findings += differences(where, {"the last digest of the chain": (walk.digest, bounds.head)})
     if walk.memory is not None and walk.number:
@@ -114,7 +116,7 @@ def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> Non
     walk.intervals += 1
     walk.awards += len(rows.awards[interval.pk])
     if interval.is_archived and archives.filled(interval) is None:
-        # Its place in the chain is all that can be looked at here, and which ends of the other chains it saw.
+        # Only its place in the chain can be verified here, and which ends of the other chains it saw.
         walk.findings += [*archives.findings_take(), *read_or_named(where, lambda: heads_differ(interval, rows))]
         walk.findings += _missing(interval, rows)
         walk.memory = None
@@ -132,7 +134,7 @@ def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> Non
 
 
 def heads_differ(interval: Interval, rows: Rows) -> list[Finding]:
-    """The ends of the other chains that it saw are in them."""
+    """Check that the ends of the other chains that the interval saw are in them."""
     if not interval.heads:
         return []
     heads = json.loads(bytes(interval.heads))
@@ -147,7 +149,7 @@ def heads_differ(interval: Interval, rows: Rows) -> list[Finding]:
 
 
 def left_behind(interval: Interval, replayed: Replayed, rows: Rows) -> Sequence[Finding]:
-    """The rows that an interval left, against its plan, and the chains beside it."""
+    """Compare the rows that an interval left with its plan, and check the chains beside it."""
     awards, floors, fairness = rows.awards[interval.pk], rows.floors[interval.pk], rows.fairness.get(interval.pk)
     checks: tuple[Callable[[], Iterable[Finding]], ...] = (
         lambda: heads_differ(interval, rows),
@@ -162,6 +164,7 @@ def left_behind(interval: Interval, replayed: Replayed, rows: Rows) -> Sequence[
 
 
 def _missing(interval: Interval, rows: Rows) -> list[Finding]:
-    """Fairness is worked out in order: one that later intervals have was removed here."""
+    """Check that the interval has its fairness. Fairness is worked out in order: where later intervals have it, a
+    missing one was removed."""
     there = interval.pk in rows.fairness or interval.number > rows.fairness_until
     return [] if there else [Finding(f"fairness of {name_of(interval)}", "it is missing")]

@@ -1,4 +1,5 @@
-"""What is done of jobs that rent in pieces is worth what the interval says that looked at them last (D4)."""
+"""Verifying that what is done of jobs that rent in pieces is worth what the last interval that considered them says
+(D4)."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ from scheduling.models import Award, AwardState, Interval, JobState, Pool, Train
 
 
 def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float | None]:
-    """By job: of those that wait and may be saved and go on what an interval said, of those that are always sold whole
-    none. Of a job that goes on in pieces and does not wait nothing reads it.
+    """Return the worth by job of what is done of it. For jobs that wait and may be saved and resumed it is what an
+    interval said; for those that are always sold whole it is None. Nothing reads the worth of a job in pieces that does
+    not wait, so that job is left out.
 
-    A job that waits was looked at by the pool's last interval, or has had an award since, whose interval it was. What
-    the platform cut short is worth nothing until it is looked at again.
+    A job that waits was considered by the pool's last interval, or has had an award since, and then that award's
+    interval says it. What the platform cut short is worth nothing until an interval considers it again.
     """
     worths: dict[int, float | None] = {job.pk: None for job in jobs if not is_divisible(job)}
     waiting = [job.pk for job in jobs if job.state == JobState.QUEUED and is_divisible(job)]

@@ -122,7 +122,7 @@ class LedgerEntries(TenantView):
         query = self.parameters
         accounts = query.get("account", [])
         job = query.get("job")
-        # Another tenant's job is no job here, though this tenant may have earned by it.
+        # A job of another tenant is not shown as a job, though this tenant may have earned from it.
         subject = "" if job is None else f"job:{job}" if job_by_id(job) else "job:0"
         end = query.get("before", timezone.now() + timedelta(days=2))
         account = accounts[0] if len(set(accounts)) == 1 else None

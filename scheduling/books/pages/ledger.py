@@ -37,7 +37,7 @@ KINDS = {
     "collected": ("Made available", ("collect",), None),
     "corrections": ("Corrections", ("reverse",), None),
 }
-PAGE_ROWS = 50  # payments of one page; those of one job in an interval stand in one line
+PAGE_ROWS = 50  # payments of one page; those of one job in an interval share a line
 SHOWN_JOBS = 8
 LONGEST_SUMMARY = 32  # days, beyond which jobs without a charge are left to the statement
 COLUMNS = (
@@ -85,8 +85,8 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
 
 
 def _sorting(query: QueryDict, days: Days, choice: MovementFilter) -> tuple[list[Header], tuple[str, bool] | None]:
-    """The heads of the columns, and the order if it is not the ledger's own. Sorting reads the whole period, so a long
-    one stands only in the order of time."""
+    """Return the heads of the columns, and the order if it is not the usual one. Sorting reads the whole period, so a
+    long period cannot be sorted."""
     label = f"Balance, {choice.account}" if choice.account else "Balance"
     balance = Header(Column("balance", label, numeric=True), "", "")
     if _is_long(days):
@@ -127,7 +127,7 @@ def _filters(query: QueryDict, days: Days) -> dict[str, object]:
 
 
 def _query(query: QueryDict) -> str:
-    """What was asked, without the place in it: for the links to other pages and to the CSV."""
+    """Return the query without the position in the list, for the links to other pages and to the CSV."""
     parameters = query.copy()
     for name in ("below", "part", "format"):
         parameters.pop(name, None)
@@ -135,7 +135,8 @@ def _query(query: QueryDict) -> str:
 
 
 def _signed(position: Position | None) -> str:
-    """The place of a page's end. Signed only so that a mistyped one is a 404 and not another page."""
+    """Return the position of a page's end for an address. It is signed only so that a mistyped one gives a 404 and not
+    another page."""
     return signing.dumps([position.at.isoformat(), position.transaction_id], salt="ledger") if position else ""
 
 

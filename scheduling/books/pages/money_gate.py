@@ -1,4 +1,4 @@
-"""What every page of money does first: the right to see it, with the reason where it is missing."""
+"""The check that every page about money does first: whether the reader may see it, with a reason if not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def money_reader(view: View) -> View:
-    """403 with the reason for whoever belongs here and may not see money."""
+    """Make a view answer 403 with a reason to members of the tenant who may not see money."""
 
     @wraps(view)
     def guarded(request: AccessRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

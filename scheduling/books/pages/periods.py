@@ -1,5 +1,5 @@
-"""Which days a page of money is about: a word, a month, or any two dates. Those of the ledger are its reader's own;
-those of statements are the same for everybody, of UTC."""
+"""Read which days a page about money shows: a word, a month, or any two dates. For the ledger they are days of the
+reader's zone; for statements they are days of UTC, the same for everybody."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ EARLIEST = date(2000, 1, 1)
 
 @dataclass(frozen=True)
 class Days:
-    """Both days included. `word`: how it was asked for; empty where two dates were given. `zone` None: the reader's."""
+    """The days from `first` to `last`, both included. `word` is the word that was asked for, empty for a month or
+    dates. `zone` None means the reader's zone."""
 
     first: date
     last: date
@@ -39,12 +40,12 @@ class Days:
         return self.first == self.last
 
     def is_over(self, at: datetime) -> bool:
-        """Whether nothing more can move in these days."""
+        """Return whether these days are over, so that nothing more can move in them."""
         return self.end <= at
 
     @property
     def name(self) -> str:
-        """As a heading says it."""
+        """Return the days as a heading names them, such as "May 2026"."""
         if self.is_day:
             return f"{self.first:%A} {self.first.day} {self.first:%B %Y}"
         if self.is_month:
@@ -57,7 +58,8 @@ class Days:
 
 
 def days_asked(query: Mapping[str, str], *, at: datetime, default: str, zone: tzinfo | None) -> Days:
-    """`from` and `to`, or `month` (2026-11), or `period` (a word). What cannot be read counts as not asked."""
+    """Read the days from a query: `from` and `to`, or `month` (2026-11), or `period` (a word). Values that cannot be
+    read count as missing."""
     today = day_of(at, zone)
     first, last = _date(query.get("from", "")), _date(query.get("to", ""))
     if first or last:

@@ -1,4 +1,4 @@
-"""Statements: a month or any days as a page, for the printer, and as CSV."""
+"""The pages of statements: a month or any days on screen, for the printer, and as CSV."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from tenants.views.tables import Column, Table
 from tenants.zones import day_of
 
 HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
-MOST_SORTED = 2_000  # of each list: a list that is cut short is sorted within what is shown
+MOST_SORTED = 2_000  # rows of each list that are sorted; a longer list is cut before it is sorted
 MOST_PRINTED = 2_000  # rows of each list on the printed page
-MOST_ON_SCREEN = (
-    20  # of each list on the screen, in the order that was asked for; the CSV and the printed page have more
-)
+MOST_ON_SCREEN = 20  # rows of each list on the screen, in the requested order; the CSV and the printed page have more
 Cells = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Month:
-    """Of the list of statements. Amounts in micro-credits; of a month that goes on, `closed` is what stands now."""
+    """A month in the list of statements. Amounts are micro-credits; for the running month `closed` is the balance
+    now."""
 
     days: Days
     is_over: bool
@@ -47,7 +46,8 @@ class Month:
 
 
 def _table(part: str, *columns: tuple[str, str, bool], rows: int = MOST_ON_SCREEN) -> Table:
-    """Of (what it sorts by, heading, numeric). A page has several tables, so each column is called by its table too."""
+    """Return a table of columns, each given as (field to sort by, heading, numeric). A page has several tables, so the
+    name of a column includes its table."""
     headings = [
         Column(f"{part}.{order or label}", label, order=order, numeric=numeric) for order, label, numeric in columns
     ]
@@ -102,7 +102,7 @@ TABLES = {
 @require_safe
 @money_reader
 def tenant_statements(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Every month in which money moved, with its opening and closing."""
+    """List every month in which money moved, with its opening and closing balance."""
     tenant = open_tenant(request)
     now = timezone.now()
     today = day_of(now, UTC)
@@ -118,7 +118,7 @@ def tenant_statements(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @require_safe
 @money_reader
 def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
-    """One of them. `?print`: for the printer, with many more rows."""
+    """Show one statement. `?print` is for the printer, with many more rows; `?format=csv` returns a file."""
     tenant = open_tenant(request)
     now = timezone.now()
     days = days_asked(request.GET, at=now, default="month", zone=UTC)

@@ -1,6 +1,7 @@
-"""The catalogue on pages: a tenant's, its own programs first, and the operator's with everybody's.
+"""The pages of the catalogue: a tenant's, with its own programs first, and the operator's, with all programs.
 
-Both have the same views: under /t/<tenant>/ people register for the tenant, elsewhere the operator for itself.
+Both have the same views. Under /t/<tenant>/ people register programs for the tenant, elsewhere the operator does for
+itself.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ LONGEST = 2 * LONGEST_SCRIPT  # characters of the text
 
 
 class ProgramForm(forms.Form):
-    """`tenants` and `reason` are asked of the operator alone."""
+    """The form of a program as text. Only the operator is asked for `tenants` and `reason`."""
 
     text = forms.CharField(
         max_length=LONGEST,
@@ -83,7 +84,7 @@ class ProgramForm(forms.Form):
 
 @dataclass(frozen=True)
 class ProgramRow:
-    """A line of the list, and where its page is."""
+    """A line of the list, with the address of its page."""
 
     line: ProgramLine
     href: str
@@ -92,7 +93,7 @@ class ProgramRow:
 @requires(Permission.PROGRAMS_VIEW)
 @require_safe
 def tenant_programs(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    assert request.access.tenant is not None  # noqa: S101  the middleware has opened it
+    assert request.access.tenant is not None  # noqa: S101  the middleware has set it
     tenant = request.access.tenant
     lines = read_catalogue(tenant=tenant, at=timezone.now(), most_scripts=MOST_SCRIPTS_SHOWN)
     own = [line for line in lines if not line.is_operators]
@@ -125,7 +126,7 @@ def operator_programs(request: AccessRequest) -> HttpResponse:
 
 @require_safe
 def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = "") -> HttpResponse:
-    """Starts with what it did. Words are shown to whom they may be shown."""
+    """Show a program's page, with its runs first. Its words are shown only to readers who may read them."""
     page = _page(request, owner, name)
     reads = may_read(request.access, owner)
     is_mine = owner == (request.access.tenant.slug if request.access.tenant else OPERATOR)
@@ -153,7 +154,7 @@ def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = ""
 
 @require_http_methods(["GET", "POST"])
 def program_new(request: AccessRequest, tenant_slug: str = "") -> HttpResponseBase:
-    """A new program, or with `?edit=` the next version of one; `?copy=` begins with a template."""
+    """Register a new program, or with `?edit=` the next version of one; `?copy=` begins with a template."""
     if not _registers(request):
         raise PermissionDenied
     name = request.GET.get("edit", "")
@@ -232,13 +233,13 @@ def operator_programs_allow(request: AccessRequest) -> HttpResponseBase:
 
 
 def pieces(word: str) -> list[tuple[str, bool]]:
-    """A word of a command in pieces; True: a placeholder, as it is written."""
+    """Return a word of a command in pieces, each with whether it is a placeholder (as it is written)."""
     texts = PLACE.split(word)
     return [(f"{{{text}}}" if odd % 2 else text, bool(odd % 2)) for odd, text in enumerate(texts) if text]
 
 
 def _page(request: AccessRequest, owner: str, name: str) -> ProgramPage:
-    """404 for whoever may not even know that it is there."""
+    """Return a program's page; 404 for readers who may not even know that the program exists."""
     if not request.access.allows(Permission.PROGRAMS_VIEW):
         raise PermissionDenied
     version_wanted = request.GET.get("version", "")
@@ -268,7 +269,7 @@ def _form(request: AccessRequest, form: ProgramForm, name: str, faults: Sequence
 
 
 def _beginning(request: AccessRequest, name: str) -> str:
-    """What stands in the form first: the program that is edited, or the template that is copied."""
+    """Return the form's first content: the program that is edited, or the template that is copied."""
     if name:
         owner = request.access.tenant.slug if request.access.tenant else OPERATOR
         page = _page(request, owner, name)
@@ -303,7 +304,7 @@ def _usual(request: AccessRequest) -> dict[str, Any]:
 
 
 def _url(request: AccessRequest, what: str, **names: Any) -> str:
-    """The same page under the tenant's address, or under the operator's."""
+    """Return the address of a page under the tenant's address, or under the operator's."""
     tenant = request.access.tenant
     if tenant is None:
         return reverse(f"operator_{what}", kwargs=names)

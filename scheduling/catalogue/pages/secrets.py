@@ -1,4 +1,4 @@
-"""The operator's page of secrets: their names and for whom, never a value."""
+"""The operator's page of secrets: their names and the tenants that they are for, never a value."""
 
 from __future__ import annotations
 

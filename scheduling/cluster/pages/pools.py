@@ -1,4 +1,4 @@
-"""Which pool a page is about."""
+"""Choose the pool that a page is about."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tenants.models import ApiToken, User
 from tenants.repeated import RepeatedRead
 
 UNKNOWN_POOL = Refused("unknown_pool", "There is no such pool.")
-# What every change by an operator may be refused with.
+# The codes with which every change by an operator may be refused.
 NO_REASON = ("reason_missing", "reason_too_long")
 
 

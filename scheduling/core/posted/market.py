@@ -27,7 +27,7 @@ class PostedMarket:
         ends += [resale.slot + 1 - view.slot for resale in view.resale]
         self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row stands for all slots after it
         self._tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
-        self._known = view.occupied
+        self._use = view.occupied
         self._least = self._published(view, "prices", 0.0)
         self._shares = self._contributions(view)
         self._home = home_part(self.cluster)
@@ -39,7 +39,7 @@ class PostedMarket:
     def _occupied(self) -> FloatArray:
         """A copy of the occupied amounts, made when a price is first needed: a job that fits on its tenant's own idle
         cells often needs none."""
-        return self._padded(self._known)
+        return self._padded(self._use)
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""What every engine shares: one small program that watches over the processes of a gang from their slot to its end.
+"""The launcher, which all engines share: a small program that watches over a gang's processes from start to end.
 
 It needs the standard library alone, of Python 3.9 or newer, because it also runs on the machines of a cluster.
 """

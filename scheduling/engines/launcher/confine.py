@@ -1,7 +1,7 @@
-"""How a process gives up everything that a program may not do, before it becomes the program.
+"""Here a process gives up all rights that a program may not have, before it becomes the program.
 
-Landlock (Linux 5.13 and later) and filters of system calls (seccomp) let anybody, not only root, give something up for
-good. Few imports: this runs before every process of a gang.
+With Landlock (Linux 5.13 and later) and filters of system calls (seccomp), any process, not only one of root, can give
+up rights for good. The module imports little, since it runs before every process of a gang.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ from collections.abc import Iterable, Mapping, Sequence
 MEGABYTE = 2**20
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
 PR_SET_SECCOMP, PR_CAPBSET_DROP, SECCOMP_MODE_FILTER = 22, 24, 2
-CPU_GRACE = 5  # seconds between the signal that a program may heed and the one that it cannot
+CPU_GRACE = 5  # seconds between the signal that a program may handle and the one that kills it
 NO_LIMIT = -1
 _CAPABILITIES = 64
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _BENEATH, _AT_PORT = 1, 2  # kinds of rules
-# Access rights of Landlock by the version that brought them: everything that writes, makes, removes or renames.
+# Access rights of Landlock, by the version that introduced them: all that write, make, remove or rename.
 _WRITES = 0b1_1111_1111_0010  # WRITE_FILE (bit 1), REMOVE_DIR ... MAKE_SYM (bits 4 to 12)
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _BIND_TCP = 1 << 0  # version 4
 _SCOPES = 0b11  # no abstract sockets and no signals of others (version 6)
 PORTS_SINCE = 4
-# Of a program that was dealt GPUs: through these it speaks with them, and with networks that reach them directly. Which
-# of them it may open is said by the files themselves, and by whoever dealt them.
+# A program that got GPUs uses them through these devices, and networks that reach them directly. Which of them it may
+# open is decided by the files' own modes, and by the cluster that gave it the GPUs.
 DEVICES_FOLDER, DEVICES_BEGIN = "/dev", ("nvidia", "kfd", "dri", "infiniband")
-SHARED_MEMORY = "/dev/shm"  # noqa: S108  where locks, queues and arrays of several processes lie
-FOR_A_TIME = "/tmp"  # noqa: S108  where programs of people write by its name
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  locks, queues and arrays of several processes are here
+FOR_A_TIME = "/tmp"  # noqa: S108  many programs write here by this name
 _NEW_MOUNTS, _NEW_SHARED, _NEW_USERS = 0x0002_0000, 0x0800_0000, 0x1000_0000
-_NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8  # of mounts; others' still come to us
-_SAME, _READ_ONLY, _LATER, _WITH_ALL_BELOW = 0x5000, 1, 2, 0x8000  # of mounts, too
+# Flags of mounts. With the first, our mounts are not seen by others, but theirs by us (MS_SLAVE and MS_REC).
+_NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8
+_SAME, _READ_ONLY, _LATER, _WITH_ALL_BELOW = 0x5000, 1, 2, 0x8000  # _LATER is one of umount2, the last of mount_setattr
 _MOUNT_SETATTR, _PIVOT_ROOT = 442, {"x86_64": 155, "aarch64": 41}
-_BEFORE = "/.before"  # where the machine's own root is while another one is made
-_MOST_PARTS = 200  # of a path, with those of its links
+_BEFORE = "/.before"  # the machine's own root is mounted here while a new one is made
+_MOST_PARTS = 200  # the most parts of a path, with those of its links
 
-# By machine: its number in filters; the calls that send a signal, with the place of the signal among their words: kill,
-# tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal; those that change another process of the same
-# account, with the place of its number, which is 0 for oneself: prlimit64, setpriority, ioprio_set, sched_setscheduler,
-# sched_setparam, sched_setattr; and setpriority and ioprio_set with the word that means the whole account.
+# For each kind of machine: its number in filters; then the calls that send a signal, with the index of the signal among
+# their arguments: kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal; then those that change
+# another process of the same account, with the index of the process id, which is 0 for oneself: prlimit64, setpriority,
+# ioprio_set, sched_setscheduler, sched_setparam, sched_setattr; then setpriority and ioprio_set, with the value of the
+# first argument that means the whole account.
 _CALLS = {
     "x86_64": (
         0xC000003E,
@@ -58,8 +60,8 @@ _CALLS = {
     ),
 }
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_ALLOW, _REFUSE, _KILL = 0x7FFF_0000, 0x0005_0001, 0x8000_0000  # refused as EPERM
-_OTHER_NUMBERS = 0x4000_0000  # from here on: calls of x86_64 under other numbers
+_ALLOW, _REFUSE, _KILL = 0x7FFF_0000, 0x0005_0001, 0x8000_0000  # a refused call returns EPERM
+_OTHER_NUMBERS = 0x4000_0000  # from here on the same calls of x86_64 have other numbers (x32)
 _SIGKILL = 9
 
 
@@ -77,13 +79,14 @@ def give_up(
     alone: bool = False,
     temporary: str = "",
 ) -> None:
-    """Of the calling process and all that come of it, for good. `bare`: root keeps its name and no rights.
+    """Give up the rights of the calling process and all its descendants, for good.
 
-    `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen;
-    None: wherever its account may. `beside`: folders in which it may write as well, where its account may.
-    `cpu_seconds`: 0 is no limit. `devices`: it may use GPUs. `alone`: nothing but these folders and what is `readable`
-    has a name for it; raises `OSError` where this machine cannot. `temporary`: a folder in its own that it is to find
-    as /tmp, where it is there, nothing that it needs lies in the machine's, and the machine can.
+    `bare`: root keeps its name and no rights. `readable`: beside its folder the process can read only these; if empty,
+    whatever its account may. `ports`: it may listen only at these; if None, wherever its account may. `beside`: folders
+    in which it may write as well, where its account may. `cpu_seconds`: 0 means no limit. `devices`: it may use GPUs.
+    `alone`: only these folders and what is `readable` have a name for it; raises `OSError` where this machine cannot do
+    that. `temporary`: a folder in its own that it gets as /tmp, if the folder exists, nothing that it needs is in the
+    machine's /tmp, and the machine can do it.
     """
     names = os.listdir(DEVICES_FOLDER) if devices else []
     opened = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
@@ -92,7 +95,7 @@ def give_up(
     places = (folders, [*readable, *opened]) if alone else None
     if own := own_names(most_mb, places, None if hides or not temporary else (folder, temporary)):
         folders += own
-        os.chdir(folder)  # by its name, as the one that we were in may have none any more
+        os.chdir(folder)  # by its name, as the folder that we were in may have none any more
     elif alone:
         raise OSError("no names of its own")
     for what, most, hardest in (
@@ -110,55 +113,56 @@ def give_up(
     os.nice(limits["nice"])
     end_us_first()
     if uid is not None:
-        # The kernel counts threads of an account. Our own account has others; this one has this gang alone.
+        # The kernel counts the threads of an account. Our own account has other threads; this one only has the gang's.
         resource.setrlimit(resource.RLIMIT_NPROC, (limits["threads"], limits["threads"]))
         os.setgroups([])
         os.setgid(uid)
         os.setuid(uid)
     elif bare:
         for capability in range(_CAPABILITIES):
-            prctl(PR_CAPBSET_DROP, capability)  # those that this kernel does not know are refused, which is as well
+            prctl(PR_CAPBSET_DROP, capability)  # the kernel refuses numbers that it does not know, which does no harm
     stay_within(folders, readable, ports, opened)
     never_kill()
 
 
 def prctl(option: int, value: int) -> int:
-    """The system call; 0 where it worked."""
+    """Make the system call `prctl` and return 0 if it succeeded."""
     return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
 
 
 def end_us_first() -> None:
-    """Where the machine runs out of memory, its kernel ends us, and nobody who serves the market."""
+    """Let the kernel kill us first where the machine runs out of memory, before any process that serves the market."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     except OSError:
-        return  # a machine without it chooses by size
+        return  # a machine without this file chooses by size
 
 
 # Files and ports.
 
 
 def landlock_version() -> int:
-    """0: not there."""
+    """Return the version of Landlock that this kernel has, or 0 if it has none."""
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, 1)))
 
 
 def own_names(
     most_mb: int, alone: tuple[Sequence[str], Sequence[str]] | None = None, temporary: tuple[str, str] | None = None
 ) -> list[str]:
-    """From now on have spaces of names of one's own: for queues and blocks of memory that processes share by a number,
-    which go with the last of them, and for mounts, with a folder for shared memory of so many megabytes. `alone`:
-    folders to write in, and what is read; nothing else has a name any more. `temporary`: a folder, and one in it that
-    is to be /tmp. The machine's folders in whose place there are others now; none: this machine gives none; nothing was
-    changed then, unless it was to be alone.
+    """Move this process into namespaces of its own. Return the machine's folders that are replaced in them; empty if
+    this machine cannot do it. Then nothing was changed, unless `alone` was asked for.
 
-    In the machine's own folders lies what its services and other gangs share, so they stay closed. What has no name
-    cannot be called by its socket, closed to its owner or given another time, which no rule of files forbids to who has
-    the same account. Who is not root needs the right to make spaces of names for that. Some systems let them be made
-    and give no rights in them, from which there is no way back: so a child tries first.
+    One namespace is for System V queues and shared memory, which go when its last process ends. The other one is for
+    mounts, with a folder for shared memory of `most_mb` megabytes. `alone` has the folders to write in and the paths to
+    read; nothing else has a name any more. `temporary` is a folder and the name of one in it that becomes /tmp.
+
+    The machine's own folders have what its services and other gangs share, so they stay closed. A program cannot call
+    a socket that has no path in its root, nor close such a file to its owner or change its time; no rule about files
+    forbids that to a process of the same account. An account that is not root's needs the right to make namespaces for
+    this. Some systems let one make them and give no rights in them, and there is no way back: so a child tries first.
     """
-    if alone:  # whoever asks for that has tried it, and does not go on without
+    if alone:  # the caller has tried it before, and does not continue without it
         return _names_made(most_mb, alone, temporary)
     child = os.fork()
     if child == 0:
@@ -174,13 +178,13 @@ def _names_made(
     if system.unshare(_NEW_MOUNTS | _NEW_SHARED if uid == 0 else _NEW_MOUNTS | _NEW_SHARED | _NEW_USERS):
         return []
     try:
-        if uid != 0:  # in the new space, too, we are who we are; and the rights that we have in it end with `exec`
+        if uid != 0:  # keep our user and group in the new namespace; the rights that we have in it end with `exec`
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w") as file:
                     file.write(text)
         _mount(b"none", "/", None, _NOT_PASSED_ON)
         if alone:
-            usual = os.umask(0o022)  # the account that we become passes through what is made
+            usual = os.umask(0o022)  # the account that we become has to pass through the folders made here
             _see_alone(*alone)
             os.umask(usual)
         words = f"mode=1777,size={most_mb}m".encode()
@@ -191,7 +195,8 @@ def _names_made(
 
 
 def _bind_temporary(folder: str, name: str) -> bool:
-    """The folder was a stranger's the last time: a link in its place would have us open what it names."""
+    """Mount a folder's subfolder as /tmp and return whether that worked. An earlier gang may have written there, so no
+    link is followed: it would have us open whatever it names."""
     at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in name.split("/"):
@@ -207,7 +212,7 @@ def _bind_temporary(folder: str, name: str) -> bool:
 
 
 def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
-    """A root of the files in which only these have a name, at the places that they have now."""
+    """Change to a root of the file system in which only these paths exist, at the places that they have now."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     _mount(b"tmpfs", SHARED_MEMORY, b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=755,size=16m")
     before = f"{SHARED_MEMORY}{_BEFORE}"
@@ -224,19 +229,19 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
     for place in sorted(places, key=lambda place: place.count("/")):
         old = _BEFORE + place
         if not places[place] and os.path.exists(place) and os.path.samefile(place, old):
-            continue  # it lies in one that has its name already
+            continue  # it is in a folder that is mounted already
         os.makedirs(os.path.dirname(place), exist_ok=True)
         if os.path.isdir(old):
             os.makedirs(place, exist_ok=True)
         elif not os.path.exists(place):
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
         _mount(old.encode(), place, None, _SAME)
-    for place in (SHARED_MEMORY, FOR_A_TIME):  # what is mounted there comes later, when nothing can be made any more
+    for place in (SHARED_MEMORY, FOR_A_TIME):  # mount points for later, when no folder can be made any more
         os.makedirs(place, exist_ok=True)
     if ctypes.CDLL(None, use_errno=True).umount2(_BEFORE.encode(), _LATER):
         raise OSError(ctypes.get_errno(), "what was there before stays")
     os.rmdir(_BEFORE)
-    closed, opened = (_NO_SETUID | _READ_ONLY, 0), (_NO_SETUID, _READ_ONLY)  # what a mount gets, and what it loses
+    closed, opened = (_NO_SETUID | _READ_ONLY, 0), (_NO_SETUID, _READ_ONLY)  # flags that a mount gets, and loses
     for place, flags in [("/", closed), *((place, opened) for place, is_theirs in places.items() if is_theirs)]:
         words = struct.pack("<QQQQ", *flags, 0, 0)
         if call(_MOUNT_SETATTR, -100, place.encode(), _WITH_ALL_BELOW, words, len(words)):
@@ -244,7 +249,8 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
 
 
 def _place_of(path: str) -> str:
-    """Where a path leads; empty where it leads nowhere. Links on the way are made here, too."""
+    """Return where a path of the old root leads, or "" where it leads nowhere. Links on the way are made in the new
+    root, too."""
     parts, at = path.split("/"), list[str]()
     for _ in range(_MOST_PARTS):
         if not parts:
@@ -279,11 +285,12 @@ def _mount(what: bytes, place: str, kind: bytes | None, flags: int, words: bytes
 def stay_within(
     folders: Sequence[str], readable: Sequence[str], ports: Sequence[int] | None, opened: Sequence[str] = ()
 ) -> bool:
-    """From now on write below these folders, the first of which must be there, and to files that are `opened`, alone;
-    read what is named alone, and listen at these ports alone; also every process that comes of this one. False: this
-    kernel cannot.
+    """Let this process and its descendants write only below `folders` and to the files `opened`; read only there and
+    what is `readable`, unless that is empty; and listen only at `ports`, unless that is None. The first folder must
+    exist. Return False where this kernel cannot do it.
 
-    By version of the kernel: ports since Linux 6.7. Where it can, signals reach only those who come of this process.
+    Ports are restricted since Linux 6.7. On kernels that can do that too, signals reach only descendants of this
+    process.
     """
     version = landlock_version()
     if not version:
@@ -313,7 +320,7 @@ def stay_within(
         except OSError:
             if path == folders[0]:
                 raise
-            continue  # what we cannot reach we cannot read either
+            continue  # we cannot read what we cannot open
         is_folder = os.path.isdir(path)
         allow(_BENEATH, struct.pack("<Qi", rights if is_folder else rights & files, at), path)
         os.close(at)
@@ -330,16 +337,16 @@ def stay_within(
 
 
 def can_never_kill() -> bool:
-    """Whether `never_kill` works on this machine."""
+    """Return whether `never_kill` works on this machine."""
     return os.uname().machine in _CALLS and os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
 
 
 def never_kill() -> bool:
-    """From now on SIGKILL cannot be sent, to nobody, also not to oneself, and nobody else's limits and order of turns
-    can be changed. False: this machine cannot.
+    """Forbid this process and its descendants to send SIGKILL, also to themselves, and to change limits and scheduling
+    of other processes. Return False where this machine cannot do it.
 
-    So whoever of a gang ends by SIGKILL was ended by somebody else, and whose fault that is need not be guessed. And
-    who has the same account can neither end it by a limit of its processor time nor make it slow.
+    So a process of a gang that ends by SIGKILL was killed from outside the gang, and the fault need not be guessed. And
+    a process of the same account can neither end it by a limit of its processor time nor make it slow.
     """
     if not can_never_kill():
         return False
@@ -360,15 +367,16 @@ def never_kill() -> bool:
 
 
 def _steps(machine: int, refused: Iterable[tuple[int, int, int, bool]]) -> Iterable[bytes]:
-    """The filter: eight bytes a step. What is asked: number of the call at 0, machine at 4, words from 16 on.
-    `refused`: a call, the place of a word, and a value that this word must not have, or must have."""
+    """Yield the steps of the filter, eight bytes each. The data that it reads have the number of the call at 0, the
+    machine at 4, and the arguments from 16 on. `refused` has a call, the index of an argument, a value, and whether
+    the argument is refused with this value (True) or with any other (False)."""
 
     def step(what: int, value: int, jump: int = 0, other: int = 0) -> bytes:
         return struct.pack("<HBBI", what, jump, other, value)
 
     yield step(_LOAD, 4)
     yield step(_EQUAL, machine, 1, 0)
-    yield step(_RETURN, _KILL)  # calls of another kind of machine, which this one understands too
+    yield step(_RETURN, _KILL)  # a call of another kind of machine, which this one understands too
     yield step(_LOAD, 0)
     yield step(_AT_LEAST, _OTHER_NUMBERS, 0, 1)
     yield step(_RETURN, _KILL)

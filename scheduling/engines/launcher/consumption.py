@@ -1,4 +1,4 @@
-"""What a gang takes together: processes, memory, processor time and its folder, beside what it may."""
+"""Measure what a gang takes together (processes, memory, processor time, disk) and compare it with its limits."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from scheduling.engines.launcher.limits import GangLimits
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.strangers import looked_through
 
-MOST_FILES = 20_000  # with folders and links; each is looked at twice a second
-MOST_DEEP = 100  # folders in one another
+MOST_FILES = 20_000  # with folders and links; each is read twice a second
+MOST_DEEP = 100  # nested folders
 
 
 class Consumption:
-    """Of everybody below us."""
+    """What all descendants of this process take."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
-        self._ended_seconds = 0.0  # processor time of those that have ended
+        self._ended_seconds = 0.0  # processor time of processes that have ended
         self._in_memory: dict[int, int] = {}  # bytes by process id, when they were last counted
-        self._shared = 0  # bytes in their folders for shared memory, and in files without a name that are in memory
+        self._shared = 0  # bytes in their folders for shared memory, and in nameless files that are in memory
         self._memory = processes.memory_device()
 
     def add(self, ended: Ended) -> None:
-        """One of them is no more."""
+        """Count the processor time of a process that has ended."""
         self._ended_seconds += ended.seconds
 
     def excess(self, plan: dict[str, Any]) -> str:
-        """What they take together beyond their limits; empty where they do not."""
+        """Return a clause about what they take together beyond their limits; empty where they do not."""
         limits, most, family = plan["limits"], GangLimits.of(plan), processes.descendants(os.getpid())
         if len(family) > most.processes:
             return f"it had {len(family)} processes, more than {most.processes}"
@@ -54,12 +54,13 @@ class Consumption:
             return f"it has more than {MOST_DEEP} folders in one another"
         if size.on_disk // MEGABYTE > limits["disk_mb"]:
             return f"it wrote {size.on_disk // MEGABYTE} MB into its folder, more than {limits['disk_mb']}"
-        if size.length // MEGABYTE > limits["disk_mb"]:  # a file of nothing costs no room, until it is copied
+        if size.length // MEGABYTE > limits["disk_mb"]:  # a sparse file costs no room, until it is copied
             return f"its files are {size.length // MEGABYTE} MB long together, more than {limits['disk_mb']}"
         return ""
 
     def excess_of(self, pid: int, ended: Ended, plan: dict[str, Any]) -> str:
-        """Whether one that was killed had taken more than it may, or made the gang do so; empty where it had not."""
+        """Return a clause about what a killed process had taken beyond its limits, or the gang with it; empty where
+        they had not."""
         if 0 < plan["cpu_seconds"] <= ended.seconds:
             return f"it used {ended.seconds:.1f} s of processor time, more than {plan['cpu_seconds']}"
         self._in_memory[pid] = max(ended.peak, self._in_memory.get(pid, 0))
@@ -77,7 +78,8 @@ def _bytes_on(files: Iterable[os.stat_result], device: int | None) -> int:
 
 @dataclass
 class _Size:
-    """Of a folder: bytes on the disk, and as its files are long; how many names are in it, and how deep they lie."""
+    """The size of a folder: bytes on the disk, the sum of its files' lengths, how many entries it has, and how deeply
+    they are nested."""
 
     on_disk: int = 0
     length: int = 0
@@ -86,7 +88,7 @@ class _Size:
 
 
 def _size(folder: Path) -> _Size:
-    """Where there is more than may be, what was counted until then."""
+    """Measure a folder. Where it has more than is allowed, return what was counted until then."""
     size = _Size()
     with contextlib.suppress(OSError):
         for entry in looked_through(folder, deepest=MOST_DEEP + 1):

@@ -1,4 +1,4 @@
-"""The processes of our own trainer: workers, parameter servers, and the coordinator to whom we speak."""
+"""The processes of our own trainer: workers, parameter servers, and the coordinator, which takes our orders."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FACTS = ("epoch", "epochs", "loss", "seconds", "steps_per_second", "minibatch_se
 
 
 class Crew(Members):
-    """All of them, and what the coordinator says."""
+    """All processes of the trainer here, and what the coordinator reports."""
 
     def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook, address_of: AddressOf) -> None:
-        """`address_of`: where a role and rank listens, wherever it runs."""
+        """`address_of` returns the address at which a role and rank listens, on whichever server it runs."""
         super().__init__(folder, plan, log)
         self.address_of = address_of
         self.pausing = False
@@ -32,7 +32,8 @@ class Crew(Members):
     # Starting and ending.
 
     def start_all(self, wanted: Wanted, own: Wanted, *, leads: bool = True) -> None:
-        """Our own of these members, and the coordinator where we lead; raises `OSError` where one cannot be started."""
+        """Start our `own` members of those `wanted`, and the coordinator where we lead; raises `OSError` where one
+        cannot be started."""
         self.exit_code, self.pausing, self.begun, self.last_word = None, False, False, ""
         self.done.clear()
         first = self._addresses(wanted)
@@ -45,21 +46,21 @@ class Crew(Members):
         self.log.note(f"Started: {several(len(own), 'process', 'processes')}{also} on {', '.join(servers)}.")
 
     def can_become(self, soon: Wanted, *, elsewhere: bool = False) -> bool:
-        """Whether the job can go on while it changes: nobody leaves before it began, and some of each kind stay, here
-        or, where the gang has other parts, `elsewhere`."""
+        """Return whether the job can continue while its members change. No member may leave before the job began, and
+        some of each kind must stay: here, or `elsewhere` where the gang has other parts."""
         here = {(each.role, each.rank, each.server) for each in self.running.values() if each.role != COORDINATOR}
         kinds = {role for role, _, _ in here.intersection(soon)}
         return (self.begun or here <= set(soon)) and (elsewhere or {SERVER, WORKER} <= kinds)
 
     def consists_of(self, members: Wanted) -> bool:
-        """The coordinator belongs to every gang, and is named by none."""
+        """Return whether exactly these members run. A coordinator belongs to each gang, though plans do not name it."""
         coordinators = tuple(
             (each.role, each.rank, each.server) for each in self.running.values() if each.role == COORDINATOR
         )
         return super().consists_of(members + coordinators)
 
     def resize(self, wanted: Wanted, soon: Wanted) -> None:
-        """Ask those to go who will not be wanted soon, start those who are missing."""
+        """Ask members to leave that will not be wanted soon, and start those that are missing."""
         for process in self.running.values():
             place = (process.role, process.rank, process.server)
             if process.role != COORDINATOR and place not in soon and not process.leaving:
@@ -73,25 +74,25 @@ class Crew(Members):
                 self.log.note(f"{role} {rank} joins on {server}.")
 
     def ask_to_stop(self) -> None:
-        """Save and end."""
+        """Ask the coordinator to save and end."""
         for process in self.running.values():
             if process.role == COORDINATOR and not process.leaving:
                 process.leaving = self.pausing = True
                 processes.kill(process.pid, 15)
 
     def paused(self) -> None:
-        """The coordinator has saved; whoever is left goes at once, and all can be started anew."""
+        """Kill the processes that are left after the coordinator has saved, so that all can be started anew."""
         for process in self.running.values():
             process.leaving = True
             processes.kill(process.pid)
         self.exit_code = None
 
     def forget(self, pid: int, ended: Ended) -> MemberProcess | None:
-        """One ended; None: it was none of those we started."""
+        """Forget a process that ended, and return it, or None if it was none that we started."""
         process = self.running.pop(pid, None)
         if process is not None and process.role == COORDINATOR:
             self.exit_code = ended.code
-            self.listen(0)  # its last words
+            self.listen(0)  # read its last reports
         return process
 
     def _start(self, role: str, rank: int, server: str, first: dict[str, list[str]] | None) -> None:
@@ -118,7 +119,7 @@ class Crew(Members):
         try:
             plan = self.plan
             command = [plan["python"], *plan["arguments"], "--folder", str(self.folder.work)]
-            command += ["--outlive-parent"]  # we see to its end ourselves
+            command += ["--outlive-parent"]  # we end it ourselves
             command += ["--progress", f"fd:{news_theirs}"] if news >= 0 else []
             handed = [news_theirs] if news >= 0 else []
             pid = self.spawn(server, command, surroundings, output=theirs, handed=handed)
@@ -142,10 +143,10 @@ class Crew(Members):
             addresses[name] = [self.address_of(name, rank) for rank in ranks]
         return addresses
 
-    # Listening.
+    # Reading what they write.
 
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
-        """What the coordinator tells us is kept; everything else is the log's."""
+        """Take a line of a process. Reports of the coordinator (`news`) are kept; other lines go into the log."""
         if not news:
             return super().hear(role, rank, line, news=False)
         row = progress_row(line)

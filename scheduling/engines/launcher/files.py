@@ -1,12 +1,12 @@
-"""The folder of a gang: what its supervisor is to do, what it says, and what the program wrote.
+"""The folder of a gang: its supervisor's orders and records, and what the program wrote.
 
-<root>/<home>/work             the program's own folder: its checkpoint outlives the gang
-<root>/<home>/starts           how often a program that people brought was started for this job; only ours
-<root>/<home>/<key>/program    its script and its archive, where people brought it
-<root>/<home>/<key>/secrets    what of the operator's secrets its processes are told; only ours, and in no backup
-<root>/<home>/<key>/           plan.json, state.json, log, progress.jsonl; only ours
-<root>/<home>/<key>/<part>/    state.json, log, progress.jsonl, lock of one part, where a gang has several
-<root>/alive                   touched while an engine is there
+<root>/<home>/work             the program's own folder, with its checkpoint; it outlives the gang
+<root>/<home>/starts           how often a program of the catalogue was started for this job; only we may read it
+<root>/<home>/<key>/program    the script and the archive of a program of the catalogue
+<root>/<home>/<key>/secrets    the secrets that its processes get; only we may read it, and no backup has it
+<root>/<home>/<key>/           plan.json, state.json, log, progress.jsonl; only we may read them
+<root>/<home>/<key>/<part>/    state.json, log, progress.jsonl, lock of one part, where a gang has several parts
+<root>/alive                   is touched while an engine is running
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from scheduling.engines.base import LogLine, LogPage
 SECRETS = "secrets"
 
 PAGE_BYTES = 64 * 1024
-# Of folders that an engine and another user share by that user's group, which all has that is made in them; in the
-# outer ones nobody removes or renames what is another one's.
+# Modes of folders that an engine and another user share through that user's group: files made in them get the group
+# (set-group-ID). In the outer folders nobody can remove or rename what belongs to the other (sticky bit).
 SHARED, SHARED_OUTER = 0o2770, 0o3770
-DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW  # a link there is somebody else's
-READABLE = 0o640  # of files; who else may read them is decided by their folder
+DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW  # somebody else may have put a link there
+READABLE = 0o640  # the mode of files; their folder decides who else may read them
 OURS = 0o600
 LONGEST_LINE = 2_000  # characters of a log's line
-LONGEST_ROW = 4 * LONGEST_LINE + 100  # bytes, with its moment and speaker
+LONGEST_ROW = 4 * LONGEST_LINE + 100  # bytes of a log's line with its time, role and rank
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The places of one gang; `part`: of one of its parts, where it has several. An engine asks for the same ones each
-    second, and making a path costs more than looking whether a file has grown."""
+    """The paths of one gang, or of its part `part`, where it has several. They are cached: an engine needs the same
+    ones each second, and building a path costs more than checking whether a file has grown."""
 
     root: Path
     home: str
@@ -94,9 +94,10 @@ class Folder:
         return self.root / "alive"
 
     def make(self, group: int | None = None) -> None:
-        """The program's processes pass through the outer folders and may look into none of them. `group`: where the
-        launcher runs as another user than the engine, they share the job's folder by that user's group, and what is
-        made in it later is the group's, too."""
+        """Make the folders. The program's processes may pass through the outer ones, but list none of them.
+
+        Where the launcher runs as another user than the engine, both share the job's folder through that user's
+        `group`, and what is made in it later belongs to the group, too."""
         home = self.root / self.home
         shared = group is not None or (home.exists() and bool(home.stat().st_mode & stat.S_ISGID))
         for path, mode in (
@@ -107,14 +108,14 @@ class Folder:
             (self.place, SHARED if shared else 0o700),
         ):
             path.mkdir(parents=True, exist_ok=True)
-            if os.geteuid() in (0, path.stat().st_uid):  # else it is the other one's, and as it should be
+            if os.geteuid() in (0, path.stat().st_uid):  # else the other user made it, with the right mode
                 if group is not None and path != self.root:
                     os.chown(path, -1, group)
                 path.chmod(mode)
 
 
 def write(path: Path, document: Mapping[str, Any], *, durable: bool = False, mode: int = READABLE) -> None:
-    """Whole or not at all. `durable`: it is on the disk before anybody acts on it."""
+    """Write a document, whole or not at all. With `durable` it is on the disk before the file gets its name."""
     draft = path.with_name(f".{path.name}")
     with os.fdopen(os.open(draft, DRAFT, mode), "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), mode)
@@ -126,7 +127,7 @@ def write(path: Path, document: Mapping[str, Any], *, durable: bool = False, mod
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
+    """Write a file, whole or not at all."""
     draft = path.with_name(f".{path.name}")
     with os.fdopen(os.open(draft, DRAFT, READABLE), "wb") as file:
         os.fchmod(file.fileno(), READABLE)
@@ -135,7 +136,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """None: not there yet, or no document. A machine that lost its power may leave an empty file of this name."""
+    """Read a document; None if the file does not exist yet, or has none: a machine that lost its power may leave it
+    empty."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError, RecursionError):
@@ -144,8 +146,8 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def theirs(path: Path) -> int:
-    """A descriptor of a file that a launcher wrote, to be read; raises `OSError`. Neither it nor its folder may be a
-    link: whoever may write there could have us read what is not theirs."""
+    """Open a file that a launcher wrote, and return its descriptor; raises `OSError`. Neither it nor its folder may be
+    a link: a user who may write there could let us read a file that is not theirs."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
@@ -165,7 +167,7 @@ class LogPart:
         return self.start + len(self.data)
 
     def rows(self, *, backward: bool = False) -> Iterator[tuple[int, bytes]]:
-        """Each line as it is written, with the byte at which it begins; `log_line` reads it."""
+        """Yield each line unparsed, with the byte at which it begins. `log_line` parses it."""
         rows = self.data.splitlines(keepends=True)
         if backward:
             place = self.end
@@ -183,7 +185,7 @@ class LogPart:
 
 
 class GangRecords:
-    """What other processes may read of gangs."""
+    """Logs and progress of gangs, for readers in other processes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -195,7 +197,7 @@ class GangRecords:
             return 0
 
     def log_part(self, home: str, key: str, start: int, end: int) -> LogPart:
-        """The lines that begin in these bytes, each whole; not the last one while it is still on its way."""
+        """Return the lines that begin in these bytes, each whole. A last line without an end is left out."""
         if end <= start:
             return LogPart(b"", start)
         first = max(start - 1, 0)
@@ -205,7 +207,7 @@ class GangRecords:
                 data = file.read(end - first + LONGEST_ROW)
         except FileNotFoundError:
             return LogPart(b"", start)
-        if start > 0:  # a line begins here only if the byte before ends one
+        if start > 0:  # a line begins at `start` only if the byte before ends another one
             skipped = data.find(b"\n") + 1
             data, start = data[skipped:], first + skipped
             if not skipped or start >= end:
@@ -214,13 +216,13 @@ class GangRecords:
         return LogPart(data[:until], start)
 
     def log_tail(self, home: str, key: str, lines: int) -> LogPage:
-        """The last lines."""
+        """Return the last lines."""
         size = self.log_size(home, key)
         part = self.log_part(home, key, max(0, size - PAGE_BYTES // 2), size)
         return LogPage(tuple(line for _, line in part.lines())[-lines:], part.end, more=False)
 
     def progress(self, home: str, key: str) -> Sequence[Mapping[str, Any]]:
-        """Everything the program told, in order."""
+        """Return all progress that the program reported, in order."""
         try:
             data = Folder(self.root, home, key).progress.read_bytes()
         except FileNotFoundError:
@@ -230,7 +232,7 @@ class GangRecords:
 
 
 def progress_row(line: bytes) -> dict[str, Any]:
-    """One line of progress; empty where it is none."""
+    """Parse one line of progress; empty if it is no such line."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -243,4 +245,4 @@ def log_line(row: bytes) -> LogLine | None:
     try:
         return LogLine(float(parts[0]), parts[1], int(parts[2]), parts[3])
     except (IndexError, ValueError):
-        return None  # a page that begins in the middle of a line
+        return None  # the page begins in the middle of a line

@@ -1,12 +1,12 @@
 """`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES ALONE TEMPORARY COMMAND...`, by Python.
 
-Gives up all but what these allow and becomes COMMAND. UID is `-` where the account stays; BARE is 1 where root keeps
-no rights; LIMITS is `name=number,...`; READABLE are paths, each a line, PORTS numbers with commas, or `any`;
-BESIDE are folders, each a line, in which it may write as well; DEVICES is 1 where it may use GPUs; ALONE where
-nothing else than these has a name for it; TEMPORARY is the folder in FOLDER that it is to find as /tmp, or nothing.
+Give up all rights but what these arguments allow, and become COMMAND. UID is `-` where the account stays; BARE is 1
+where root keeps no rights; LIMITS is `name=number,...`; READABLE are paths, one a line; PORTS are numbers with commas,
+or `any`; BESIDE are folders, one a line, in which it may write as well; DEVICES is 1 where it may use GPUs; ALONE is 1
+where nothing but these has a name for it; TEMPORARY is the folder in FOLDER that it gets as /tmp, or empty.
 
-Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from one, and why it could not be started goes
-into the other. A stranger's variables are thus never those of a process that still has our rights.
+Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from the first, and the reason why it could not
+be started is written into the second. So a tenant's variables are never those of a process that still has our rights.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from scheduling.engines.launcher.confine import PR_SET_PDEATHSIG, give_up, prctl
 
 DESCRIPTORS = "BOURSE_TOLD"
-SIGKILL = 9  # `signal` would load more than all the rest
+SIGKILL = 9  # to import `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
-IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
-PLACE = 11  # words before the command
+IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python starts us where the package is installed
+PLACE = 11  # arguments before the command
 ANY = "any"
 NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
@@ -41,7 +41,8 @@ def words(
     temporary: str = "",
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
-    """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
+    """Return what follows the Python interpreter on the command line, before the command itself. `launch` are the words
+    by which Python starts this module."""
     limits_text = ",".join(f"{name}={limits[name]}" for name in NEEDED)
     account = "-" if uid is None else str(uid)
     listening = ANY if ports is None else ",".join(map(str, ports))
@@ -50,7 +51,7 @@ def words(
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
-    """As `BOURSE_TOLD` has it."""
+    """Return an environment in the form in which it is read from the first descriptor of `BOURSE_TOLD`."""
     return "\0".join(f"{name}={value}" for name, value in variables.items()).encode("utf-8", "surrogateescape")
 
 
@@ -101,7 +102,7 @@ def _give_up(
         alone=alone == "1",
         temporary=temporary,
     )
-    # Last: a change of account would forget it. Whoever watches over us is gone: so are we.
+    # End us when our supervisor ends. This comes last, as a change of account would undo it.
     prctl(PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != parent:
         sys.exit("The parent ended before its child began.")

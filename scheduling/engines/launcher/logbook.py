@@ -1,4 +1,4 @@
-"""The log of a gang: lines of all its processes, with the moment and the speaker, in a file of bounded size."""
+"""Write the log of a gang: the lines of all its processes, each with time, role and rank, in a file of bounded size."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from pathlib import Path
 
 from scheduling.engines.launcher.files import LONGEST_LINE, READABLE
 
-WINDOW_SECONDS, WINDOW_BYTES = 10.0, 128 * 1024  # whoever writes faster is cut
-LAST_LINES, LAST_BYTES = 20, 16 * 1024  # that are there in any case: why a program failed stands at its end
-SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))  # of many languages
+WINDOW_SECONDS, WINDOW_BYTES = 10.0, 128 * 1024  # lines that come faster are left out
+LAST_LINES, LAST_BYTES = 20, 16 * 1024  # these are kept in any case: a log's end says why a program failed
+SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))  # in many languages
 
 
 def several(count: int, word: str, words: str = "") -> str:
-    """As "1 process", or "2 processes"."""
+    """Return a count with its word, such as "1 process" or "2 processes"."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"
 
 
 class Logbook:
-    """Appends. Beyond the rate, or the size of the whole, lines are left out, and that is said."""
+    """Appends lines to a log. Beyond the allowed rate or size it leaves lines out, and says so in the log."""
 
     def __init__(self, path: Path, most: int) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, READABLE)
         os.fchmod(self._file, READABLE)
         self._room = most - os.fstat(self._file).st_size
         self._window, self._in_window, self._left_out = time.monotonic(), 0, 0
-        self._is_cut = self._is_full = False  # in this window, and for good
-        self._last: deque[bytes] = deque(maxlen=LAST_LINES)  # of those that were left out
+        self._is_cut = self._is_full = False  # lines are left out in this window; from now on
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)  # the last lines that were left out
 
     def note(self, text: str) -> None:
-        """Of whoever watches over the gang: never left out, and few."""
+        """Write a line of the supervisor's own. These are few, and never left out."""
         self._write(_row("engine", 0, text))
 
     def line(self, role: str, rank: int, text: str) -> None:
-        """One line of a process."""
+        """Write one line of a process, or leave it out."""
         now = time.monotonic()
         if now - self._window > WINDOW_SECONDS:
             self._window, self._in_window = now, 0
-            if not self._is_full:  # else it would be said every few seconds to the end
+            if not self._is_full:  # otherwise the log would say so again every few seconds to the end
                 self._is_cut = False
                 self._say_what_was_left_out()
         row = _row(role, rank, text)
@@ -59,7 +59,7 @@ class Logbook:
         self._write(row)
 
     def close(self, last: str) -> None:
-        """The last lines, also of those that were left out, and the last word."""
+        """Write the last of the lines that were left out, then the line `last`, and close the file."""
         for row in self._last:
             self._write(row)
         self._left_out -= len(self._last)
@@ -76,7 +76,7 @@ class Logbook:
     def _write(self, row: bytes) -> None:
         try:
             os.write(self._file, row)
-        except OSError:  # the disk is full: that is said once it is not any more
+        except OSError:  # the disk is full; the log says so once there is room again
             self._left_out += 1
 
 

@@ -1,4 +1,4 @@
-"""The processes of a gang on this machine: started with their places and limits, heard and counted."""
+"""The processes of a gang on this machine: start them with their folder and limits, and read what they write."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from scheduling.engines.launcher.logbook import Logbook
 from scheduling.engines.launcher.unpack import TEMPORARY
 
 MOST_PROGRESS = 4 * MEGABYTE
-BAR_SECONDS = 10.0  # between two states of a line that is written over and over, as progress bars are
-MOST_ROUNDS = 64  # of listening to those who are gone
+BAR_SECONDS = 10.0  # between two logged states of a line that is overwritten again and again, as progress bars are
+MOST_ROUNDS = 64  # how often we read the pipes of processes that have ended
 Wanted = tuple[tuple[str, int, str], ...]  # role, rank, server
 
 
 @dataclass
 class MemberProcess:
-    """One of them. `leaving`: it was asked to. `speaker`: its rank in the log, where a member is several processes."""
+    """One process of a member. `leaving` is true once it was asked to end. `speaker` is its rank in the log, where a
+    member has several processes."""
 
     role: str
     rank: int
@@ -39,24 +40,24 @@ class MemberProcess:
 
 
 class Members:
-    """All of them, and what they say. What a line means is the program's own."""
+    """All processes of a gang here, and what they write. Subclasses know what a program's lines mean."""
 
     def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
         self.folder, self.plan, self.log = folder, plan, log
         self.running: dict[int, MemberProcess] = {}  # by process id
-        self.done: set[tuple[str, int]] = set()  # role and rank of those that ended by themselves
-        self.restarts = 0  # of workers that were lost
+        self.done: set[tuple[str, int]] = set()  # role and rank of members that ended by themselves
+        self.restarts = 0  # how often a worker was lost
         self.begun = False
         self.exit_code: int | None = None
         self.facts: dict[str, Any] = {}
         self._pipes = selectors.DefaultSelector()
-        self._rest: dict[int, bytes] = {}  # what has come of a line
-        self._bar_at: dict[int, float] = {}  # by pipe, when a line that is written over was last heard
-        self.output = 0  # bytes
+        self._rest: dict[int, bytes] = {}  # by pipe, the beginning of a line whose end has not come yet
+        self._bar_at: dict[int, float] = {}  # by pipe, when an overwritten line was last logged
+        self.output = 0  # bytes that were read of all pipes
         self._progress_left = MOST_PROGRESS
 
     def consists_of(self, members: Wanted) -> bool:
-        """Whether exactly these are there, or have ended by themselves."""
+        """Return whether exactly these members run, or have ended by themselves."""
         here = {(process.role, process.rank, process.server) for process in self.running.values()}
         missing = {(role, rank) for role, rank, _ in set(members) - here}
         return here <= set(members) and missing <= self.done
@@ -71,52 +72,54 @@ class Members:
         handed: Sequence[int] = (),
         stdin: int = subprocess.DEVNULL,
     ) -> int:
-        """Its process id; raises `OSError`. `environment` is that of a process which still has our rights: nothing that
-        a stranger chose is in it. `handed`: descriptors that go down to it."""
+        """Start a process and return its id; raises `OSError`.
+
+        It gets `environment` while it still has our rights, so nothing that a submitter or a program's author chose may
+        be in it. `handed` are descriptors that it inherits."""
         plan = self.plan
-        # On a cluster nothing of ours listens, and programs name ports of their own. 0: whichever is free.
+        # On a cluster nothing of ours listens, and programs choose ports of their own. 0 stands for any free port.
         ports = None if "hosts" in plan else [0, *(port for numbers in plan["ports"].values() for port in numbers)]
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
-        # Servers of a cluster have their ways with /tmp.
+        # The servers of a cluster have arrangements of their own for /tmp.
         own |= {"temporary": "" if "hosts" in plan else str(TEMPORARY)}
         own |= {"beside": plan["beside"], "devices": any(plan.get("gpus", {}).values())}
-        own |= {"alone": plan.get("alone", False)}  # plans of before say nothing of it
+        own |= {"alone": plan.get("alone", False)}  # plans of older versions do not have it
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)
         group = self._group(server)
-        if plan["uid"] is not None:  # else it could write, and not open /dev/stderr, as scripts do
+        if plan["uid"] is not None:  # otherwise it could write, but not open /dev/stderr, as scripts do
             os.fchown(output, plan["uid"], -1)
         process = subprocess.Popen(
             [plan["python"], *place, *command],
             env=environment,
-            cwd="/",  # `launch` begins with our rights, and not in a folder into which programs write
+            cwd="/",  # `launch` begins with our rights, so not in a folder into which programs write
             stdin=stdin,
             stdout=output,
             stderr=output,
             pass_fds=handed,
-            preexec_fn=partial(os.setpgid, 0, group),  # we have one thread; `process_group` is of Python 3.11
+            preexec_fn=partial(os.setpgid, 0, group),  # we have one thread; `process_group` needs Python 3.11
         )
-        process.returncode = 0  # we wait for everybody together, strangers too
+        process.returncode = 0  # so that `Popen` does not wait for it: `reap` waits for all processes together
         return process.pid
 
     def _group(self, server: str) -> int:
-        """Processes on one server are one process group, led by its first that is still there."""
+        """Return the process group of the members on a server, or 0 for a new one. They are all in one group."""
         for process in self.running.values():
             if process.server == server and processes.began(process.pid) is not None:
                 group = os.getpgid(process.pid)
                 return group
         return 0
 
-    # Listening.
+    # Reading what they write.
 
     def listen_to(self, pipe: int, role: str, rank: int, *, news: bool = False) -> None:
-        """From now on, its lines are heard. `news`: they go not to the log but to whom the program speaks."""
+        """Read a pipe's lines from now on. With `news` they are reports to the supervisor, not lines of the log."""
         os.set_blocking(pipe, False)
         self._pipes.register(pipe, selectors.EVENT_READ, (role, rank, news))
         self._rest[pipe] = b""
 
     def listen(self, seconds: float) -> None:
-        """What has come, or comes within so many seconds."""
+        """Read what the pipes have, or get within `seconds`."""
         for key, _ in self._pipes.select(seconds):
             role, rank, news = key.data
             try:
@@ -136,7 +139,7 @@ class Members:
                 os.close(key.fd)
 
     def listen_to_the_end(self) -> None:
-        """All that has come of those who are gone, with last lines that nothing ends."""
+        """Read all that is left in the pipes of processes that have ended, also last lines without an end."""
         for _ in range(MOST_ROUNDS):
             if not self._pipes.get_map() or not self._pipes.select(0):
                 break
@@ -157,11 +160,11 @@ class Members:
             self.hear(role, rank, state, news=False)
 
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
-        """A line of one of them."""
+        """Take a line of a process: here, write it into the log."""
         self.log.line(role, rank, line.decode("utf-8", "replace"))
 
     def keep_progress(self, row: Mapping[str, Any]) -> bool:
-        """Write it down for readers; False: there is no room left."""
+        """Write a row of progress for readers. Return False where there is no room left for it."""
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
         if len(line) > self._progress_left:
             return False
@@ -169,18 +172,18 @@ class Members:
         try:
             with self.folder.progress.open("ab") as file:
                 file.write(line)
-        except OSError as error:  # the program goes on, and so do we
+        except OSError as error:  # the program continues, and so do we
             self.log.note(f"A line of progress could not be kept: {error.strerror}.")
         return True
 
     def rows(self) -> list[list[Any]]:
-        """Role, rank, server and process id of each."""
+        """Return role, rank, server and process id of each process."""
         processes: Iterable[MemberProcess] = self.running.values()
         return [[process.role, process.rank, process.server, process.pid] for process in processes]
 
 
 def newest(line: bytes) -> bytes:
-    """What a terminal shows of a line that is written over: what stands behind the last return that something follows.
-    A return at its end stays, as what comes next begins the line anew."""
+    """Return what a terminal shows of an overwritten line: what is behind the last carriage return that has text after
+    it. A carriage return at the end stays, as the next text begins the line anew."""
     text = line.rstrip(b"\r")
     return text.rpartition(b"\r")[2] + line[len(text) :][:1]

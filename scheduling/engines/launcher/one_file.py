@@ -1,7 +1,7 @@
-"""The launcher as one file that any Python of a cluster can run: a zip with a `__main__`, named by its contents.
+"""Pack the launcher into one file that any Python of a cluster can run: a zip with a `__main__`, named by its contents.
 
-Beside each module lies what this Python compiled of it, as a launcher starts in the moment in which a slot begins and a
-zip keeps nothing that was compiled before. A Python of another version leaves that aside and reads the module.
+It also has each module as compiled by this Python: a launcher starts at the moment in which a slot begins, and Python
+caches no compiled code in a zip. A Python of another version ignores that and reads the source.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PURE = (
     "fields",
     "progress",
     "starting",
-)  # what processes are told and may say
+)  # modules of `scheduling/programs` about what processes are given and may report
 EPOCH = (1980, 1, 1, 0, 0, 0)
-UNCHECKED = (1).to_bytes(4, "little")  # named by a digest of its source, which is not to be compared
+UNCHECKED = (1).to_bytes(4, "little")  # flags of a `.pyc` with a hash of its source that Python does not compare
 MAIN = """import sys
 what = sys.argv[1] if sys.argv[1:] else ""
 if what == "launch":  # before every process of a gang: it loads little
@@ -39,14 +39,14 @@ sys.exit(main(sys.argv[1:]))
 
 
 def sources() -> list[Path]:
-    """The modules in it."""
+    """Return the modules that the file has."""
     packages = [HERE.parent.parent / "__init__.py", HERE.parent / "__init__.py", HERE.parent / "base.py"]
     pure = [HERE.parent.parent / "programs" / f"{name}.py" for name in PURE]
     return sorted([*packages, *pure, *HERE.glob("*.py")])
 
 
 def launcher_file(folder: Path) -> Path:
-    """The file, below the folder; where it exists, it is left as it is."""
+    """Make the file in a folder and return its path. Where it exists, it stays as it is."""
     contents = {"__main__.py": MAIN.encode()}
     contents |= {str(path.relative_to(BASE)): path.read_bytes() for path in sources()}
     target = folder / f"launcher-{_digest(contents)}.pyz"
@@ -60,7 +60,7 @@ def launcher_file(folder: Path) -> Path:
 
 
 def _digest(contents: dict[str, bytes]) -> str:
-    """Of the modules and of who compiles them: what is compiled of the same module need not be the same bytes."""
+    """Return a digest of the modules and of the Python that compiles them: another one may compile other bytes."""
     digest = hashlib.sha256(importlib.util.MAGIC_NUMBER)
     for name, content in sorted(contents.items()):
         digest.update(f"{name} {len(content)}\n".encode() + content)
@@ -77,6 +77,6 @@ def _packed(contents: dict[str, bytes]) -> bytes:
 
 
 def compiled(name: str, source: bytes) -> bytes:
-    """As a `.pyc` whose source nobody looks at again (PEP 552): the two come and go together."""
+    """Return a module as a `.pyc` whose source Python does not check again (PEP 552): the file has both together."""
     code = compile(source, name, "exec", dont_inherit=True)
     return importlib.util.MAGIC_NUMBER + UNCHECKED + importlib.util.source_hash(source) + marshal.dumps(code)

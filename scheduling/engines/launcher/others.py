@@ -1,4 +1,5 @@
-"""The other parts of a generation: each writes about itself into the shared folder, and reads what the others wrote."""
+"""Follow the other parts of a generation: each writes a record of itself into the shared folder and reads the
+others'."""
 
 from __future__ import annotations
 
@@ -11,22 +12,23 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 
 LOOK_SECONDS = 0.5
-SILENT_SECONDS = 10.0  # without a beat, by our own clock: an attribute of a file may be three seconds old on a network
+# How long a part may be without a beat, by our own clock: over a network, a file's attributes may be 3 seconds old.
+SILENT_SECONDS = 10.0
 ENDED, LOST, FAILED = "ended", "lost", "failed"
 
 
 class Others:
-    """By server. `first`: where the coordinator is; its word about the end counts for all. `before`: the parts of the
-    generation before, which are to be gone first."""
+    """The other parts, by server. `first` is the server of the coordinator, whose end counts for all parts. `before`
+    are the parts of the generation before, which must be gone first."""
 
     def __init__(self, folders: Mapping[str, Folder], first: str, before: Sequence[Folder] = ()) -> None:
         self.folders, self.first, self.before = folders, first, before
         self.records: dict[str, dict[str, Any]] = {}
-        self._moved: dict[str, float] = {}  # when a beat last differed, by our own clock
+        self._moved: dict[str, float] = {}  # when a beat last changed, by our own clock
         self._looked_at = 0.0
 
     def look(self) -> None:
-        """Read what they wrote, twice a second at most."""
+        """Read their records, at most twice a second."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
@@ -38,11 +40,11 @@ class Others:
                 self.records[server] = record
 
     def missing(self) -> list[str]:
-        """Those of which nothing was heard, or nothing any more."""
+        """Return the servers whose part was never heard of, or not any more, and has recorded no end."""
         return sorted(server for server in self.folders if self._is_silent(server) and not self._has_ended(server))
 
     def before_us(self) -> bool:
-        """Whether somebody of the generation before is still there."""
+        """Return whether a part of the generation before still runs."""
         for folder in self.before:
             record = files.read(folder.state)
             if record and record["state"] != ENDED and abs(time.time() - record["beat"]) < SILENT_SECONDS:
@@ -50,7 +52,7 @@ class Others:
         return False
 
     def verdict(self) -> tuple[str, str] | None:
-        """How the gang ends, and why, because of one of them. None: it goes on."""
+        """Return how and why the gang ends because of one of these parts, or None if it continues."""
         first = self.records.get(self.first)
         if first and first["state"] == ENDED:
             return str(first["end"]), str(first["detail"])
@@ -62,14 +64,14 @@ class Others:
         return None
 
     def address(self, role: str, rank: int) -> str | None:
-        """Where that member listens."""
+        """Return the address at which a member listens, or None if it is not known."""
         for record in self.records.values():
             if (port := record["ports"].get(role, {}).get(str(rank))) is not None:
                 return f"{record['host']}:{port}"
         return None
 
     def begun(self) -> bool:
-        """Whether the coordinator, on another server, has begun the job."""
+        """Return whether the coordinator, on another server, has begun the job."""
         return bool(self.records.get(self.first, {}).get("begun"))
 
     def _is_silent(self, server: str) -> bool:

@@ -1,7 +1,8 @@
-"""One part of a gang: a generation's members on one server of a cluster. It is claimed once, and guarded.
+"""Run one part of a gang: a generation's members on one server of a cluster. A lock makes sure that it runs once, and a
+second process guards its supervisor.
 
-`python3 launcher.pyz part ROOT HOME KEY GENERATION SERVER` is what a job of the cluster runs; `launch` and `probe` are
-the same file's other words (`one_file`).
+A job of the cluster runs `python3 launcher.pyz part ROOT HOME KEY GENERATION SERVER`; other commands of the same file
+are `launch` and `probe` (`one_file`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from scheduling.engines.launcher.files import Folder
 LOOPBACK = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 12_000  # below those that the kernel gives to callers
 RUNS_ALREADY, HAS_ENDED, NO_PLAN = 3, 4, 5  # exit codes
-# The record of a part whose supervisor was gone before its first word, as other parts read it.
+# The record of a part whose supervisor ended before it wrote one, with the fields that other parts read.
 NOTHING_SAID: dict[str, Any] = {
     "started_at": None,
     "exit_code": None,
@@ -45,19 +46,19 @@ DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 @dataclass(frozen=True)
 class GangPart:
-    """Which one. It begins at its generation's moment and ends with it."""
+    """Identifies a part of a gang. It begins and ends with its generation."""
 
     generation: int
     server: str
 
 
 def part_name(generation: int, server: str) -> str:
-    """Its folder's name."""
+    """Return the name of a part's folder."""
     return f"part-{generation}-{server}"
 
 
 def free_ports(about: str, count: int) -> list[int]:
-    """Ports of this machine that nobody has, spread by what they are for so that neighbours seldom meet."""
+    """Return free ports of this machine. The search begins at a hash of `about`, so that parts seldom collide."""
     first = zlib.crc32(about.encode())
     ports: list[int] = []
     for number in range(PORTS):
@@ -73,7 +74,8 @@ def free_ports(about: str, count: int) -> list[int]:
 def dealt(
     members: Sequence[tuple[str, int]], each: Mapping[str, int], environment: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """By member ("worker 1"), the variables that name its own GPUs, out of those that the cluster gave the part."""
+    """Return by member ("worker 1") the variables that name its own GPUs, out of those that the cluster gave the
+    part. `each` has the number of GPUs of one member, by role."""
     parts: dict[str, dict[str, str]] = {}
     for variable in DEVICES:
         there, at = [name for name in environment.get(variable, "").split(",") if name], 0
@@ -85,10 +87,10 @@ def dealt(
 
 
 def run(root: str, home: str, key: str, generation: str, server: str) -> int:
-    """The part from its claim to its end; the exit code.
+    """Run a part from its claim to its end, and return the exit code.
 
-    Two processes watch: this one only waits, so that whoever kills the other has not killed both, and each ends
-    everybody below it when the other is gone.
+    Two processes watch over it. This one only waits, so that killing the other one does not kill both; each ends all
+    its descendants when the other one is gone.
     """
     part = GangPart(int(generation), server)
     folder = Folder(Path(root), home, key, part_name(part.generation, server))
@@ -122,7 +124,7 @@ def run(root: str, home: str, key: str, generation: str, server: str) -> int:
 
 
 def _supervise(folder: Folder, part: GangPart) -> None:
-    """In a process of its own: the claim's lock stays with whoever waits for it."""
+    """Supervise the part, in a process of its own. The process that waits for it keeps the claim's lock."""
     from scheduling.engines.launcher.watch import supervisor_of
 
     code = 1
@@ -138,7 +140,7 @@ def _supervise(folder: Folder, part: GangPart) -> None:
 
 
 def probe(path: str) -> int:
-    """Write this machine's time beside the name, and whether a lock holds there: what a check wants to know of it."""
+    """Write this machine's time, Python's version and name into a file, under a lock: what a check needs to know."""
     target = Path(path)
     with (target.with_suffix(".lock")).open("w") as file:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

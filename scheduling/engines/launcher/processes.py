@@ -1,4 +1,4 @@
-"""Processes as /proc tells of them, and the end of those that do not want to end."""
+"""Read about processes from /proc, and kill those that do not end by themselves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from scheduling.engines.launcher.confine import SHARED_MEMORY
 
 PROC = Path("/proc")
 OWN_PAGES = re.compile(rb"^Rss(?:Anon|Shmem):\s*(\d+) kB", re.MULTILINE)
-QUICK_LOOKS, LOOKS_AT_ONE, NEWEST = 200, 5, 100  # at the newest processes, at each of them, and how many they are
+QUICK_LOOKS, LOOKS_AT_ONE, NEWEST = 200, 5, 100  # of `_kill_newest`: rounds, rounds for each process, newest processes
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How one ended. `code` is negative where a signal did it; `seconds` of processor time, `peak` bytes in memory."""
+    """How a process ended. `code` is negative where a signal ended it. `seconds` is the processor time that it used,
+    `peak` the most bytes that it had in memory."""
 
     code: int
     seconds: float
@@ -30,18 +31,18 @@ class Ended:
 
 
 def began(pid: int) -> int | None:
-    """When it started, in clock ticks; None: it is gone, or only waits for its parent to notice."""
+    """Return when a process started, in clock ticks, or None if it is gone or a zombie."""
     fields = _fields(pid)
     return None if fields is None or fields[0] in ("Z", "X") else int(fields[19])
 
 
 def alive(pid: int, start: int) -> bool:
-    """Whether this very process is there."""
+    """Return whether this very process is running, and no later one with the same id."""
     return began(pid) == start
 
 
 def descendants(pid: int) -> list[int]:
-    """Everybody below it. Nobody leaves a subreaper's family, whatever sessions they open."""
+    """Return all descendants of a process. None can leave the family of a subreaper, whatever sessions it opens."""
     below: dict[int, list[int]] = {}
     for each in _all():
         if fields := _fields(each):
@@ -55,8 +56,8 @@ def descendants(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Bytes it has in memory, without pages of files: the machine has the code of libraries once, however many run it,
-    and can leave it out at any time."""
+    """Return the bytes that a process has in memory, without pages of files: the machine has the code of libraries only
+    once, however many processes run it, and can drop it at any time."""
     try:
         text = (PROC / str(pid) / "status").read_bytes()
     except OSError:
@@ -65,7 +66,8 @@ def memory(pid: int) -> int:
 
 
 def shared_memory(pids: Iterable[int]) -> int:
-    """Bytes in the folders for shared memory that these have of their own; in the machine's lies what others share."""
+    """Return the bytes in folders for shared memory that these processes have for themselves, without the machine's own
+    folder, which others use."""
     machines = device(SHARED_MEMORY)
     folders = {}
     for pid in pids:
@@ -81,8 +83,8 @@ def shared_memory(pids: Iterable[int]) -> int:
 
 
 def nameless(pids: Iterable[int]) -> Iterator[os.stat_result]:
-    """Files without a name that these have open, each once: they take room until the last of them is closed, and nobody
-    finds them in a folder."""
+    """Yield the files without a name that these processes have open, each once. They take room until they are closed
+    by all, and are in no folder."""
     files = set[tuple[int, int]]()
     for pid in pids:
         folder = f"{PROC}/{pid}/fd"
@@ -96,7 +98,7 @@ def nameless(pids: Iterable[int]) -> Iterator[os.stat_result]:
 
 
 def memory_device() -> int:
-    """Of files that are in memory alone and never had a name."""
+    """Return the device number of files that are only in memory and never had a name."""
     file = os.memfd_create("none")
     try:
         return os.fstat(file).st_dev
@@ -112,13 +114,13 @@ def device(path: str | Path) -> int | None:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of it, and of those below it whose end it has noticed."""
+    """Return the processor time of a process and of those of its descendants that were waited for."""
     fields = _fields(pid)
     return 0.0 if fields is None else sum(map(int, fields[11:15])) / TICKS
 
 
 def out_of_memory_kills() -> int:
-    """How often this machine's kernel killed somebody because there was no memory left."""
+    """Return how often this machine's kernel killed a process because there was no memory left."""
     with contextlib.suppress(OSError):
         for line in (PROC / "vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):
@@ -127,7 +129,8 @@ def out_of_memory_kills() -> int:
 
 
 def with_word(word: str) -> list[int]:
-    """Everybody, but ourselves, whose environment had this word when they began; only those we may look at."""
+    """Return the processes, except ourselves, whose environment had this word when they began, as far as we may read
+    it."""
     needle, pids = word.encode(), []
     for pid in _all():
         with contextlib.suppress(OSError):
@@ -137,13 +140,14 @@ def with_word(word: str) -> list[int]:
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
-    """One that is gone already is no error."""
+    """Send a signal to a process. It is no error if the process is gone already."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def kill_account(uid: int) -> None:
-    """Everybody of an account at once, so that nobody can fork away; only root can. Never our own account."""
+    """Kill all processes of an account at once, so that none can escape by forking. Only root can do this, and it is
+    never done to our own account or one of the system."""
     if uid < 1000 or os.geteuid() != 0:
         return
     child = os.fork()
@@ -158,7 +162,7 @@ def kill_account(uid: int) -> None:
 
 
 def kill_family(uid: int | None, patience: float = 3.0) -> bool:
-    """Everybody below us, until nobody is left. False: somebody is."""
+    """Kill our descendants until none is left. Return False if some are left after `patience` seconds."""
     deadline, were_there = time.monotonic() + patience, False
     while True:
         if uid is not None:
@@ -178,8 +182,8 @@ def kill_family(uid: int | None, patience: float = 3.0) -> bool:
 
 
 def _kill_newest() -> None:
-    """Our children among the newest processes of the machine, in as short a time as we can. Who makes a child and ends
-    is gone before all processes have been looked at, and the child is ours then."""
+    """Kill our children among the newest processes of the machine, as quickly as we can. A process that forks and ends
+    is gone before all of /proc is read; its child is then ours, as we are a subreaper."""
     us, newest, looks = str(os.getpid()), 0, dict[int, int]()
     for _ in range(QUICK_LOOKS):
         before, newest = newest, _newest()
@@ -187,7 +191,7 @@ def _kill_newest() -> None:
         looks |= dict.fromkeys(range(since + 1, newest + 1), LOOKS_AT_ONE)
         for pid in list(looks):
             fields = _fields(pid)
-            if fields and fields[1] == us:  # else its parent may be there still, and is ours
+            if fields and fields[1] == us:  # otherwise its parent may still run, and be our child
                 kill(pid)
             looks[pid] -= 1
             if not fields or not looks[pid]:
@@ -196,14 +200,15 @@ def _kill_newest() -> None:
 
 
 def _newest() -> int:
-    """The last number that a process was given."""
+    """Return the id that was given to the newest process."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int((PROC / "loadavg").read_text().split()[4])
     return 0
 
 
 def reap() -> dict[int, Ended]:
-    """All that have ended, ours and those that were left to us."""
+    """Wait for all children that have ended, those that we started and orphans that became ours, and return how they
+    ended."""
     ended = {}
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -220,7 +225,7 @@ def _all() -> Iterator[int]:
 
 
 def _fields(pid: int) -> list[str] | None:
-    """From the third on: the name may hold anything."""
+    """Return the fields of /proc/PID/stat from the third on, as the second, the name, may have any characters."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

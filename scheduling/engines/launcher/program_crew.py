@@ -1,4 +1,4 @@
-"""The processes of a program that people brought: each told who it is, watched for what it says, and asked to end."""
+"""The processes of a program of the catalogue: start each with its role and rank, read its reports, and end it."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ from scheduling.programs.starting import ProcessStart
 
 SIGTERM = 15
 UNPACK = "unpack"
-LOOK_SECONDS = 1.0  # between two looks at what a process says
-MOST_READ = 256 * 1024  # bytes of it at once; of more, only the newest are read
-MOST_ROWS = 5  # of a look that are kept
-MOST_NAMES = 100  # of numbers
-MOST_KEPT, SHARES = MEGABYTE, 8  # bytes of rows for curves; with each eighth of them rows are four times as far apart
+LOOK_SECONDS = 1.0  # between two readings of what a process reports
+MOST_READ = 256 * 1024  # bytes that are read at once; of more, only the newest
+MOST_ROWS = 5  # rows that are kept of one reading
+MOST_NAMES = 100  # different names of numbers
+MOST_KEPT, SHARES = MEGABYTE, 8  # bytes of rows for curves; after each eighth of them rows are four times as far apart
 LAST_LINES = 3
 
 
 @dataclass
 class Spoken:
-    """What one process says of itself, and how far it was read."""
+    """What one process reports, and how far its file was read."""
 
     role: str
     rank: int
     file: str
     at: int = 0  # bytes that were read
-    rest: bytes = b""
-    bad: int = 0  # lines
+    rest: bytes = b""  # the beginning of a line whose end was not written yet
+    bad: int = 0  # lines that could not be read
     numbers: dict[str, float] = field(default_factory=dict)  # by name, the newest of each
     row_at: float = 0.0  # when the last row was kept
 
 
 class ProgramCrew(Members):
-    """All of them, and what they say in their files and their output."""
+    """All processes of the program here, and what they report in their files and write as output."""
 
     def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
         super().__init__(folder, plan, log)
         self._progress_left = MOST_KEPT
-        self.address = ""  # that the program told last
+        self.address = ""  # the last web address in the program's output
         self.spoken: dict[tuple[str, int], Spoken] = {}
         self._last_lines: dict[tuple[str, int], list[str]] = {}
-        self._faults: dict[int, int] = {}  # by process id, the descriptor that says why it could not be started
+        self._faults: dict[int, int] = {}  # by process id, the descriptor from which we read why it was not started
         self._looked_at = 0.0
 
     # Starting and ending.
 
     def unpack(self, server: str) -> None:
-        """Have the program's files put into its folder, by a process that has no more rights than the program."""
+        """Start a process that puts the program's files into its folder, with no more rights than the program has."""
         output, theirs = os.pipe()
         packed = os.open(self.folder.program, os.O_RDONLY)
         try:
@@ -74,7 +74,7 @@ class ProgramCrew(Members):
         self.listen_to(output, "engine", 0)
 
     def start(self, process: ProcessStart, server: str) -> None:
-        """One process of a member; raises `OSError`."""
+        """Start one process of a member; raises `OSError`."""
         member = process.member
         variables = {
             "PATH": self._path(),
@@ -112,18 +112,18 @@ class ProgramCrew(Members):
         self.spoken[member.role, process.rank] = Spoken(member.role, process.rank, file)
 
     def forget(self, pid: int, ended: Ended) -> Running | None:
-        """One ended, and what it said last is heard; None: it was none of those we started."""
+        """Read what a process that ended wrote last, forget it and return it; None if it was none that we started."""
         process = self.running.pop(pid, None)
         if process is None:
             return None
-        for _ in range(2):  # what is left in its pipe, and that nothing follows
+        for _ in range(2):  # read what is left in its pipe, and then the pipe's end
             self.listen(0)
         if process.role != UNPACK:
             self.exit_code = self.exit_code or ended.code
         return process
 
     def fault(self, pid: int) -> int:
-        """Why it could not become the program, as the kernel's number; 0: it did."""
+        """Return the kernel's number for why a process could not become the program, or 0 if it did."""
         descriptor = self._faults.pop(pid, -1)
         if descriptor < 0:
             return 0
@@ -132,18 +132,18 @@ class ProgramCrew(Members):
         return int(words or 0)
 
     def last_lines(self, role: str, rank: int) -> str:
-        """Of its output, as one line."""
+        """Return the last lines of a process's output as one line."""
         return " / ".join(self._last_lines.get((role, rank), ()))
 
     def ask_to_stop(self) -> None:
-        """All of the family, as those who were started need not pass it on."""
+        """Ask all our descendants to save and end, as the processes that we started need not pass the signal on."""
         for process in self.running.values():
             process.leaving = True
         for pid in processes.descendants(os.getpid()):
             processes.kill(pid, SIGTERM)
 
     def clear(self) -> None:
-        """Nobody is left of those who were there, and others may be started."""
+        """Forget all processes, which have ended, so that others can be started."""
         self.running.clear()
         self.done.clear()
         self.spoken = {}
@@ -153,29 +153,29 @@ class ProgramCrew(Members):
         self._faults = {}
 
     def _path(self) -> str:
-        """With the Python that the engine has for programs first, as the account may be able to read no other."""
+        """Return the PATH. The engine's Python for programs comes first, as the account may not read any other."""
         folders, python = os.environ.get("PATH", os.defpath), self.plan["python"]
         return f"{os.path.dirname(python)}{os.pathsep}{folders}" if os.path.isabs(python) else folders
 
     def _surroundings(self) -> dict[str, str]:
-        """Of a process that has not given up our rights yet."""
+        """Return the environment of a process that has not given up our rights yet."""
         own = {"PYTHONDONTWRITEBYTECODE": "1", "BOURSE_RUN": self.folder.key}
         return {"PATH": os.environ.get("PATH", ""), **self.plan["environment"], **own}
 
-    # What they say.
+    # Reading what they report.
 
     def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
-        """To the log; the last lines stay in mind for the case that it fails."""
+        """Write a line into the log. The last lines of each process are remembered in case it fails."""
         text = line.decode("utf-8", "replace")
         self.log.line(role, rank, text)
         words = "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip()
-        if any(sign.isalnum() for sign in words):  # rules and marks below an error say nothing
+        if any(sign.isalnum() for sign in words):  # lines of dashes or marks below an error say nothing
             self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], words]
         if address := progress.address_in(text):
             self.address = address
 
     def look(self) -> None:
-        """Read what each told since the last look: once a second at most, and never much of it."""
+        """Read what each process reported since the last time: at most once a second, and never much of it."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
@@ -183,7 +183,7 @@ class ProgramCrew(Members):
         self.look_now()
 
     def look_now(self) -> None:
-        """The numbers of the process with the lowest rank that says them are the job's."""
+        """Read the reports now. A number that several processes report is taken from the one with the lowest rank."""
         for spoken in self.spoken.values():
             self._read(spoken)
         numbers: dict[str, float] = {}
@@ -198,7 +198,7 @@ class ProgramCrew(Members):
         try:
             piece, skipped = self._piece(spoken)
         except OSError:
-            return  # it is not there, or it is none that we may read: a program may put anything in its place
+            return  # it does not exist, or is no file that we may read: a program may put anything in its place
         if skipped:
             spoken.rest = b""
             piece = piece.partition(b"\n")[2]
@@ -213,8 +213,8 @@ class ProgramCrew(Members):
         self._keep_rows(spoken, rows.rows)
 
     def _piece(self, spoken: Spoken) -> tuple[bytes, bool]:
-        """What is new, and whether something before it was left out. It stands in a stranger's folder, who may have
-        made links of folders and pipes of files: none of them is followed or waited for."""
+        """Return what is new in a process's file, and whether something before it was left out. A program may replace
+        folders by links and files by pipes there: we follow no link and wait for no pipe."""
         at = os.open(self.folder.work, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             for name in PROGRESS.parts:
@@ -228,7 +228,7 @@ class ProgramCrew(Members):
             about = os.fstat(file)
             if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
                 return b"", False
-            if about.st_size < spoken.at:  # it was written anew
+            if about.st_size < spoken.at:  # the file was written anew
                 spoken.at, spoken.rest = 0, b""
             begin = max(spoken.at, about.st_size - MOST_READ)
             piece, skipped = os.pread(file, MOST_READ, begin), begin > spoken.at
@@ -238,7 +238,7 @@ class ProgramCrew(Members):
             os.close(file)
 
     def _keep_rows(self, spoken: Spoken, rows: tuple[Mapping[str, float], ...]) -> None:
-        """For the curves: the fuller their file is, the longer is the time between two rows of a process."""
+        """Keep rows for the curves. The fuller their file is, the longer is the time between two rows of a process."""
         now = time.time()
         gap = LOOK_SECONDS * 4 ** (SHARES * (MOST_KEPT - self._progress_left) // MOST_KEPT)
         if not rows or (spoken.row_at and now - spoken.row_at < 0.9 * gap):
@@ -250,7 +250,8 @@ class ProgramCrew(Members):
 
 
 def user_name(uid: int | None) -> str:
-    """As scripts and libraries ask for it, which end where there is none. An account of a gang's own has no name."""
+    """Return a user name for scripts and libraries, some of which fail without one. A gang's own account has no name
+    on the machine; then it is "bourse"."""
     try:
         return pwd.getpwuid(os.geteuid() if uid is None else uid).pw_name
     except KeyError:
@@ -258,6 +259,7 @@ def user_name(uid: int | None) -> str:
 
 
 def with_devices(names: str, count: int, first: int) -> tuple[str, ...]:
-    """A member's GPUs as they were dealt; where the cluster named none, by number, from those of others on."""
+    """Return the names of a member's GPUs as it got them. Where the cluster named none, they are the numbers from
+    `first` on, behind those of the members before it."""
     devices = tuple(name for name in names.split(",") if name)
     return devices if len(devices) == count else tuple(map(str, range(first, first + count)))

@@ -1,7 +1,7 @@
-"""Watches over a program that people brought: its processes are started together, and saved and ended together.
+"""Watch over a program of the catalogue. Its processes are started together, and save and end together.
 
-At another size, or elsewhere, it is saved, ended and started again. Exit 0 of all workers is the end of its work; any
-other end of a process is its own fault, unless it can be shown that it was not.
+To change its size or servers, it is saved, ended and started again. Its work is done when all workers exit with 0; any
+other end of a process is the program's fault, unless it can be shown that it was not.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ ALL_DONE = "the program did all of its work"
 
 
 class ProgramSupervisor(Supervisor):
-    """A gang of a program that people brought, or one part of it."""
+    """Watches over a gang of a program of the catalogue, or one part of it."""
 
     crew: ProgramCrew
     coordinated = False
 
     def __init__(self, folder: Folder, part: GangPart | None = None) -> None:
         super().__init__(folder, part)
-        self.members: Wanted = ()  # those who were started, here and elsewhere
-        self.sized_at = 0.0  # when they were
-        self.resumes_at = 0.0  # when it goes on after a change
-        self.leaving: float | None = None  # until when those who are there may save, to go on otherwise
-        self.restart: int | None = None  # how often the job was started before; None: its files are not there yet
+        self.members: Wanted = ()  # the members that were started, here and on other servers
+        self.sized_at = 0.0  # when they were started
+        self.resumes_at = 0.0  # when the job continues after a change
+        self.leaving: float | None = None  # until when the members may save, before they are started anew
+        self.restart: int | None = None  # how often the job was started before; None until its files are unpacked
 
     @property
     def program(self) -> dict[str, Any]:
-        """What the plan says of the program."""
+        """The plan's part about the program."""
         return dict(self.plan["own"])
 
     def gather(self) -> ProgramCrew:
-        """Each for itself."""
+        """Return the members; there is no coordinator."""
         return ProgramCrew(self.folder, self.plan, self.log)
 
     def ask_to_stop(self) -> None:
-        """By SIGTERM, to everybody."""
+        """Ask all processes by SIGTERM to save and end."""
         self.crew.ask_to_stop()
 
     def leaves_at(self) -> float:
-        """The grace before its end, but not before half of its time is over."""
+        """Return when it is asked to save: the grace before its end, but not before half of its time is over."""
         end_at = float(self.plan["end_at"])
         begun = max([self.sized_at, *(phase["at"] for phase in self.plan["phases"][-1:])])
         return self._asked_at(begun, end_at)
@@ -66,11 +66,12 @@ class ProgramSupervisor(Supervisor):
         return max(end - max(self.program["grace_seconds"], LEAD), min((begun + end) / 2, end - LEAD))
 
     def facts(self) -> dict[str, Any]:
-        """Who does not lead waits for the files, and who leads for the others' ends."""
+        """Return what the parts wait for: the leading part unpacks the files, and needs to know when the others are
+        done."""
         return {"restart": self.restart, "done": self._own_are_done()}
 
     def look(self, now: float) -> None:
-        """Also at what they tell."""
+        """Check orders and limits, and read what the processes report."""
         super().look(now)
         self.crew.look()
         most = self.program["output_mb"]
@@ -78,14 +79,14 @@ class ProgramSupervisor(Supervisor):
             self.end = FAILED, f"it wrote {self.crew.output // MEGABYTE} MB of output, more than {most}"
 
     def finish(self, how: str, why: str) -> None:
-        """With what they told last."""
+        """Read the last reports, then end the gang."""
         self.crew.look_now()
         super().finish(how, why)
 
-    # What happened.
+    # Events.
 
     def notice(self, ended: dict[int, Ended]) -> None:
-        """Processes ended. Where they were asked to, whatever code they have is well."""
+        """Note that processes ended. Where they were asked to, any exit code is right."""
         for pid, each in ended.items():
             self.consumption.add(each)
             process = self.crew.forget(pid, each)
@@ -112,17 +113,18 @@ class ProgramSupervisor(Supervisor):
         files.write(self.folder.starts, {"starts": self.restart + 1})
 
     def _not_started(self, server: str, fault: int) -> tuple[str, str]:
-        """What is looked for on the machine is missing there, which is its operator's fault; what is looked for in the
-        program's own folder is missing in the program."""
+        """Decide whose fault it is that the command could not be started. If it belongs in the program's own folder,
+        the program lacks it; if it belongs on the machine, the operator of the machine is at fault."""
         word = self.program["command"]["words"][0]
         if "/" in word and not word.startswith("/"):
             return FAILED, f"{word} cannot be started from the program's folder ({os.strerror(fault)})"
-        if fault == errno.ENOENT or ("/" not in word and fault == errno.EACCES):  # a folder that it may not look into
+        if fault == errno.ENOENT or ("/" not in word and fault == errno.EACCES):  # it may not read a folder of PATH
             return LOST, f"{word} was not found on node {server}"
         return LOST, f"{word} cannot be started on node {server} ({os.strerror(fault)})"
 
     def _failed(self, process: MemberProcess, pid: int, ended: Ended) -> tuple[str, str]:
-        """SIGKILL is no excuse, since a program finds ways to have it sent to itself; the kernel's word is."""
+        """Return how and why a process failed. SIGKILL is no excuse, since a program finds ways to have it sent to
+        itself; the kernel's count of kills for lack of memory is one."""
         what = f"{process.role} {process.speaker} {how(ended.code)}"
         if excess := self.consumption.excess_of(pid, ended, self.plan):
             return FAILED, f"{what}: {excess}"
@@ -131,10 +133,10 @@ class ProgramSupervisor(Supervisor):
         lines = self.crew.last_lines(process.role, process.speaker)
         return FAILED, f"{what}: {lines}" if lines else what
 
-    # What is to be done.
+    # Next steps.
 
     def advance(self, now: float) -> None:
-        """The next thing."""
+        """Take the next step: start, change, or end the gang."""
         if self.stopping or self.leaving:
             by = self.stopping[2] if self.stopping else self.leaving or now
             if now < by and processes.descendants(os.getpid()):
@@ -153,13 +155,13 @@ class ProgramSupervisor(Supervisor):
             self._start(self._wanted(now), now)
 
     def _change(self, now: float) -> dict[str, Any] | None:
-        """The first generation, of the one that runs and those to come, which has other members than run now."""
+        """Return the first generation, from the current one on, whose members differ from those that run."""
         begun = [phase for phase in self.plan["phases"] if phase["at"] <= now]
         later = [*begun[-1:], *self.plan["phases"][len(begun) :]]
         return next((phase for phase in later if _members_of(phase) != self.members), None)
 
     def _leave(self, change: dict[str, Any], now: float) -> None:
-        """Save and end, to go on with others, elsewhere, or later."""
+        """Ask the program to save and end because of a change: it continues with other members, or later."""
         by = max(change["at"] - KILL_LEAD, now + min(STOP_SECONDS, self.program["grace_seconds"]))
         if self.program["keeps_size"] and change["members"] and _size(_members_of(change)) != _size(self.members):
             return self.begin_stop(LOST, "its size was to change, and the program keeps one", by)
@@ -175,7 +177,8 @@ class ProgramSupervisor(Supervisor):
         self.leaving, self.members, self.restart = None, (), None
 
     def _may_start(self, now: float) -> bool:
-        """All are to be there, and the files in their folder: whoever leads sees to them."""
+        """Return whether the members can be started: all parts have come, and the files are in their folder. The part
+        that leads unpacks them."""
         wanted = self._wanted(now)
         if self.crew.running or now < self.resumes_at or not wanted or wanted != self._wanted(now + LEAD):
             return False
@@ -221,7 +224,7 @@ class ProgramSupervisor(Supervisor):
         self.started_at = self.started_at or time.time()
 
     def _member(self, role: str, rank: int, server: str, everybody: Wanted) -> GangMember:
-        """With its address, and the GPUs that it was dealt. Of those elsewhere only the number of GPUs matters."""
+        """Return a member with its address and its GPUs. Of a member on another server only their number matters."""
         host, _, port = self._address_of(role, rank).rpartition(":")
         count = int(self.plan.get("gpus", {}).get(role, 0))
         dealt = self.plan.get("devices", {}).get(f"{role} {rank}", {})
@@ -230,18 +233,19 @@ class ProgramSupervisor(Supervisor):
         return GangMember(role, rank, host, int(port), with_devices(names, count, before))
 
     def _until(self, now: float) -> float:
-        """When those who are started now will be gone."""
+        """Return when the members that are started now will be gone."""
         later = [phase for phase in self.plan["phases"] if phase["at"] > now]
         wanted = self._wanted(now)
         return min([self.plan["end_at"], *(phase["at"] for phase in later if _members_of(phase) != wanted)])
 
     def _own_are_done(self) -> bool:
-        """Parameter servers serve for as long as there are workers, and need no end of their own."""
+        """Return whether our workers are done. Parameter servers run for as long as there are workers, and need not
+        end by themselves."""
         workers = {(role, rank) for role, rank, _ in self._of_us(self.members) if role == WORKER}
         return bool(self.members) and workers <= self.crew.done
 
     def _all_are_done(self) -> bool:
-        """Whoever leads says so, for all parts."""
+        """Return whether all parts are done. Only the part that leads says so."""
         if not self._own_are_done() or not self._leads():
             return False
         records = self.others.records if self.others else {}
@@ -261,6 +265,6 @@ def _size(members: Wanted) -> dict[str, int]:
 
 
 def _before(role: str, rank: int, server: str, everybody: Wanted) -> Wanted:
-    """Those who are on the same server, and come before it."""
+    """Return the members on the same server that come before this one."""
     there = tuple(each for each in everybody if each[2] == server)
     return there[: there.index((role, rank, server))]

@@ -1,8 +1,8 @@
-"""A folder that a stranger fills, looked through and removed, whatever the stranger has put there or does meanwhile.
+"""Walk and remove a folder that an untrusted program fills, whatever it has put there or does meanwhile.
 
-Nothing is followed. Folders may lie deeper in one another than Python calls itself, and their paths may be longer than
-the kernel takes: so we go down by a name from an open folder, and up to a folder that is open still. Of very deep ones
-not all are: there we go up by "..", and only to where we came from.
+No link is followed. Folders may be nested more deeply than Python can recurse, and their paths longer than the kernel
+accepts: so we go down by a name relative to an open folder, and up to a folder that is still open. In very deep trees
+not all folders stay open: there we go up by "..", and only if that is the folder that we came from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MOST_HELD = 128  # folders in one another that are open at once; only deeper ones can be moved away under us
+MOST_HELD = 128  # nested folders that are open at once; only deeper ones can be moved away while we walk
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PASSED = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -23,8 +23,8 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """What has a name there. `folder`: the open folder in which it is, until the next entry is asked for. `above`: the
-    names of the folders down to it."""
+    """A file, folder or link. `folder` is the descriptor of the folder in which it is, open until the next entry is
+    requested. `above` are the names of the folders down to it."""
 
     folder: int
     name: str
@@ -36,7 +36,7 @@ class FolderEntry:
         return stat.S_ISDIR(self.about.st_mode)
 
     def opened(self) -> int:
-        """A descriptor of a file, to be read; raises `OSError` where it is none, or none any more."""
+        """Open a file for reading and return its descriptor; raises `OSError` if it is no file, or not any more."""
         file = os.open(self.name, _FILE, dir_fd=self.folder)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
@@ -46,19 +46,21 @@ class FolderEntry:
 
 @dataclass
 class _Level:
-    """A folder on the way down. `descriptor`: -1 while it is not open."""
+    """A folder on the way down. `descriptor` is -1 while it is not open."""
 
     descriptor: int
     identity: tuple[int, int]
     names: Iterator[str]
-    entry: FolderEntry | None = None  # as which it stands in the folder above
+    entry: FolderEntry | None = None  # its entry in the folder above
     above: tuple[str, ...] = field(default=())
 
 
 def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -> Generator[FolderEntry, None, None]:
-    """All that is below a folder, by name; each folder before what is in it, or after it. `deepest`: of folders that
-    lie deeper nothing is told, 0 is no limit. Raises `OSError` where there is no such folder, or where a very deep one
-    is moved meanwhile."""
+    """Yield all entries below a folder, by name; each folder comes before its contents, or after them with
+    `folders_last`.
+
+    The walk goes `deepest` levels down; 0 means no limit. Raises `OSError` where there is no such folder, or where a
+    very deep one is moved meanwhile."""
     first = os.open(top, _FOLDER)
     levels = [_level(first)]
     try:
@@ -71,7 +73,7 @@ def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -
             try:
                 about = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
             except OSError:
-                continue  # it was there a moment ago
+                continue  # it was removed a moment ago
             entry = FolderEntry(level.descriptor, name, about, level.above)
             goes_down = entry.is_folder and not 0 < deepest <= len(levels)
             if not (goes_down and folders_last):
@@ -85,7 +87,8 @@ def looked_through(top: Path, *, deepest: int = 0, folders_last: bool = False) -
 
 
 def removed(top: Path) -> int:
-    """Everything in a folder, and the folder: how many bytes its files had. Raises `OSError` where something stays."""
+    """Remove a folder with everything in it, and return how many bytes its files had. Raises `OSError` where something
+    cannot be removed."""
     size = 0
     for entry in looked_through(top, folders_last=True):
         if entry.is_folder:
@@ -104,7 +107,7 @@ def _level(descriptor: int, entry: FolderEntry | None = None) -> _Level:
 
 
 def _down(levels: list[_Level], entry: FolderEntry) -> bool:
-    """Into a folder. False: it cannot be read, or is none any more."""
+    """Go into a folder. Return False if it cannot be read, or is no folder any more."""
     try:
         inner = _opened(entry)
     except OSError:
@@ -122,7 +125,7 @@ def _down(levels: list[_Level], entry: FolderEntry) -> bool:
 
 
 def _up(levels: list[_Level], *, folders_last: bool) -> Iterator[FolderEntry]:
-    """Out of the folder that is looked through."""
+    """Leave the current folder, whose entries have all been read, for the one above."""
     level = levels[-1]
     if len(levels) > 1 and levels[-2].descriptor < 0:
         outer, above = levels[-2], os.open("..", _FOLDER, dir_fd=level.descriptor)
@@ -138,12 +141,13 @@ def _up(levels: list[_Level], *, folders_last: bool) -> Iterator[FolderEntry]:
 
 
 def _opened(entry: FolderEntry) -> int:
-    """A folder, to be read. Its owner may have closed it, which keeps us out where we are the same account."""
+    """Open a folder for reading. Its owner may have taken the right to read it, which also keeps us out if we are the
+    same account; then the right is given back first."""
     with contextlib.suppress(PermissionError):
         return os.open(entry.name, _FOLDER, dir_fd=entry.folder)
     passed = os.open(entry.name, _PASSED, dir_fd=entry.folder)
     try:
-        os.chmod(f"/proc/self/fd/{passed}", stat.S_IRWXU)  # a name could lead elsewhere by now
+        os.chmod(f"/proc/self/fd/{passed}", stat.S_IRWXU)  # by its descriptor: the name may lead elsewhere by now
     finally:
         os.close(passed)
     return os.open(entry.name, _FOLDER, dir_fd=entry.folder)

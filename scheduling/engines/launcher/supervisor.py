@@ -1,8 +1,8 @@
-"""Watches over one gang from its start to its end, whatever it runs; `watch` begins it, and `parts` for one part of a
-gang on a cluster.
+"""A supervisor watches over one gang from its start to its end, whatever it runs. `watch` starts it, and `parts` does
+for one part of a gang on a cluster.
 
-It keeps the slots by itself: the plan says who runs when. It goes on while the engine is gone, and ends the gang when
-the engine is gone for too long. Nobody of the gang outlives it.
+It keeps to the slots by itself, as the plan says which members run when. It continues while the engine is gone, and
+ends the gang if the engine is gone for too long. No process of the gang outlives it.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from scheduling.engines.launcher.parts import LOOPBACK, GangPart, dealt, free_po
 from scheduling.engines.launcher.processes import Ended
 
 TICK = 0.05
-LEAD = 1.5  # seconds before a change at which those who must go are asked to
-KILL_LEAD = 0.6  # before its end, whoever is left is killed
-STOP_SECONDS = 2.0  # to save, where no slot ends
+LEAD = 1.5  # seconds before a change at which members that must leave are asked to
+KILL_LEAD = 0.6  # seconds before its end at which the processes that are left are killed
+STOP_SECONDS = 2.0  # the time to save where the end is not that of a slot
 WATCH_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 CLOCKS_DIFFER = 5.0
-LINGER_SECONDS = 60.0  # after the last word, while somebody does not die
-LAST_WORD_SECONDS = 10.0  # for a shared folder to take it
+LINGER_SECONDS = 60.0  # how long we keep on killing after the last record, while a process does not die
+LAST_WORD_SECONDS = 10.0  # how long we try to write the last record into a shared folder
 
 
 class Supervisor(ABC):
-    """One gang, or one part of it: its own generation's members on its own server.
+    """Watches over one gang, or one part of it, which has the members of one generation on one server.
 
-    A gang of one machine is one part: it has all generations, all servers, and ports that its engine dealt.
+    A gang of the local engine has no parts: its supervisor has all generations, all servers, and the engine's ports.
     """
 
     crew: Members
-    coordinated: ClassVar[bool]  # there is a coordinator on the first server, who needs a port, too
+    coordinated: ClassVar[bool]  # the gang has a coordinator on its first server, which needs a port, too
 
     def __init__(self, folder: Folder, part: GangPart | None = None) -> None:
         self.folder, self.part = folder, part
@@ -64,37 +64,37 @@ class Supervisor(ABC):
         self.read_at = folder.plan.stat().st_mtime_ns
         self.log = Logbook(folder.log, self.plan["limits"]["log_mb"] * MEGABYTE)
         self.others: Others | None = None
-        self.own: dict[str, dict[str, int]] = {}  # ports of our members, by role and rank; a gang of one has the plan's
+        self.own: dict[str, dict[str, int]] = {}  # a part's own ports by role and rank; else the plan has the ports
         if part:
             self._take_part(part)
         self.crew = self.gather()
         self.consumption = Consumption(folder.work)
         self.memory_kills = processes.out_of_memory_kills()
-        self.has_signal = False  # to stop
-        self.stopping: tuple[str, str, float] | None = None  # how it ends, why, by when
+        self.has_signal = False  # whether a signal to stop came
+        self.stopping: tuple[str, str, float] | None = None  # how it ends, why, and by when
         self.end: tuple[str, str] | None = None
         self.started_at: float | None = None
         self.watched_at = self.told_at = 0.0
         self.last_document: dict[str, Any] = {}
-        self.alive_seen = (0, time.monotonic())  # the engine's sign of life, and when it last differed
-        self.spoke_at = time.monotonic()  # our own
-        self.delivered: dict[str, list[list[float]]] = {}  # by server, from and to
+        self.alive_seen = (0, time.monotonic())  # the engine's sign of life, and when it last changed
+        self.spoke_at = time.monotonic()  # when we last wrote our own record
+        self.delivered: dict[str, list[list[float]]] = {}  # by server, the begin and end of each span
         self.guard, self.began = os.getppid(), time.time()
 
     def _read_plan(self) -> dict[str, Any] | None:
-        """Of a part, only what is its own: its generation, and that one's end."""
+        """Read the plan. For a part, keep only its own generation and that generation's end."""
         plan = files.read(self.folder.plan)
         if plan is None or self.part is None:
             return plan
         phases = [phase for phase in plan["phases"] if phase["number"] == self.part.generation]
         end_at = 0.0 if not phases else plan["end_at"]
-        if phases and phases[0] is not plan["phases"][-1]:  # the last one goes on for as long as the gang may
+        if phases and phases[0] is not plan["phases"][-1]:  # the last one continues for as long as the gang may
             end_at = min(end_at, phases[0]["end"])
         before = [phase for phase in plan["phases"] if phase["number"] < self.part.generation][-1:]
         return {**plan, "phases": phases, "end_at": end_at, "ports": {}, "before": before}
 
     def _take_part(self, part: GangPart) -> None:
-        """Ports for our members, and whom else we wait for."""
+        """Choose ports and GPUs for our members, and note the other parts that we wait for."""
         placed = self._members()
         first = placed[0][2] if placed else part.server
         own = [(role, rank) for role, rank, server in placed if server == part.server]
@@ -118,7 +118,7 @@ class Supervisor(ABC):
         self.others = Others(folders, first, before)
 
     def _members(self) -> Wanted:
-        """Of our only generation."""
+        """Return the members of our only generation, on all servers."""
         return tuple((role, rank, server) for phase in self.plan["phases"] for role, rank, server in phase["members"])
 
     def _address_of(self, role: str, rank: int) -> str:
@@ -132,14 +132,14 @@ class Supervisor(ABC):
         return str(self.plan.get("hosts", {}).get(self.part.server, LOOPBACK)) if self.part else LOOPBACK
 
     def _leads(self) -> bool:
-        """Whether the coordinator is ours."""
+        """Return whether we lead the gang: it has no parts, or ours is on the first server, where a coordinator is."""
         return self.part is None or self.others is None or self.others.first == self.part.server
 
     def _of_us(self, members: Wanted) -> Wanted:
         return members if self.part is None else tuple(each for each in members if each[2] == self.part.server)
 
     def run(self) -> None:
-        """Until the gang has ended."""
+        """Watch over the gang until it has ended."""
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
@@ -160,8 +160,8 @@ class Supervisor(ABC):
         self.finish(*self.end)
 
     def endure(self, now: float) -> None:
-        """The shared folder is full or gone. What runs goes on to its end, or until nobody has heard of it for a lease,
-        by the plan that was read last."""
+        """Continue while the shared folder is full or gone. By the plan that was read last, the gang runs to its end,
+        or until we could write no record for the length of a lease."""
         if self.stopping is None and now >= self.leaves_at():
             self.begin_stop(STOPPED, "its reservation ends", self.plan["end_at"] - KILL_LEAD)
         elif self.stopping is None and time.monotonic() - self.spoke_at > self.plan["lease_seconds"]:
@@ -171,7 +171,7 @@ class Supervisor(ABC):
         self.has_signal = True
 
     def finish(self, how: str, why: str) -> None:
-        """Nobody is left, and the last word is written."""
+        """Kill all processes that are left, and write the last record."""
         is_clear = processes.kill_family(self.plan["uid"])
         self.crew.listen_to_the_end()
         last = f"{how.capitalize()}: {why.rstrip('.')}."
@@ -185,39 +185,39 @@ class Supervisor(ABC):
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(TICK)
-        if not is_clear:  # it has been told of; whoever does not die yet is not left to himself
+        if not is_clear:  # the end is recorded, but we still try to end the processes that did not die
             processes.kill_family(self.plan["uid"], LINGER_SECONDS)
 
     # What depends on the program.
 
     @abstractmethod
     def gather(self) -> Members:
-        """Those who will run, of whom nobody does yet."""
+        """Return the members that will run; none of them is started yet."""
 
     @abstractmethod
     def notice(self, ended: dict[int, Ended]) -> None:
-        """Processes ended."""
+        """Note that processes ended."""
 
     @abstractmethod
     def advance(self, now: float) -> None:
-        """The next thing."""
+        """Take the next step: start, resize, save or end the gang."""
 
     @abstractmethod
     def ask_to_stop(self) -> None:
-        """Save and end."""
+        """Ask the program to save and end."""
 
     def leaves_at(self) -> float:
-        """When it is asked to save because its time will be over."""
+        """Return when it is asked to save because its time will be over."""
         return float(self.plan["end_at"]) - LEAD
 
     def facts(self) -> dict[str, Any]:
-        """What else its record says, for other parts."""
+        """Return what else its record has, for the other parts."""
         return {}
 
-    # What happened.
+    # Events.
 
     def look(self, now: float) -> None:
-        """Orders, signs of life, limits."""
+        """Check for new orders, the engine's sign of life, the other parts, and limits."""
         if (changed := self.folder.plan.stat().st_mtime_ns) != self.read_at:
             settings = {name: self.plan[name] for name in ("ports", "devices") if self.part}
             self.read_at, self.plan = changed, {**(self._read_plan() or self.plan), **settings}
@@ -245,7 +245,8 @@ class Supervisor(ABC):
                 self.end = FAILED, excess
 
     def _engine_is_silent(self, now: float) -> bool:
-        """By our own clock, as that of the engine's machine may differ; a sign that is far too old is none."""
+        """Return whether the engine was silent for longer than the lease, by our own clock, as that of the engine's
+        machine may differ. A sign of life that is far too old does not count."""
         try:
             mark = self.folder.alive.stat().st_mtime_ns
         except FileNotFoundError:
@@ -256,7 +257,7 @@ class Supervisor(ABC):
         return time.monotonic() - self.alive_seen[1] > lease or now - mark / 1e9 > lease + CLOCKS_DIFFER
 
     def _count(self, now: float) -> None:
-        """Servers on which everybody who belongs there is there, or has done all of its work."""
+        """Add to `delivered` the servers on which all members run, or have done all of their work."""
         wanted = self._of_us(self._wanted(now))
         if self.started_at is None or not wanted:
             return
@@ -269,21 +270,22 @@ class Supervisor(ABC):
                 else:
                     spans.append([max(self.started_at, now - WATCH_SECONDS), now])
 
-    # What is to be done.
+    # Next steps.
 
     def begin_stop(self, how: str, why: str, by: float) -> None:
-        """Ask the coordinator to save and end, by then or by the end of its time, whichever is first."""
+        """Ask the program to save and end, until `by` or shortly before its end, whichever is first."""
         self.stopping = how, why, min(by, self.plan["end_at"] - KILL_LEAD)
         self.ask_to_stop()
 
     def _all_came(self) -> bool:
-        """The other parts are there, too. Where they do not come in time, nobody begins."""
+        """Return whether all other parts have come. Where one does not come in time, the gang is lost before it
+        starts."""
         if self.others is None:
             return True
         missing = self.others.missing()
         if self.others.before_us():
-            return False  # it saves what we go on with
-        since = max(self.plan["phases"][0]["at"], self.began)  # the engine may have been late, and then is for all
+            return False  # the generation before still saves what we continue from
+        since = max(self.plan["phases"][0]["at"], self.began)  # if the engine was late, it was so for all parts
         if missing and time.time() > since + self.plan["gather_seconds"]:
             self.end = LOST, f"{NOT_ALL_CAME}: {', '.join(missing)}"
         return not missing
@@ -295,10 +297,11 @@ class Supervisor(ABC):
                 members = tuple((role, rank, server) for role, rank, server in phase["members"])
         return members
 
-    # What is said.
+    # The record.
 
     def tell(self, how: str = "", why: str = "") -> None:
-        """The state: where it changed, twice a second at most, and each second anyway. The last word is durable."""
+        """Write our record: where it changed, at most twice a second, and each second anyway. The last record is
+        durable."""
         now = time.time()
         running = STOPPING if self.stopping else RUNNING
         state = ENDED if how else running if self.started_at else WAITING

@@ -1,4 +1,4 @@
-"""Watches over our own trainer: its coordinator saves, its members come and go while it trains."""
+"""Watch over our own trainer, whose coordinator saves, and whose members come and go while it trains."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.supervisor import LEAD, Supervisor, how
 
 MOST_RESTARTS = 10
-LOST_SECONDS = 2.0  # for a coordinator to notice that its job is lost
-# Signals that people and a machine which is shut down send. By any other a program ends itself.
+LOST_SECONDS = 2.0  # how long a coordinator may save after a part of its job was lost
+# Signals that people send, or a machine that shuts down. By any other signal a program ended itself.
 FOREIGN_SIGNALS = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 
 
 class TrainerSupervisor(Supervisor):
-    """A gang of ours, or one part of it."""
+    """Watches over a gang of our own trainer, or one part of it."""
 
     crew: Crew
     coordinated = True
@@ -32,15 +32,15 @@ class TrainerSupervisor(Supervisor):
         self.lost: tuple[str, float] | None = None  # what was lost, and until when the coordinator may save
 
     def gather(self) -> Crew:
-        """With the coordinator."""
+        """Return the members, with the coordinator."""
         return Crew(self.folder, self.plan, self.log, self._address_of)
 
     def ask_to_stop(self) -> None:
-        """The coordinator sees to it that all is saved."""
+        """Ask the coordinator to save and end; it makes sure that everything is saved."""
         self.crew.ask_to_stop()
 
     def notice(self, ended: dict[int, Ended]) -> None:
-        """Processes ended."""
+        """Note that processes ended, and decide whose fault it was where they were not asked to."""
         for pid, each in ended.items():
             self.consumption.add(each)
             member = self.crew.forget(pid, each)
@@ -55,7 +55,8 @@ class TrainerSupervisor(Supervisor):
                     self.end = FAILED, f"{what} before the job began"
 
     def _killed(self, role: str, what: str, pid: int, ended: Ended) -> None:
-        """By its own fault, or it is the platform that lost it."""
+        """Decide about a member that was killed: by its own fault, or else the platform lost it. A worker is started
+        again."""
         excess = self.consumption.excess_of(pid, ended, self.plan)
         if excess or self._by_own_hand(ended.code):
             self.end = FAILED, f"{what}: {excess or 'by its own hand, as nobody else did'}"
@@ -69,12 +70,13 @@ class TrainerSupervisor(Supervisor):
             self.lost = self.lost or (what, time.time() + LOST_SECONDS)
 
     def _by_own_hand(self, code: int) -> bool:
-        """Where programs cannot send SIGKILL, one that ends by it was killed. Elsewhere only the kernel says so."""
+        """Return whether a program is taken to have killed itself by SIGKILL. It cannot where `never_kill` works;
+        elsewhere it did, unless the kernel counted a kill for lack of memory."""
         memory_kills = processes.out_of_memory_kills()
         return -code == signal.SIGKILL and not can_never_kill() and memory_kills == self.memory_kills
 
     def advance(self, now: float) -> None:
-        """The next thing."""
+        """Take the next step: start, resize, save or end the gang."""
         if self.crew.exit_code is not None:
             self._coordinator_ended(self.crew.exit_code, now)
         elif self.stopping:
@@ -114,10 +116,10 @@ class TrainerSupervisor(Supervisor):
         self.started_at = self.started_at or time.time()
 
     def _coordinator_ended(self, code: int, now: float) -> None:
-        """What its end means."""
+        """Decide what the coordinator's end means for the gang."""
         last = self.crew.last_word
         if code == -signal.SIGTERM and (self.stopping or self.crew.pausing):
-            code = 0  # we asked before it could listen
+            code = 0  # our signal came before it could handle it
         if code == 0 and (last == "finished" or not (last or self.stopping or self.crew.pausing)):
             self.end = FINISHED, "the program did all of its work"
         elif self.stopping:
@@ -133,6 +135,6 @@ class TrainerSupervisor(Supervisor):
 
 
 def _has_left_on_request(member: MemberProcess, code: int) -> bool:
-    """Whether it went because it was asked to. A coordinator that is to save is never killed from here: SIGKILL came
-    from elsewhere, as when a whole server is lost whose workers were noticed first."""
+    """Return whether a member left because it was asked to. We never kill a coordinator that has to save: a SIGKILL
+    came from elsewhere, as when a whole server is lost and we noticed its workers first."""
     return member.leaving and (member.role != COORDINATOR or code != -signal.SIGKILL)

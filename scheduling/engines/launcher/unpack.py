@@ -1,7 +1,7 @@
-"""`python -m scheduling.engines.launcher.unpack`: puts a program's files into the folder in which it stands.
+"""`python -m scheduling.engines.launcher.unpack` puts a program's files into the current folder.
 
-It runs as the program would, with its account and behind its walls, because an earlier start of the program may have
-left anything there: what this writes wrongly, it writes into the program's own folder. What it reads is `packed`.
+It runs with the program's account and restrictions, because an earlier start of the program may have left anything
+there: if that misleads it, it can only write into the program's own folder. It reads what `packed` returns.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from scheduling.programs.archives import FILE, FOLDER, HARD_LINK, LINK, OTHER, A
 
 OURS = Path(".bourse")
 SCRIPT, PROGRESS, UNPACKED = OURS / "script.sh", OURS / "progress", OURS / "unpacked"
-TEMPORARY = OURS / "tmp"  # what it finds as /tmp, where the machine can
+TEMPORARY = OURS / "tmp"  # the folder that the program gets as /tmp, where the machine can do that
 CHECKPOINT = Path("checkpoint")
-REFUSED, NO_ROOM = 3, 4  # exit codes: it is the program's fault, or the machine's
+REFUSED, NO_ROOM = 3, 4  # exit codes: the program is at fault, or the machine
 MACHINES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def packed(script: str, archive: bytes) -> bytes:
-    """The length of the script in a line, the script, the archive."""
+    """Return the bytes that `unpack` reads: a line with the length of the script, the script, the archive."""
     text = script.encode()
     return b"%d\n%s%s" % (len(text), text, archive)
 
 
 def unpack(data: bytes) -> str:
-    """Into the folder in which we are: why it cannot be, as a sentence; empty where it is done.
+    """Unpack a program's files into the current folder. Return why that cannot be done, or "" where it is done.
 
-    The archive is unpacked where another one, or none, was unpacked before. What the program has made since is its own,
-    and stays.
+    The archive is unpacked where another one, or none, was unpacked before. What the program has made since belongs to
+    it and stays.
     """
     length, _, rest = data.partition(b"\n")
     script, archive = rest[: int(length)], rest[int(length) :]
@@ -46,7 +46,7 @@ def unpack(data: bytes) -> str:
     for folder in (PROGRESS, TEMPORARY):
         _clear(folder)
         folder.mkdir()
-    TEMPORARY.chmod(0o1777)  # as some programs want it; nobody else gets here
+    TEMPORARY.chmod(0o1777)  # some programs require this mode; nobody else can reach the folder
     digest = hashlib.sha256(archive).hexdigest()
     if archive and _unpacked() != digest:
         _clear(UNPACKED)
@@ -92,7 +92,7 @@ def _extract(tar: tarfile.TarFile, members: Iterable[tarfile.TarInfo]) -> None:
 
 
 def _make_folder(place: Path) -> None:
-    """Whatever else has its name goes."""
+    """Make a folder, and remove whatever else has its name."""
     if place == Path("."):
         return
     if place.is_symlink() or not place.is_dir():
@@ -117,7 +117,7 @@ def _unpacked() -> str:
 
 
 def main() -> int:
-    """What is wrong goes to the log."""
+    """Unpack what standard input has, and print what is wrong, which goes to the log."""
     try:
         sentence = unpack(sys.stdin.buffer.read())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`python -m scheduling.engines.launcher.watch ROOT HOME KEY`: watches over one gang of this machine to its end."""
+"""`python -m scheduling.engines.launcher.watch ROOT HOME KEY` watches over one gang of this machine to its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 
 
 def supervisor_of(folder: Folder, part: GangPart | None = None) -> Supervisor:
-    """Of a gang, or of a part of it, by what its plan starts."""
+    """Return the supervisor of a gang, or of a part of it, for the kind of program that its plan starts."""
     own = (files.read(folder.plan) or {}).get("own")
     return ProgramSupervisor(folder, part) if own else TrainerSupervisor(folder, part)
 

@@ -1,5 +1,5 @@
-"""Who a gang runs as and what it may reach: an account of its own where we are root, else ourselves, with as few rights
-as works."""
+"""The account that a gang runs under, and what it may reach: an account of its own where we are root, else our own
+account. Either has as few rights as this machine allows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from scheduling.engines.programs import RegisteredProgram
 
 FIRST_ACCOUNT, ACCOUNTS = 62_000, 2_000
 TRIAL_SECONDS = 120.0
-WALLS = [(True, True), (True, False), (False, False)]  # Landlock, and spaces of names; from the most to none
-# What a program does before it does anything: all of it is loaded, and it writes into its folder.
+WALLS = [(True, True), (True, False), (False, False)]  # (Landlock, namespaces), from the most protection to none
+# A trial of what every program must be able to do first: load all of its modules, and write into its folder.
 TRIAL = """
 import hashlib, importlib, importlib.util, sys
 hashlib.sha256(b"")
@@ -35,11 +35,11 @@ open("works", "w").close()
 
 @dataclass(frozen=True)
 class Rights:
-    """What works on this machine. `own`: an account for each gang. `bare`: root without root's rights.
+    """How gangs can be confined on this machine. `own`: each gang has an account. `bare`: root without root's rights.
 
-    `readable`: the files and folders that a gang reads beside its own; none: whatever its account may. `alone`: nothing
-    else has a name for it, so that what no rule of files forbids is kept from it, too: to call a service by its socket,
-    to close a file to its owner.
+    `readable` are the files and folders that a gang reads beside its own; if empty, it reads whatever its account may.
+    `alone`: it has namespaces of its own, in which nothing else has a name. That keeps it from what no rule about files
+    forbids, too: calling a service by its socket, or closing a file to its owner.
     """
 
     python: str
@@ -51,7 +51,7 @@ class Rights:
 
     @property
     def warning(self) -> str:
-        """What a gang is not kept from, as a sentence; empty where it is kept from all that is not its own."""
+        """Return what a gang is not kept from, as a sentence; empty where it reaches nothing but its own."""
         if self.own or (self.alone and landlock_version() >= PORTS_SINCE):
             return ""
         who = "as root" if os.geteuid() == 0 else "under the account of Bourse"
@@ -69,7 +69,7 @@ class Rights:
 
 
 class Accounts:
-    """Those that living gangs have. `find` is asked once, when it first matters."""
+    """The accounts of gangs that run now. `find` is called once, when the rights are first needed."""
 
     def __init__(self, find: Callable[[], Rights]) -> None:
         self._find = find
@@ -80,7 +80,7 @@ class Accounts:
         return self._find()
 
     def take(self, key: str) -> int | None:
-        """One that no other gang has; None: gangs run as ourselves here."""
+        """Take an account that no other gang has and return it, or None where gangs run under our own account."""
         if not self.rights.own:
             return None
         first = int(key[6:12], 16)
@@ -92,34 +92,34 @@ class Accounts:
         raise OSError("all accounts are taken")
 
     def keep(self, key: str, uid: int) -> None:
-        """A gang that lives has it since before we began."""
+        """Note that a gang, which was running before we began, has this account."""
         self._in_use[key] = uid
 
     def forget(self, key: str) -> None:
-        """The gang is no more."""
+        """Free the account of a gang that has ended."""
         self._in_use.pop(key, None)
 
 
 def rights(
     root: Path, base: Path, programs: Iterable[RegisteredProgram], limits: ProcessLimits, *, shared: Path | None = None
 ) -> Rights:
-    """Found out by trying, from the least that a gang could have to the most.
+    """Find out by trials the fewest rights with which a program works here, from the least to the most.
 
-    `base` has the code of the programs. `shared`: where a copy of Python may lie that every account can read.
+    `base` has the code of the programs. `shared` is a folder for a copy of Python that every account can read.
     """
     programs = list(programs)
     code = code_for(programs, base, root / "code")
-    root.chmod(0o711)  # a gang's account passes through
+    root.chmod(0o711)  # a gang's account has to pass through it
     finds = [partial(ours, code, programs), *([partial(copied, code, programs, shared)] if shared else [])]
     modules = [program.module for program in programs]
     for candidate in _candidates(finds):
         if _works(candidate, root, limits, modules):
             break
-    return candidate  # the last one where none does: what is wrong then stands in the gang's own log
+    return candidate  # the last one where none works: the gang's own log then has what is wrong
 
 
 def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]:
-    """With our own Python before a copy, which is only made where it is needed."""
+    """Yield rights from the least to the most. Our own Python comes before a copy, which is only made where needed."""
     is_root = os.geteuid() == 0
     for own in [True, False] if is_root else [False]:
         for walled, alone in WALLS if landlock_version() else [(False, False)]:
@@ -134,7 +134,7 @@ def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]
 
 def _works(tried: Rights, root: Path, limits: ProcessLimits, modules: Iterable[str]) -> bool:
     uid = FIRST_ACCOUNT - 1 if tried.own else None
-    folder = Path(tempfile.mkdtemp(prefix="trial-", dir=root))  # of our own: another engine may be trying beside us
+    folder = Path(tempfile.mkdtemp(prefix="trial-", dir=root))  # another engine may make its trials at the same time
     give(folder, uid)
     place = words(str(folder), uid, 60, asdict(limits), bare=tried.bare, readable=tried.readable, alone=tried.alone)
     command = [tried.python, *place, tried.python, "-c", TRIAL, *modules]
@@ -149,12 +149,14 @@ def _works(tried: Rights, root: Path, limits: ProcessLimits, modules: Iterable[s
 
 
 def give(folder: Path, uid: int | None) -> None:
-    """The folder and the files in it: a checkpoint of an earlier gang, of whatever account. Links are not followed."""
+    """Make the account the owner of the folder and the files in it, which may be another account's checkpoint of an
+    earlier gang. Links are not followed."""
     if os.geteuid() != 0:
         return
     owner = os.geteuid() if uid is None else uid
     os.chown(folder, owner, owner, follow_symlinks=False)
     for entry in looked_through(folder):
-        # Another name of a file of ours: where nothing forbids it, a program makes one of any file that it sees.
+        # Skip what may be a hard link to a file of ours: where nothing forbids it, a program can make one of any file
+        # that it sees.
         if entry.is_folder or entry.about.st_nlink == 1 or entry.about.st_uid != os.geteuid():
             os.chown(entry.name, owner, owner, dir_fd=entry.folder, follow_symlinks=False)

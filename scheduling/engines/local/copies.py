@@ -1,4 +1,4 @@
-"""Copies that every account of the machine may read: made whole or not at all, and only once."""
+"""Make copies that every account of the machine may read, each whole or not at all, and only once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def made_once(target: Path, fill: Callable[[Path], None]) -> Path:
-    """`target`, which `fill` has filled under another name beside it. Where it exists, it is left as it is."""
+    """Make `target` and return it. `fill` fills it under another name beside it. Where it exists, it stays as it is."""
     if target.exists():
         return target
     for folder in reversed(target.parents):
         if not folder.exists():
             folder.mkdir(exist_ok=True)
-            folder.chmod(0o755)  # whatever is left out by default here
+            folder.chmod(0o755)  # whatever the process's umask leaves out
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         copy = Path(scratch) / "copy"
         copy.mkdir()
@@ -26,6 +26,6 @@ def made_once(target: Path, fill: Callable[[Path], None]) -> Path:
         try:
             copy.rename(target)
         except OSError:
-            if not target.exists():  # else somebody finished the same copy first
+            if not target.exists():  # else another process finished the same copy first
                 raise
     return target

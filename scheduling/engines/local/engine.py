@@ -1,4 +1,4 @@
-"""The engine of one machine: for each gang a folder and a supervisor, found again by key, process id and start."""
+"""The engine of one machine. Each gang has a folder and a supervisor, found again by key, process id and start."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from scheduling.engines.plans import (
 from scheduling.engines.programs import RegisteredProgram
 
 TIMINGS = Timings(lead=2.5, least_slot=1.0, patience=20.0, lease=15.0, stop=2.0)
-OPEN_ENDED_SECONDS = 7 * 86_400.0  # for which an open-ended gang may use processor time
+OPEN_ENDED_SECONDS = 7 * 86_400.0  # an open-ended gang's limit of processor time is that of a gang this long
 WATCH = "scheduling.engines.launcher.watch"
-WATCHERS = {WATCH, "scheduling.engines.launcher.supervisor"}  # the second: of gangs that an older version began
+WATCHERS = {WATCH, "scheduling.engines.launcher.supervisor"}  # an older version started gangs with the second
 LOST_WORD = "whoever watched over it was lost"
 
 
 class LocalEngine:
-    """`Engine`, with processes. `root`: where everything is kept; `base`: where the code of the programs is; `shared`:
-    where a copy of Python may lie for accounts that cannot read ours."""
+    """An `Engine` that runs gangs as processes. Everything is kept below `root`; `base` has the code of the programs;
+    a copy of Python may be put into `shared`, for accounts that cannot read ours."""
 
     name = "local"
 
@@ -77,10 +77,10 @@ class LocalEngine:
         self._accounts = Accounts(lambda: rights or tried(root, base, programs.values(), self.limits, shared=shared))
         self._children: set[int] = set()
 
-    # The contract.
+    # The methods of `Engine`.
 
     def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
-        """A supervisor for each, that has the whole plan. It starts the gang at its first generation."""
+        """Start a supervisor with the whole plan for each gang. It starts the gang at its first generation."""
         return {gang.key: self._submit(gang) for gang in gangs}
 
     def _submit(self, gang: Gang) -> Handle | Fault:
@@ -103,11 +103,11 @@ class LocalEngine:
             return Fault(f"The gang could not be started: {error.strerror or error}.")
 
     def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
-        """What each supervisor said last."""
+        """Return the state that each supervisor recorded last."""
         return {handle.key: self._observe(handle) for handle in handles}
 
     def _observe(self, handle: Handle) -> Status:
-        """Where its supervisor has not told an end and is not there, it is lost."""
+        """Return the state of a gang. It is lost where its supervisor is gone and has recorded no end."""
         folder = Folder(self.root, handle.home, handle.key)
         there = self._alive(handle)
         record = files.read(folder.state) or {"state": WAITING}
@@ -122,7 +122,7 @@ class LocalEngine:
         return replace(status, state=ENDED, ended_at=time.time(), end=LOST, detail=LOST_WORD, exit_code=None)
 
     def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
-        """Its supervisor reads the plan again."""
+        """Write the new end and generations into the plan. The gang's supervisor then reads the plan again."""
         folder = Folder(self.root, handle.home, handle.key)
         if plan := files.read(folder.plan):
             if generations:
@@ -132,22 +132,22 @@ class LocalEngine:
             files.write(folder.plan, plan | {"end_at": end_at})
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
-        """Within two seconds it has saved and is gone."""
+        """Order a gang to save and end. It is gone within two seconds."""
         folder = Folder(self.root, handle.home, handle.key)
         plan, word = files.read(folder.plan), "paused" if pause else "stopped"
         if plan and plan["stop"] != word:
             files.write(folder.plan, plan | {"stop": word})
 
     def find(self, home: str, key: str) -> Handle | None:
-        """By the command line of its supervisor."""
+        """Find a gang by the command line of its supervisor."""
         for _, reference, pid in _supervisors(self.root):
             if reference == key and (began := processes.began(pid)) is not None:
                 return Handle(key, home, {"pid": pid, "began": began})
         return None
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
-        """Ports and accounts of those that live are taken; supervisors nobody knows are ended with their gangs."""
-        _ = self._accounts.rights  # found out now, not in the moments before a slot
+        """Note the ports and accounts of the gangs that run as taken, and end unknown supervisors with their gangs."""
+        _ = self._accounts.rights  # try the rights now, not in the moments before a slot
         keys = {handle.key for handle in handles}
         for handle in handles:
             plan = files.read(Folder(self.root, handle.home, handle.key).plan)
@@ -160,14 +160,15 @@ class LocalEngine:
                 processes.kill(pid)
 
     def pause_all(self) -> int:
-        """Ask everybody of ours who is there, known or not."""
+        """Order every gang below our root to pause, known or not, and return how many there are."""
         supervisors = list(_supervisors(self.root))
         for home, key, _ in supervisors:
             self.stop(Handle(key, home, {}), pause=True)
         return len(supervisors)
 
     def end_all(self, patience: float) -> None:
-        """Nobody of ours is left: the whole market stops, and whoever should have asked them may be dead."""
+        """End all gangs because the whole market stops; the process that should have paused them may be dead. Those
+        that have not ended after `patience` seconds are killed."""
         deadline = time.monotonic() + patience
         while self.pause_all() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -176,34 +177,34 @@ class LocalEngine:
             self._sweep(Handle(key, home, {}))
 
     def touch(self) -> None:
-        """The lease of all gangs begins anew. Supervisors that have ended are let go."""
+        """Renew the lease of all gangs, and reap supervisors that have ended."""
         for pid in list(self._children):
             self._let_go(pid)
         self.root.mkdir(parents=True, exist_ok=True)
         (self.root / "alive").touch()
 
     def clean(self, home: str) -> None:
-        """Nothing of this home is wanted any more."""
+        """Remove the folder of a home that is not needed any more."""
         with suppress(OSError):
             removed(self.root / home)
 
     def servers(self) -> dict[str, ServerHealth]:
-        """None: whatever they are called, they are this machine."""
+        """Return no server: whatever their names are, all of them are this machine."""
         return {}
 
     def report(self) -> Report:
-        """There is no cluster of which it could tell, but a disk."""
+        """Report on the disk; there is no cluster to report on."""
         return Report(room_alerts(self.root))
 
     def check(self, sold: Counts) -> list[ClusterFinding]:
-        """What gangs are not kept from on this machine; nothing where nothing of ours is open to them."""
+        """Return what gangs are not kept from on this machine; empty where nothing of ours is open to them."""
         warning = self._accounts.rights.warning
         return [ClusterFinding(warning, breaks=False)] if warning else []
 
-    # How.
+    # Helpers of these methods.
 
     def _cannot(self, gang: Gang) -> Fault | None:
-        """What this engine has not got."""
+        """Return why this engine cannot run the gang: it asks for something that the engine does not have."""
         if gang.own is None:
             return None if gang.program in self.programs else Fault(f"There is no program {gang.program!r} here.")
         if gang.own.image:
@@ -240,7 +241,7 @@ class LocalEngine:
         }
 
     def _started(self, folder: Folder) -> Handle | None:
-        """The gang that has this plan already: it lives, or has said how it ended. None: it never began."""
+        """Return the gang that has this plan already, if it runs or has recorded its end; None if it never began."""
         if reference := self.find(folder.home, folder.key):
             return reference
         record = files.read(folder.state)
@@ -258,7 +259,7 @@ class LocalEngine:
                 stderr=log,
                 start_new_session=True,
             )
-        process.returncode = 0  # we wait for it ourselves, as for those that we adopt
+        process.returncode = 0  # so that `Popen` does not wait for it: we do so ourselves, in `_let_go`
         self._children.add(process.pid)
         began = processes.began(process.pid) or 0
         return Handle(folder.key, folder.home, {"pid": process.pid, "began": began})
@@ -269,12 +270,13 @@ class LocalEngine:
         return processes.alive(pid, handle.reference.get("began", 0))
 
     def _let_go(self, pid: int) -> None:
-        """What is left of a supervisor of ours that has ended."""
+        """Reap a supervisor that is a child of this process, if it has ended."""
         if pid in self._children and os.waitpid(pid, os.WNOHANG)[0]:
             self._children.discard(pid)
 
     def _sweep(self, handle: Handle) -> None:
-        """Its supervisor is gone without a word: so is whoever it started, and we make sure of those they started."""
+        """Kill what may be left of a gang whose supervisor is gone without a record. The processes that the supervisor
+        started end with it; those that they started may still run."""
         plan = files.read(Folder(self.root, handle.home, handle.key).plan)
         if plan and plan["uid"] is not None:
             processes.kill_account(plan["uid"])
@@ -284,8 +286,9 @@ class LocalEngine:
         self._forget(handle.key)
 
     def _close(self, folder: Folder) -> None:
-        """The account is another gang's soon, of whomever, and what is saved must not be. The next gang of the job,
-        which is given the folder, may have begun meanwhile, with another account."""
+        """Take the gang's folder back from its account. A gang of another tenant may get the account soon, and must
+        not get what was saved. The job's next gang, which is given the folder, may have begun meanwhile under another
+        account; then the folder stays as it is."""
         plan = files.read(folder.plan)
         if plan and plan["uid"] is not None:
             with suppress(OSError):
@@ -298,7 +301,7 @@ class LocalEngine:
 
 
 def _counts(phases: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """For each role one more than its largest rank."""
+    """Return for each role how many ports it needs: one more than its largest rank."""
     counts = {"coordinator": 1, "ps": 0, "worker": 0}
     for phase in phases:
         for role, rank, _ in phase["members"]:
@@ -307,7 +310,7 @@ def _counts(phases: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _supervisors(root: Path) -> Iterator[tuple[str, str, int]]:
-    """Home, key and process id of every supervisor that works below our root, whoever started it."""
+    """Yield home, key and process id of every supervisor that works below our root, whoever started it."""
     for entry in os.listdir("/proc"):
         if not entry.isdecimal():
             continue

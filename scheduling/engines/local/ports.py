@@ -1,4 +1,4 @@
-"""Ports of this machine for gangs, so that everybody knows everybody's before anything runs."""
+"""Give ports of this machine to gangs, so that all members know each other's ports before any of them runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ FIRST_PORT, LAST_PORT = 20_000, 32_000  # below those that the kernel gives to c
 
 
 class Ports:
-    """Those that living gangs have."""
+    """The ports of gangs that run now."""
 
     def __init__(self) -> None:
         self._in_use: dict[str, set[int]] = {}  # by key
 
     def take(self, key: str, counts: Mapping[str, int]) -> dict[str, list[int]]:
-        """So many for each role; raises `OSError` where there are not enough."""
-        in_use = {port for ports in self._in_use.values() for port in ports}  # also what the gang itself has already
+        """Take `counts` ports for each role and return them; raises `OSError` where there are not enough."""
+        in_use = {port for ports in self._in_use.values() for port in ports}  # also those that the gang itself has
         free = _free(in_use, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
         try:
             ports_by_role = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
@@ -27,7 +27,7 @@ class Ports:
         return ports_by_role
 
     def more(self, key: str, has: Mapping[str, list[int]], counts: Mapping[str, int]) -> dict[str, list[int]]:
-        """Those that the gang has, and as many more as it needs to have so many for each role."""
+        """Return the ports that the gang has, and as many more as it needs to have `counts` for each role."""
         missing = {role: max(count - len(has[role]), 0) for role, count in counts.items()}
         if not any(missing.values()):
             return dict(has)
@@ -38,11 +38,11 @@ class Ports:
         return ports
 
     def keep(self, key: str, ports: Mapping[str, list[int]]) -> None:
-        """A gang has them."""
+        """Note that a gang has these ports."""
         self._in_use[key] = {port for numbers in ports.values() for port in numbers}
 
     def forget(self, key: str) -> None:
-        """The gang is no more."""
+        """Free the ports of a gang that has ended."""
         self._in_use.pop(key, None)
 
 

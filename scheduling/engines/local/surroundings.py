@@ -1,7 +1,7 @@
 """What a gang runs with: a Python, the code of the programs, and the files that it has to read for that.
 
-The code is always a copy of the few modules that programs name, so that a gang needs to look into no folder of ours.
-Python is our own where the gang's account may read it, else a copy of that too (decision 0193).
+The code is always a copy of the few modules that programs name, so that a gang needs to read no folder of ours.
+Python is our own where the gang's account may read it, else a copy as well (decision 0193).
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ LAUNCH = (
     "scheduling.engines.launcher.unpack",
     "scheduling.programs.archives",
     "scheduling.programs.fields",
-)  # what begins each process of a gang
-# Of the system: its libraries and commands, what compilers include, and what they look up: names of accounts, of
-# servers and of who signs certificates. No other configuration, no keys, no logs, no home.
+)  # the modules that start each process of a gang
+# What a gang may read of the system: libraries and commands, what compilers include, and what programs look up: names
+# of accounts, names of servers, and authorities that sign certificates. No other configuration, no keys, no logs, no
+# home.
 SYSTEM = (
     "/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/include",
     "/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/include", "/usr/local/share", "/usr/share",
@@ -41,12 +42,12 @@ SYSTEM = (
     "/etc/gitconfig", "/etc/magic", "/etc/mime.types", "/dev/zero", "/dev/random", "/dev/urandom",
     "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version", "/proc/sys/kernel",
     "/proc/sys/vm", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup",
-    # Before PyTorch's gloo begins it looks up which devices there are, to know which networks are fast.
+    # PyTorch's gloo first lists the devices of the machine, to know which networks are fast.
     "/sys/bus/pci/devices", *sorted(map(str, Path("/sys/devices").glob("pci*"))),
 )  # fmt: skip
-PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "share")  # what else was installed beside it: torchrun, headers
+PARTS_OF_PYTHON = ("bin", "lib", "lib64", "include", "share")  # also what is installed beside it: torchrun, headers
 CLIENT = Path("client", "bourse_progress.py")
-SAFE = {"PYTHONSAFEPATH": "1"}  # no code from a folder into which the gang writes
+SAFE = {"PYTHONSAFEPATH": "1"}  # load no code from a folder into which the gang writes
 NOT_COPIED = shutil.ignore_patterns(
     "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip",
     "config-*",
@@ -55,7 +56,8 @@ NOT_COPIED = shutil.ignore_patterns(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`environment`: where Python finds code and libraries. `readable`: files and folders that it cannot do without."""
+    """What a gang runs with. `environment` tells Python where code and libraries are; `readable` are the files and
+    folders that it cannot do without."""
 
     python: str
     environment: Mapping[str, str]
@@ -63,7 +65,7 @@ class Surroundings:
 
 
 def ours(code: Path, programs: Iterable[RegisteredProgram]) -> Surroundings:
-    """With the Python that runs us."""
+    """Return surroundings with the Python that runs us."""
     python = Path(sys.executable)
     site = {str(_place_of(name)) for program in programs for name in program.distributions}
     prefixes = [prefix / name for prefix in (Path(sys.prefix), Path(sys.base_prefix)) for name in PARTS_OF_PYTHON]
@@ -72,7 +74,8 @@ def ours(code: Path, programs: Iterable[RegisteredProgram]) -> Surroundings:
 
 
 def copied(code: Path, programs: Iterable[RegisteredProgram], shared: Path) -> Surroundings:
-    """With a copy of that Python in `shared`, made on first use: its library and the distributions of the programs."""
+    """Return surroundings with a copy of that Python in `shared`. The copy is made on first use, of its library and
+    the distributions of the programs."""
     distributions = sorted({name for program in programs for name in program.distributions})
     executable = Path(sys.executable).resolve()
     stat = executable.stat()
@@ -87,8 +90,8 @@ def copied(code: Path, programs: Iterable[RegisteredProgram], shared: Path) -> S
 
 
 def code_for(programs: Iterable[RegisteredProgram], base: Path, folder: Path) -> Path:
-    """A copy, below `folder`, of the modules that the programs need, and of the one with which people's own programs
-    report; `base` has the originals."""
+    """Make a copy below `folder` of the modules that the programs need, and of the one with which programs of the
+    catalogue report. `base` has the originals."""
     modules = {*LAUNCH, *(module for program in programs for module in (program.module, *program.modules))}
     files = sorted({file for module in modules for file in _files_of(module, base)})
     client = base / CLIENT
@@ -100,13 +103,14 @@ def code_for(programs: Iterable[RegisteredProgram], base: Path, folder: Path) ->
             (copy / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(base / file, copy / file)
         shutil.copyfile(client, copy / client.name)
-        compileall.compile_dir(copy, quiet=2)  # a gang's processes may not write, and each would do it anew
+        compileall.compile_dir(copy, quiet=2)  # a gang's processes may not write here, and would each compile it again
 
     return made_once(folder / _short_hash([sys.version, *contents]), fill)
 
 
 def _files_of(module: str, base: Path) -> Iterable[Path]:
-    """Its file, or all files of a package, and what makes the folders above it packages; relative to `base`."""
+    """Yield a module's file, or all files of a package, and the `__init__.py` of the packages above it, as paths
+    relative to `base`."""
     place = Path(*module.split("."))
     if (base / place).is_dir():
         yield from (file.relative_to(base) for file in (base / place).rglob("*.py"))
@@ -122,7 +126,7 @@ def _copy_python(copy: Path, executable: Path, distributions: Iterable[str]) -> 
     (copy / "lib").mkdir()
     shutil.copy2(executable, copy / "bin" / executable.name)
     if executable.name != "python3":
-        (copy / "bin" / "python3").symlink_to(executable.name)  # as programs of other people call it
+        (copy / "bin" / "python3").symlink_to(executable.name)  # many programs call Python by this name
     if library := _shared_library():
         shutil.copy2(library, copy / "lib" / library.name)
     for name in ("stdlib", "platstdlib"):
@@ -139,7 +143,8 @@ def _copy_python(copy: Path, executable: Path, distributions: Iterable[str]) -> 
 
 
 def _shared_library() -> Path | None:
-    """Of Python itself, where it is not all in one file: as it is mapped into this very process."""
+    """Return the shared library of Python as it is mapped into this process, or None where Python is all in one
+    file."""
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:
@@ -149,12 +154,12 @@ def _shared_library() -> Path | None:
 
 
 def _place_of(distribution: str) -> Path:
-    """The folder in which it is installed."""
+    """Return the folder in which a distribution is installed."""
     return Path(str(importlib.metadata.distribution(distribution).locate_file(""))).resolve()
 
 
 def _there(paths: Iterable[str]) -> tuple[str, ...]:
-    """Each once, without those that a list by lines cannot hold."""
+    """Return the paths that exist, each once, without those that have a line break: they are listed line by line."""
     return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path) and len(path.splitlines()) == 1)
 
 

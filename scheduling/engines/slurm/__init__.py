@@ -1,1 +1,1 @@
-"""The engine of a Slurm cluster: a job of it for each generation and server of a gang, with a launcher inside."""
+"""The engine of a Slurm cluster: each generation of a gang is a Slurm job on each server, with a launcher inside."""

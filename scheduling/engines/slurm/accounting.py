@@ -1,4 +1,4 @@
-"""What Slurm's own accounting says of our jobs: `sacct`, where the site runs slurmdbd."""
+"""Read what Slurm's own accounting says of our jobs. It asks `sacct`, which needs a site that runs slurmdbd."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from scheduling.engines.base import Accounted
 from scheduling.engines.slurm.commands import Commands
 
 FIELDS = "JobName,NodeList,Start,End"
-LIMIT_SECONDS = 10.0  # a long period takes its time
-# Moments are told in UTC, and answered in seconds since 1970.
+LIMIT_SECONDS = 10.0  # sacct takes long for a long period
+# With these, sacct reads moments in UTC and prints seconds since 1970.
 MOMENTS = {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
 
 
 def accounted(commands: Commands, since: float, until: float) -> list[Accounted] | str:
-    """Of our jobs in this time, seconds since 1970; or why nobody knows, as a sentence."""
+    """Return the parts of our jobs between two moments (seconds since 1970), or a sentence that says why they are not
+    known."""
     settings = commands.settings
     words = ["sacct", "-n", "-P", "-X", "-S", _moment(since), "-E", _moment(until + 1.0)]
     words += ["-u", ",".join(settings.everybody), "-o", FIELDS]
@@ -30,7 +31,8 @@ def _moment(seconds: float) -> str:
 
 
 def accounted_read(text: str, prefix: str) -> list[Accounted]:
-    """Lines `name|server|begin|end` of parts; other jobs of the account, and those that never began, are left out."""
+    """Read lines `name|server|begin|end` of parts. Other jobs of the account, and those that never began, are left
+    out."""
     rows = []
     for line in text.splitlines():
         name, _, rest = line.partition("|")

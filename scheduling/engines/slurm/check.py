@@ -1,5 +1,5 @@
-"""What in a cluster's configuration breaks our promises, each as a sentence. Nothing is changed, and nothing of ours
-stays: the probe is a job of a second on each server."""
+"""Find what in a cluster's configuration breaks our promises, each as a sentence. The check changes nothing and leaves
+nothing behind: its probe is a job of a second on each server."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ LONGEST_SLURMD_TIMEOUT, LEAST_JOB_AGE = 60, 300
 RESERVED_AHEAD = timedelta(days=30)
 CLOCKS_DIFFER = 0.5
 PROBE_SECONDS = 15.0
-LEAST_PYTHON, LEAST_ROOM = (3, 9), 2**20  # bytes of the shared folder
-LONGEST_GANG = timedelta(days=1).total_seconds()  # one whose end is open asks Slurm for so long
+LEAST_PYTHON, LEAST_ROOM = (3, 9), 2**20  # the second in bytes that must be free in the shared folder
+LONGEST_GANG = timedelta(days=1).total_seconds()  # a gang whose end is open asks Slurm for so long
 MEMORY_DEFAULTS = ("DefMemPerCPU", "DefMemPerNode")
 RECOMMENDED = {"batch_sched_delay": "0", "sched_interval": "1"}
 
 
 def findings(engine: SlurmEngine, sold: Counts) -> list[ClusterFinding]:
-    """`sold`: by server and resource, what the pools have; nothing: all servers of the partition are looked at."""
+    """Return all findings about a cluster. `sold` has the units of its pools, by server and resource; if it is empty,
+    all servers of the partition are checked."""
     commands = engine.commands
     answer = commands.run("scontrol", "show", "config")
     if not answer.is_good:
@@ -61,7 +62,7 @@ def findings(engine: SlurmEngine, sold: Counts) -> list[ClusterFinding]:
 
 
 def alerts(engine: SlurmEngine) -> tuple[str, ...]:
-    """What keeps gangs from beginning now, asked without a probe: a reservation that is gone, or will soon be."""
+    """Return what keeps gangs from starting now, found without a probe: a reservation that is gone, or soon will be."""
     if not engine.settings.reservation:
         return ()
     return tuple(finding.sentence for finding in _reservation(engine, frozenset()) if finding.breaks)
@@ -120,7 +121,8 @@ def _partition(engine: SlurmEngine, config: Mapping[str, str]) -> Iterator[Clust
 
 
 def _memory(engine: SlurmEngine, config: Mapping[str, str], partition: Mapping[str, str]) -> Iterator[ClusterFinding]:
-    """Where Slurm counts memory and we do not, a job has what the site says, or all of its server."""
+    """Yield a finding where Slurm counts memory, the pools do not, and the site sets no default: then a job takes all
+    memory of its server."""
     if (
         "MEMORY" not in config.get("SelectTypeParameters", "").upper()
         or MEMORY_MB in engine.settings.resources.values()
@@ -154,7 +156,7 @@ def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Clust
     if fields.get("State") != "ACTIVE":
         yield ClusterFinding(f"The reservation {name} is {fields.get('State', 'unknown').lower()}.")
     try:
-        ahead = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm tells its own local time
+        ahead = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm prints its local time
     except (KeyError, ValueError):
         yield ClusterFinding(f"The end of the reservation {name} cannot be read.")
         return
@@ -168,7 +170,7 @@ def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Clust
 
 
 def _capacity(engine: SlurmEngine, sold: Counts) -> Iterator[ClusterFinding]:
-    """Whether each server has what its pools sell of it."""
+    """Yield a finding for each server that has less than its pools sell of it."""
     answer, nodes = nodes_of(engine.commands)
     if not answer.is_good:
         yield ClusterFinding(f"The servers cannot be shown: {answer.sentence}.")
@@ -191,7 +193,7 @@ def _accounts(engine: SlurmEngine) -> Iterator[ClusterFinding]:
 
 
 def _user(engine: SlurmEngine, tenant: str, user: str) -> Iterator[ClusterFinding]:
-    """Whether we may submit and cancel as the tenant's user, and share folders with it."""
+    """Yield findings where we may not submit and cancel as the tenant's user, or cannot share folders with it."""
     for program in ("sbatch", "scancel"):
         answer = engine.commands.run(program, "--version", user=user)
         if not answer.is_good:
@@ -206,13 +208,14 @@ def _user(engine: SlurmEngine, tenant: str, user: str) -> Iterator[ClusterFindin
 
 
 def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]:
-    """A job on each server writes its time into the shared folder under a lock."""
+    """Run a job on each server that writes its time and its Python's version into the shared folder, and yield what is
+    wrong with these."""
     try:
         engine.touch()
         launcher = launcher_file(engine.shared)
         folder = engine.shared / "probes" / secrets.token_hex(4)
         folder.mkdir(parents=True)
-        (folder / "room").write_bytes(bytes(LEAST_ROOM))  # a full disk still takes names
+        (folder / "room").write_bytes(bytes(LEAST_ROOM))  # on a full disk files can be made, but not filled
     except OSError as error:
         yield ClusterFinding(f"The shared folder {engine.shared} cannot be written here: {error.strerror or error}.")
         return
@@ -241,7 +244,7 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
             f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{hint}."
         )
     for server, (record, moment) in sorted(settings_by_name.items()):
-        if abs(moment - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen
+        if abs(moment - record["at"]) > CLOCKS_DIFFER + 0.5:  # it may take half a second until we see the file
             yield ClusterFinding(f"The clock of {server} differs by {record['at'] - moment:+.1f} s from ours.")
         if tuple(record["python"]) < LEAST_PYTHON:
             version = ".".join(map(str, record["python"]))
@@ -252,7 +255,7 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
 
 
 def _probe(engine: SlurmEngine, server: str, launcher: Path, target: Path) -> str | None:
-    """None: it was submitted."""
+    """Submit a probe. Return None if that was accepted, else Slurm's sentence against it."""
     settings = engine.settings
     words = ["sbatch", "--parsable", "-p", settings.partition, "-w", server, "-N1", "-n1", "--time=2", "--no-requeue"]
     words += [f"--reservation={settings.reservation}"] if settings.reservation else []
@@ -272,24 +275,24 @@ def _hint(path: Path) -> str:
 
 
 def _hosts(commands: Commands, written_short: str) -> frozenset[str]:
-    """`n[1-3]` as the names that it means."""
+    """Return the names that a list such as `n[1-3]` stands for."""
     answer = commands.run("scontrol", "show", "hostnames", written_short)
     return frozenset(answer.text.split()) if answer.is_good else frozenset()
 
 
 def _table(text: str) -> dict[str, str]:
-    """`Name = value` lines."""
+    """Read lines `Name = value`."""
     rows = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {name.strip(): value.strip() for name, value in rows}
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`Name=value Name=value` of one line."""
+    """Read the first line, `Name=value Name=value`."""
     return dict(re.findall(r"(\S+?)=(\S*)", text.splitlines()[0] if text else ""))
 
 
 def _seconds(text: str) -> float | None:
-    """Of `1-02:03:04`, as Slurm writes how long a job may run. None: for ever, or it is not said."""
+    """Read a time limit as Slurm writes it, such as `1-02:03:04`, in seconds. None means no limit, or none given."""
     match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Slurm's commands: each with a time limit and clean surroundings, and its answer as a value."""
+"""Run Slurm's commands, each with a time limit and a clean environment, and return their answers as values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from types import MappingProxyType
 from scheduling.engines.slurm.settings import CPUS, GRES, MEMORY_MB, SlurmSettings
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-MOST_REMEMBERED = 10_000  # commands, where nobody asks how long they took
+MOST_REMEMBERED = 10_000  # durations of commands that are kept while nobody reads them
 LIMIT_SECONDS = 3.0  # a command blocks for 9 s while its controller is away
-# What a command says where the controller did not answer: nobody knows whether it was carried out.
+# Words of an error message where the controller did not answer: nobody knows whether the command was carried out.
 NO_ANSWER = ("unable to contact", "socket timed out", "connection refused", "connection timed out",
              "timed out on send", "zero bytes", "transport endpoint", "temporarily unable", "unexpected message",
              "no route to host")  # fmt: skip
@@ -23,7 +23,8 @@ NO_ANSWER = ("unable to contact", "socket timed out", "connection refused", "con
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """`came`: the controller answered. `sentence`: what it said against it; empty where it did as it was told."""
+    """A command's answer. `came` is true where the controller answered. `sentence` is its error message, empty where
+    the command was carried out."""
 
     came: bool
     text: str = ""
@@ -35,7 +36,7 @@ class CommandAnswer:
 
 
 class Commands:
-    """Of one cluster. They remember how long each took, until they are asked."""
+    """Runs the commands of one cluster, and remembers how long each took until `drain` is called."""
 
     def __init__(self, settings: SlurmSettings) -> None:
         self.settings = settings
@@ -51,7 +52,8 @@ class Commands:
         variables: Mapping[str, str] = NOTHING,
         user: str = "",
     ) -> CommandAnswer:
-        """Never raises. `variables` beside those that all commands have. `user`: as whom, if not as the service."""
+        """Run a command; never raises. `variables` are set beside those that all commands have. `user` is the account
+        it runs under, if not the service account."""
         begin = time.monotonic()
         try:
             done = subprocess.run(
@@ -72,12 +74,13 @@ class Commands:
         return CommandAnswer(came, done.stdout, sentence)
 
     def drain(self) -> tuple[tuple[str, float], ...]:
-        """Each command since this was last asked, and its seconds."""
+        """Return each command since the last call, with the seconds that it took."""
         return tuple(self._spent.popleft() for _ in range(len(self._spent)))
 
 
 def as_user(words: Sequence[str], user: str, environment: Mapping[str, str]) -> list[str]:
-    """By the site's rule for sudo, which asks nobody; what sudo would take from the environment stands in the line."""
+    """Return the words that run a command as another user, by the site's rule for sudo, which asks for no password.
+    Variables that sudo would take out of the environment are given in the command line."""
     if not user:
         return list(words)
     variables = [f"{name}={environment[name]}" for name in ("LC_ALL", "SLURM_CONF") if name in environment]
@@ -86,7 +89,7 @@ def as_user(words: Sequence[str], user: str, environment: Mapping[str, str]) -> 
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """One job of ours that Slurm knows. Its id is good for commands of this moment only: ids are given out again."""
+    """One job of ours that Slurm knows. Its id is only good for commands right now, as Slurm uses ids again."""
 
     id: str
     state: str
@@ -101,7 +104,7 @@ class SlurmJob:
 
 
 def queue(commands: Commands) -> tuple[CommandAnswer, list[SlurmJob]]:
-    """All jobs of ours, also those that have ended, as long as Slurm remembers them."""
+    """Return all jobs of ours, also those that have ended, for as long as Slurm remembers them."""
     settings = commands.settings
     answer = commands.run("squeue", "-h", "-t", "all", "-o", "%i|%T|%r|%u|%k", "-u", ",".join(settings.everybody))
     rows = [line.split("|", 4) for line in answer.text.splitlines()] if answer.is_good else []
@@ -109,12 +112,12 @@ def queue(commands: Commands) -> tuple[CommandAnswer, list[SlurmJob]]:
 
 
 def comment(settings: SlurmSettings, key: str, generation: int, server: str) -> str:
-    """The name under which we know a part for good."""
+    """Return the comment by which we identify a part for good."""
     return f"{settings.prefix}:{key}:{generation}:{server}"
 
 
 def job_name(settings: SlurmSettings, key: str, generation: int) -> str:
-    """Of all parts of a generation."""
+    """Return the name that the jobs of all parts of a generation have."""
     return f"{settings.prefix}-{key}-{generation}"
 
 
@@ -130,7 +133,8 @@ def submission(
     tenant: str,
     output: str,
 ) -> list[str]:
-    """The words of `sbatch` for a part: so many members of each role, which take these amounts of each resource."""
+    """Return the words of `sbatch` for a part. `counts` has its members of each role, `amounts` what one member of a
+    role takes of each resource."""
     load: dict[str, float] = {}
     for role, number in counts.items():
         for resource, amount in amounts.get(role, {}).items():
@@ -138,7 +142,7 @@ def submission(
                 load[what] = load.get(what, 0.0) + number * amount
     tasks = round_up(load.get(CPUS, float(sum(counts.values()))))
     words = ["sbatch", "--parsable", "-p", settings.partition, "-w", server, "-N1", f"-n{max(1, tasks)}"]
-    words.append("--ntasks-per-core=1")  # a unit is a core, as nodes count them
+    words.append("--ntasks-per-core=1")  # a unit is a core: `nodes` counts a server's cores
     if settings.reservation:
         words.append(f"--reservation={settings.reservation}")
     if MEMORY_MB in load:
@@ -156,12 +160,12 @@ def submission(
 
 
 def round_up(amount: float) -> int:
-    """To the next whole number; what is a hair above one is that one."""
+    """Round up to a whole number. An amount less than 1e-9 above a whole number is rounded down to it."""
     return -int(-(amount - 1e-9) // 1)
 
 
 def sinfo(commands: Commands) -> tuple[CommandAnswer, list[Sequence[str]]]:
-    """Name, state, reason and address of each server of the partition."""
+    """Return name, state, reason and address of each server of the partition."""
     answer = commands.run("sinfo", "-h", "-N", "-p", commands.settings.partition, "-o", "%N|%T|%E|%o")
     rows = [line.split("|", 3) for line in answer.text.splitlines()] if answer.is_good else []
     return answer, [row for row in rows if len(row) == 4]

@@ -1,4 +1,4 @@
-"""The clusters that an installation's file of engines names: `ENGINES_FILE`."""
+"""Read the clusters that an installation describes in its file of engines, `ENGINES_FILE`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.engines.slurm.settings import SlurmSettings
 
 
 def settings_in(file: str | None, name: str) -> SlurmSettings:
-    """Of the cluster of this name, as the file says now; raises `WrongEngine`."""
+    """Return the settings of the cluster of this name, as the file has them now; raises `WrongEngine`."""
     path = Path(file) if file else None
     if path is None:
         raise WrongEngine(f"There is no engine {name!r}: ENGINES_FILE names no file in which it could stand.")

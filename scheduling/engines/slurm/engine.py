@@ -1,8 +1,8 @@
-"""`Engine` for Slurm. What runs and how it ended is said by the launchers, in the shared folder. Slurm is asked whether
-a part is there at all, and is the last fence around it.
+"""The `Engine` for Slurm. Launchers record in the shared folder what runs and how it ended. Slurm only says whether a
+part exists at all, and ends it at the latest when its time limit is over.
 
-The engine's own plan of a gang lies in its own folder, and is the truth about what the gang was told; a copy in the
-shared folder is what launchers read. Every step is found out anew from these, so an engine may die between any two.
+The engine keeps a gang's plan in its own folder; that one decides what the gang has to do. Launchers read a copy in the
+shared folder. Each step is derived anew from plans and records, so an engine may die between any two steps.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ from scheduling.engines.slurm.settings import SlurmSettings
 
 GPU = "gres:gpu"
 QUEUE_SECONDS, SERVERS_SECONDS = 2.0, 5.0
-THREADS = 4  # of submissions: 380 a second, and more do not help
-FENCE_SECONDS = 2.0  # after a generation's end, whatever lives of it is cancelled
-FENCE_MINUTES = 2  # Slurm's own limit is so much later than the end
-OPEN_MINUTES = 24 * 60  # of a gang whose end moves on and on
+THREADS = 4  # submissions at once: 380 a second, and more threads do not help
+FENCE_SECONDS = 2.0  # what still runs of a generation so long after its end is cancelled
+FENCE_MINUTES = 2  # Slurm's own time limit is this much later than the end
+OPEN_MINUTES = 24 * 60  # the time limit of a gang whose end is moved later again and again
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
-SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
-LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
+SILENT_SECONDS = 10.0  # a launcher without a beat for longer, by our own clock, is lost
+LAST_WORD_SECONDS = 3.0  # the coordinator's part has so long to record its end after another part has ended
 NODE_FAILED = "NODE_FAIL"
 Due = tuple[str, Phase, str]  # a part to be submitted: its gang's key, its generation, its server
 log = logging.getLogger(__name__)
@@ -98,15 +98,16 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class QueueListing:
-    """What Slurm last said of our jobs, by comment, and when it was asked; `at` 0: it has not answered yet."""
+    """Slurm's last list of our jobs, by comment. `at` is when it was requested, 0 if Slurm has not answered yet."""
 
     at: float = 0.0
     jobs: dict[str, SlurmJob] = field(default_factory=dict)
-    good: bool = False  # the newest question was answered
+    good: bool = False  # Slurm answered the newest request
 
 
 class SlurmEngine:
-    """One cluster. `root`: our own folder; `base`: where the code of the programs is; `clock`: the time of slots."""
+    """The engine of one cluster. `root` is our own folder, `base` has the code of the programs, and `clock` returns the
+    time of slots."""
 
     def __init__(
         self,
@@ -124,19 +125,19 @@ class SlurmEngine:
         self.limits = replace(limits or ProcessLimits(), **dict(settings.limits))
         self.commands = Commands(settings)
         self.listing = QueueListing()
-        self._plans: dict[str, dict[str, Any]] = {}  # by key: as in our folder
+        self._plans: dict[str, dict[str, Any]] = {}  # by key, the same as in our folder
         self._behind: set[str] = set()  # keys whose plan could not be copied into the shared folder
         self._submissions: dict[
             str, float
-        ] = {}  # comments of parts that were submitted, and when; 0: nobody knows whether
+        ] = {}  # comments of parts that were submitted, and when; negative where Slurm did not confirm it
         self._parts = PartsHeard()
-        self._folders: dict[tuple[str, str], Folder] = {}  # of parts, in the shared folder
-        self._over: dict[str, Status] = {}
-        self._over_at: dict[str, float] = {}  # when we saw that it had ended, by our own clock
+        self._folders: dict[tuple[str, str], Folder] = {}  # the parts' folders in the shared folder
+        self._over: dict[str, Status] = {}  # gangs that have ended, by key
+        self._over_at: dict[str, float] = {}  # when we saw that a gang had ended, by our own clock
         self._states: dict[str, ServerHealth] = {}
         self._addresses: dict[str, str] = {}
         self._servers_at, self._began = 0.0, time.monotonic()
-        self._keys: set[str] | None = None  # keys; what else of ours lives is to be ended
+        self._keys: set[str] | None = None  # keys that the market knows; other jobs of ours are to be ended
         self._cancelled: dict[str, float] = {}
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
@@ -145,10 +146,10 @@ class SlurmEngine:
     def timings(self) -> Timings:
         return self.settings.timings
 
-    # The contract.
+    # The methods of `Engine`.
 
     def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
-        """Plans are written for all, then all parts that are due go to Slurm, four at a time."""
+        """Write the plans of all gangs, then submit all parts that are due to Slurm, four at a time."""
         answers: dict[str, Handle | Fault] = {}
         due: list[Due] = []
         files_of = cache(self._files_of)  # the same for all gangs of a program
@@ -163,7 +164,7 @@ class SlurmEngine:
         return answers
 
     def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
-        """One question to Slurm for all, at most every two seconds; then what each launcher wrote."""
+        """Ask Slurm once for all gangs, at most every two seconds, then read what each launcher wrote."""
         self._list()
         self._copy_plans()
         ours = {handle.key for handle in handles} | {name.split(":")[1] for name in self._submissions}
@@ -187,7 +188,7 @@ class SlurmEngine:
         return statuses
 
     def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
-        """Launchers read the plan again; parts of what is new are submitted when they are due."""
+        """Change the plan. Launchers read it again; parts of new generations are submitted when they are due."""
         if (plan := self._plan(handle)) is None:
             return
         if generations:
@@ -196,26 +197,27 @@ class SlurmEngine:
         self._keep(handle, plan | {"end_at": end_at})
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
-        """Launchers save and end; parts that wait are taken back by the next look."""
+        """Order the launchers to save and end. Parts that still wait in Slurm are cancelled by the next `observe`."""
         plan, word = self._plan(handle), "paused" if pause else "stopped"
         if plan and plan["stop"] != word and handle.key not in self._over:
             self._keep(handle, plan | {"stop": word})
 
     def find(self, home: str, key: str) -> Handle | None:
-        """Its plan is ours, so it was submitted or is about to be."""
+        """Find a gang by its plan in our folder: with one it was submitted, or is about to be."""
         if not Folder(self.root, home, key).plan.exists():
             return None
         return Handle(key, home, {"engine": self.name})
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
-        """What Slurm knows of ours and we do not is ended, at once or as soon as Slurm answers."""
+        """End the jobs of ours in Slurm that belong to no known gang, at once or as soon as Slurm answers."""
         self._keys = {handle.key for handle in handles}
         self._list(at_once=True)
         if self.listing.good:
             self._end_strangers(self._keys)
 
     def pause_all(self) -> int:
-        """By their plans: rows cannot be asked."""
+        """Let all gangs save and end, and return how many there are. They are found by their plans, without the
+        database."""
         count = 0
         for plan_file in self.root.glob("*/*/plan.json"):
             handle = Handle(plan_file.parent.name, plan_file.parent.parent.name, {})
@@ -226,12 +228,13 @@ class SlurmEngine:
         return count
 
     def touch(self) -> None:
-        """The lease of all gangs begins anew; raises `OSError` where the shared folder cannot be written."""
+        """Renew the lease of all gangs; raises `OSError` where the shared folder cannot be written."""
         self.shared.mkdir(parents=True, exist_ok=True)
         (self.shared / "alive").touch()
 
     def servers(self) -> dict[str, ServerHealth]:
-        """Asked at most every five seconds; where Slurm does not answer, all are unknown."""
+        """Return the health of the servers. Slurm is asked at most every five seconds; where it does not answer, all
+        are unknown."""
         if time.monotonic() - self._servers_at > SERVERS_SECONDS:
             self._servers_at = time.monotonic()
             answer, rows = sinfo(self.commands)
@@ -249,7 +252,7 @@ class SlurmEngine:
         return dict(self._states)
 
     def report(self) -> Report:
-        """What is wrong with the reservation, the controller or a disk, asked once a minute."""
+        """Report what is wrong with the reservation, the controller or a disk, read once a minute, and with clocks."""
         if time.monotonic() - self._alerts_at > ALERTS_SECONDS:
             from scheduling.engines.slurm.check import alerts
 
@@ -259,7 +262,7 @@ class SlurmEngine:
         return Report((*self._alerts, *clocks), self.commands.drain())
 
     def check(self, sold: Counts) -> list[ClusterFinding]:
-        """See `check`: it asks Slurm for its configuration, and runs a probe on every server."""
+        """Compare Slurm's configuration with what we need, and run a probe on every server: see `check.py`."""
         from scheduling.engines.slurm.check import findings
 
         return findings(self, sold)
@@ -271,7 +274,7 @@ class SlurmEngine:
             return fault
         handle = Handle(gang.key, gang.home, {"engine": self.name})
         if self._plan(handle):
-            return handle  # submitted again: it is the same gang
+            return handle  # it was submitted before, and stays the same gang
         try:
             Folder(self.root, gang.home, gang.key).make()
             plan = self._new_plan(gang, *files_of("" if gang.own else gang.program))
@@ -289,7 +292,7 @@ class SlurmEngine:
         return handle
 
     def _cannot(self, gang: Gang) -> Fault | None:
-        """What this engine has not got."""
+        """Return why this engine cannot run the gang: it asks for something that the engine does not have."""
         if self.settings.user_of(gang.tenant) is None:
             return Fault(f"The engine {self.name} runs jobs as their tenants, and has no user for {gang.tenant}.")
         if gang.own is None:
@@ -299,7 +302,8 @@ class SlurmEngine:
         return None
 
     def _files_of(self, program: str) -> tuple[Path, Path]:
-        """The launcher and the folder with the code of one of our programs, or of none, as all servers see them."""
+        """Return the paths of the launcher and of the folder with the code of a built-in program (or of none), as all
+        servers see them."""
         programs = [self.programs[program]] if program else []
         return launcher_file(self.shared), code_for(programs, self.base, self.shared / "code")
 
@@ -344,7 +348,7 @@ class SlurmEngine:
         }
 
     def _gpus(self, amounts: Mapping[str, float]) -> int:
-        """Of one member."""
+        """Return how many GPUs one member needs that takes these amounts."""
         resources = self.settings.resources
         return round_up(sum(each for name, each in amounts.items() if resources.get(name, "").startswith(GPU)))
 
@@ -355,7 +359,7 @@ class SlurmEngine:
         return self._plans.get(handle.key)
 
     def _keep(self, handle: Handle, plan: dict[str, Any]) -> None:
-        """Ours first; the copy follows as soon as the shared folder takes it."""
+        """Write a plan: ours first; the copy follows as soon as the shared folder can be written."""
         files.write(Folder(self.root, handle.home, handle.key).plan, plan)
         self._plans[handle.key] = plan
         self._behind.add(handle.key)
@@ -374,7 +378,8 @@ class SlurmEngine:
     # Submitting.
 
     def _due(self, plan: Mapping[str, Any]) -> Iterator[tuple[Phase, str]]:
-        """Parts whose slot is near, that may still run, and that Slurm has not got."""
+        """Yield the parts that are to be submitted: their slot is near, they may still run, and Slurm does not have
+        them."""
         now = self.clock()
         if plan["stop"]:
             return
@@ -386,24 +391,25 @@ class SlurmEngine:
                     yield phase, server
 
     def _is_to_be_sent(self, plan: Mapping[str, Any], phase: Phase, server: str) -> bool:
-        """Not twice: what nobody knows about waits for an answer of Slurm that is younger than the submission."""
+        """Return whether a part must be submitted. None is submitted twice: where Slurm did not confirm a submission,
+        the part waits for a list of Slurm's that is younger than the submission."""
         name = comment(self.settings, plan["key"], phase["number"], server)
         try:
             record = self._record(plan, phase, server)
         except OSError:
-            return False  # it may be there: it is unknown until the shared folder can be read
+            return False  # it may be running: nobody knows until the shared folder can be read
         if record or name in self.listing.jobs:
             return False
         moment = self._submissions.get(name)
         if moment is None:
-            # Nobody else submits for this key; after a restart Slurm has to be asked first.
+            # No other process submits for this key; after a restart Slurm has to be asked first.
             return self._keys is None or plan["key"] not in self._keys or self.listing.good
         in_doubt = moment < 0
         return in_doubt and self.listing.good and self.listing.at > -moment + QUEUE_SECONDS
 
     def _send(self, due: Sequence[Due]) -> list[CommandAnswer]:
-        """Four at a time, slot by slot: who is first in Slurm's line takes the server, and a part that waits there for
-        a later slot would keep an earlier one out."""
+        """Submit parts, four at a time, slot by slot: the first part in Slurm's queue takes the server, so one that
+        waits there for a later slot would keep out one of an earlier slot."""
         answers: dict[int, CommandAnswer] = {}
         with ThreadPoolExecutor(THREADS) as pool:
             for second in sorted({int(phase["at"]) for _, phase, _ in due}):
@@ -433,12 +439,13 @@ class SlurmEngine:
         return answer
 
     def _end(self, plan: Mapping[str, Any], phase: Phase) -> float:
-        """The last generation goes on for as long as its gang may."""
+        """Return the end of a generation. The last one continues for as long as its gang may run."""
         end_at = float(plan["end_at"])
         return end_at if phase is plan["phases"][-1] else min(end_at, float(phase["end"]))
 
     def _give_up(self, key: str, fault: Fault) -> None:
-        """Whole or not at all: parts that Slurm has taken already see the order, and are taken back."""
+        """End a gang that Slurm accepted in part only, for gangs run whole or not at all. Parts that were accepted read
+        the order to stop, and are cancelled."""
         plan = self._plans[key]
         self._keep(Handle(key, plan["home"], {}), plan | {"stop": "stopped"})
         self._note_end(key, Status(ENDED, end=LOST, detail=fault.sentence))
@@ -458,20 +465,20 @@ class SlurmEngine:
             self.listing.good = False
             return
         jobs_by_name: dict[str, SlurmJob] = {}
-        for job in jobs:  # one that lives counts, where a part was submitted twice
+        for job in jobs:  # where a part was submitted twice, the job that still runs counts
             if job.comment not in jobs_by_name or jobs_by_name[job.comment].is_over:
                 jobs_by_name[job.comment] = job
         self.listing = QueueListing(began, jobs_by_name, True)
 
     def _part(self, plan: Mapping[str, Any], phase: Phase, server: str) -> Folder:
-        """Where its launcher writes."""
+        """Return the folder in which a part's launcher writes."""
         place = plan["key"], part_name(phase["number"], server)
         if place not in self._folders:
             self._folders[place] = Folder(self.shared, plan["home"], *place)
         return self._folders[place]
 
     def _record(self, plan: Mapping[str, Any], phase: Phase, server: str) -> dict[str, Any] | None:
-        """What the launcher wrote last; raises `OSError` where the shared folder cannot be read."""
+        """Return the launcher's newest record; raises `OSError` where the shared folder cannot be read."""
         return self._parts.record_of(self._part(plan, phase, server), self.clock)
 
     def _observe(self, handle: Handle, refused: str | None) -> Status:
@@ -502,11 +509,11 @@ class SlurmEngine:
         return status
 
     def _end_without_plan(self, handle: Handle) -> Status:
-        """Our folder has lost it. What lives of it is nobody's: its launchers are ordered to end before anybody is told
-        that it has, and Slurm ends them as soon as it is asked again, as strangers."""
+        """End a gang whose plan our folder has lost, and return how it ended. Its launchers are ordered to end before
+        its end is reported, and what still runs is cancelled as the job of an unknown gang once Slurm answers."""
         theirs = Folder(self.shared, handle.home, handle.key).plan
         try:
-            with contextlib.suppress(ValueError):  # no launcher can read it, either, and none goes on by it
+            with contextlib.suppress(ValueError):  # then no launcher can read the plan either, and none continues
                 if (plan := files.read(theirs)) and not plan["stop"]:
                     files.write(theirs, plan | {"stop": STOPPED})
         except OSError as error:
@@ -517,7 +524,8 @@ class SlurmEngine:
         return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
 
     def _status(self, plan: Mapping[str, Any]) -> Status:
-        """From the records of all parts, in the order of generations: the first end that counts is the gang's."""
+        """Return a gang's status from the records of all parts. The gang's end is the first one that counts, in the
+        order of generations."""
         now = self.clock()
         states = [
             (phase, {server: self._record(plan, phase, server) for server in _servers(phase)})
@@ -549,18 +557,18 @@ class SlurmEngine:
         return status
 
     def _near(self, plan: Mapping[str, Any]) -> list[Phase]:
-        """Generations of which something may be there: those that began or soon will, or else the first."""
+        """Return the generations that may have parts by now: those that began or soon will, or else the first one."""
         phases: list[Phase] = plan["phases"]
         return [phase for phase in phases if phase["at"] - self.timings.lead <= self.clock()] or phases[:1]
 
     def _end_of(
         self, plan: Mapping[str, Any], phase: Phase, records: Mapping[str, dict[str, Any] | None], now: float
     ) -> tuple[str, str, float] | None:
-        """How this generation ended the gang, why and when. None: it did not."""
+        """Return how this generation ended the gang, why and when, or None where it did not end it."""
         over = {server: record for server, record in records.items() if record and record["state"] == ENDED}
         first = over.get(_first(phase))
         asked_at = self._end(plan, phase) - ((plan.get("own") or {}).get("grace_seconds", 0.0))
-        early = first is not None and first["ended_at"] < asked_at - LAST_WORD_SECONDS  # by itself
+        early = first is not None and first["ended_at"] < asked_at - LAST_WORD_SECONDS  # it ended by itself
         if first and (first["end"] != STOPPED or plan["stop"] or early or self._is_last(plan, phase, now)):
             return first["end"], first["detail"], first["ended_at"]
         for server, record in sorted(over.items()):
@@ -578,7 +586,8 @@ class SlurmEngine:
     def _missing(
         self, plan: Mapping[str, Any], phase: Phase, server: str, record: Mapping[str, Any] | None, now: float
     ) -> tuple[str, str, float] | None:
-        """Why a part that has not said its last word will not say it. None: it may still."""
+        """Return how, why and when a part was lost whose launcher has recorded no end and will record none any more.
+        Return None while its record may still arrive."""
         name = comment(self.settings, plan["key"], phase["number"], server)
         job = self.listing.jobs.get(name) if self.listing.good else None
         if record:
@@ -601,11 +610,11 @@ class SlurmEngine:
         return None
 
     def _submitted_at(self, name: str, now: float) -> float:
-        """When a part went to Slurm, or when we began to look at it."""
+        """Return when a part was submitted to Slurm, or else when this engine was started."""
         return now - (time.monotonic() - abs(self._submissions.get(name, self._began)))
 
     def _old(self, name: str) -> bool:
-        """Whether a part was submitted so long ago that its launcher's first word would be here."""
+        """Return whether a part was submitted so long ago that its launcher's first record would be here."""
         return time.monotonic() - abs(self._submissions.get(name, 0.0)) > LAST_WORD_SECONDS
 
     def _is_last(self, plan: Mapping[str, Any], phase: Phase, now: float) -> bool:
@@ -619,10 +628,10 @@ class SlurmEngine:
         state = files.read(Folder(self.root, handle.home, handle.key).state)
         return bool(state and state["state"] == ENDED)
 
-    # Fences.
+    # Cancelling what must not run, and forgetting what is over.
 
     def _fence(self, handles: Sequence[Handle]) -> None:
-        """The engine's line: what lives beyond its end, or waits although it is not wanted, is cancelled."""
+        """Cancel in Slurm what still runs after its end, and what waits though it is not wanted any more."""
         if not self.listing.good:
             return
         now = self.clock()
@@ -641,7 +650,8 @@ class SlurmEngine:
         return status
 
     def _forget(self, keys_asked: set[str]) -> None:
-        """Gangs that ended and that nobody asks about any more; should anything of them live, it is a stranger."""
+        """Forget gangs that ended and are not observed any more. If parts of them still run, they are cancelled as jobs
+        of unknown gangs."""
         old = {key for key, at in self._over_at.items() if time.monotonic() - at > FORGET_SECONDS} - keys_asked
         for key in old:
             self._over.pop(key)
@@ -660,8 +670,8 @@ class SlurmEngine:
         return any(name in self.listing.jobs and self.listing.jobs[name].state == "PENDING" for name in names)
 
     def _cancel(self, key: str, generation: int, user: str | None) -> None:
-        """By the name, never by an id; again after a while, if it did not help. `user`: as whom it runs, if not as the
-        service account."""
+        """Cancel the jobs of a generation by their name, never by an id, and again after a while if that did not help.
+        `user` is the account they run under; None or empty stands for the service account."""
         name = job_name(self.settings, key, generation)
         if time.monotonic() - self._cancelled.get(name, -60.0) > 2 * QUEUE_SECONDS:
             self._cancelled[name] = time.monotonic()
@@ -682,7 +692,7 @@ def _servers(phase: Phase) -> list[str]:
 
 
 def _first(phase: Phase) -> str:
-    """Where the coordinator is."""
+    """Return the server that has the coordinator: the one of the first member."""
     return str(phase["members"][0][2])
 
 
@@ -693,7 +703,7 @@ def _by_slurm(job: SlurmJob, server: str) -> str:
 
 
 def _server_state(state: str, reason: str, now: float) -> ServerHealth:
-    """Slurm's words for a server, of which there are many, in ours."""
+    """Return the health that Slurm's word for a server's state stands for; Slurm has many such words."""
     word = state.rstrip("*~#!%$@^-+").lower()
     words = "" if reason == "none" else reason
     if state.endswith("*"):

@@ -1,4 +1,4 @@
-"""The servers of a cluster as Slurm describes them: what a market could sell of each."""
+"""Read the servers of a cluster as Slurm describes them, with what a market could sell of each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ EVERYBODY = "ALL"
 
 @dataclass(frozen=True)
 class Node:
-    """One server, with what jobs may have of it. `cpus`: cores, since Slurm gives no core to two jobs, however many
-    threads it has. `gres`: as Slurm writes it, by name, and by name and type."""
+    """One server, with what jobs may have of it. `cpus` counts cores, since Slurm gives no core to two jobs, however
+    many threads it has. `gres` has Slurm's names, both `name` and `name:type`, with their amounts."""
 
     name: str
     cpus: int
@@ -25,21 +25,21 @@ class Node:
     state: str
 
     def amount(self, what: str) -> int:
-        """So many units of `cpus`, `memory_mb` or `gres:...`."""
+        """Return how many units of `what` the server has: of `cpus`, `memory_mb` or `gres:...`."""
         if what.startswith(GRES):
             return dict(self.gres).get(what[len(GRES) :], 0)
         return {CPUS: self.cpus, MEMORY_MB: self.memory_mb}.get(what, 0)
 
 
 def nodes_of(commands: Commands) -> tuple[CommandAnswer, list[Node]]:
-    """All of them, by name."""
+    """Return all servers of the cluster, sorted by name."""
     answer = commands.run("scontrol", "show", "node", "-o")
     lines = answer.text.splitlines() if answer.is_good else []
     return answer, sorted((node for line in lines if (node := _node(line))), key=lambda node: node.name)
 
 
 def accounts_of(commands: Commands) -> tuple[CommandAnswer, dict[str, tuple[str, ...]]]:
-    """By partition, the accounts that may use it; not those partitions that are open to every account."""
+    """Return by partition the accounts that may use it. Partitions that are open to every account are left out."""
     answer = commands.run("scontrol", "show", "partition", "-o")
     accounts: dict[str, tuple[str, ...]] = {}
     for line in answer.text.splitlines() if answer.is_good else ():
@@ -64,15 +64,16 @@ def _node(line: str) -> Node | None:
 
 
 def _cores(fields: Mapping[str, str]) -> int:
-    """That jobs may have: not those that the site keeps for the system (`CPUEfctv`, since Slurm 22.05)."""
+    """Return the cores that jobs may have, without those that the site keeps for the system (`CPUEfctv`, since Slurm
+    22.05)."""
     total, threads = int(fields.get("CPUTot", 0)), max(1, int(fields.get("ThreadsPerCore", 1)))
     cores = int(fields.get("Sockets", 1)) * int(fields.get("CoresPerSocket", 1))
     usable = int(fields.get("CPUEfctv", total))
-    return usable // threads if total > cores else usable  # a site may count cores as its processors itself
+    return usable // threads if total > cores else usable  # a site's configuration may count cores as processors
 
 
 def _gres(text: str) -> tuple[tuple[str, int], ...]:
-    """`gpu:a100:4(S:0-1),gpu:2` as amounts by `gpu` (all types together) and by `gpu:a100`."""
+    """Read `gpu:a100:4(S:0-1),gpu:2` as amounts of `gpu` (all types together) and of `gpu:a100`."""
     amounts: dict[str, int] = {}
     for each in re.sub(r"\([^)]*\)", "", text).split(","):
         parts = each.split(":")

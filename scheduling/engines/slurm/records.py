@@ -1,5 +1,5 @@
-"""What a launcher wrote about its part, as it is read by the engine. On a cluster where jobs run as their tenants it is
-a stranger's file, and one that makes no sense must not keep the engine from all other gangs."""
+"""Read and check what a launcher wrote about its part. Where jobs run as their tenants the file cannot be trusted, and
+one that makes no sense must not keep the engine from its other gangs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST_BYTES = 2**20
 STATES, ENDS = (WAITING, RUNNING, STOPPING, ENDED), (FINISHED, STOPPED, FAILED, LOST, PAUSED)
 NO_WORD = "its launcher's last word cannot be read"
 LAST_MOMENT = 4e9  # seconds since 1970: the next century
-MOST_RESTARTS = 1_000  # of one part: a row has the sum of all
+MOST_RESTARTS = 1_000  # restarts that are counted of one part; the database keeps the sum of all parts
 
 
 def record_read(path: Path) -> dict[str, Any] | None:
-    """A launcher's record. None: there is none yet, or none that makes sense; raises `OSError` where it cannot be
-    read."""
+    """Read a launcher's record. Return None where there is none yet, or none that makes sense; raises `OSError` where
+    the file cannot be read."""
     try:
         with os.fdopen(files.theirs(path), "rb") as file:
             return record_of(file.read(MOST_BYTES))
@@ -29,10 +29,11 @@ def record_read(path: Path) -> dict[str, Any] | None:
 
 
 def record_of(data: bytes) -> dict[str, Any] | None:
-    """With everything that the engine reads of it, whatever else it holds or leaves out."""
+    """Return a record with all fields that the engine reads, whatever `data` has beside them or leaves out; None where
+    it makes no sense."""
     try:
         document = json.loads(data)
-        text = json.dumps(document, allow_nan=False)  # a number that is none is kept by no database
+        text = json.dumps(document, allow_nan=False)  # the database cannot store NaN
     except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict) or "\\u0000" in text:
@@ -69,7 +70,8 @@ def _whole(value: object, most: int) -> int | None:
 
 
 def _span(value: object) -> list[Any] | None:
-    """A server, and from when to when all members were there."""
+    """Read `[server, began, ended]`, the time in which all members on the server were running; None if it is no such
+    list."""
     if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], str):
         return None
     began, ended = _moment(value[1]), _moment(value[2])

@@ -1,4 +1,4 @@
-"""What an installation says of one cluster."""
+"""The settings of one Slurm cluster, as an installation's file of engines has them."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from scheduling.engines.base import Timings, WrongEngine
 from scheduling.engines.launcher.limits import ProcessLimits
 
 TIMINGS = Timings(lead=20.0, least_slot=60.0, patience=60.0, lease=30.0, stop=5.0)
-SERVICE, TENANT = "service", "tenant"  # whose jobs Slurm sees
-CPUS, MEMORY_MB, GRES = "cpus", "memory_mb", "gres:"  # what a unit of a resource is in Slurm's words
+SERVICE, TENANT = "service", "tenant"  # the user whom jobs belong to in Slurm
+CPUS, MEMORY_MB, GRES = "cpus", "memory_mb", "gres:"  # what a unit of a resource can be in Slurm
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
-    """`shared`: a folder that all servers of the cluster and this machine see under the same name. `resources`: what a
-    unit of the pool's resource is there: `cpus`, `memory_mb`, or `gres:` and a name; what is not named is nothing of
-    Slurm's. `prefix`: of everything that is ours there, so that two products can share a cluster. `limits`: what gangs
-    may take, where that is another number than that of `ProcessLimits`. `writable`: folders in which programs may write
-    beside their own.
+    """The settings of one cluster. `shared` is a folder that all servers of the cluster and this machine see under the
+    same path. `resources` says what a unit of a pool's resource is in Slurm: `cpus`, `memory_mb`, or `gres:` and a
+    name; a resource that is not listed is not a resource of Slurm. `prefix` begins the names of all our jobs there, so
+    that two products can share a cluster. `limits` are those of gangs that differ from `ProcessLimits`. `writable` are
+    folders in which programs may write beside their own.
     """
 
     name: str
     partition: str
     shared: str
     reservation: str = ""
-    user: str = ""  # the service account; empty: whoever runs the engine
+    user: str = ""  # the service account; if empty, the user who runs the engine
     account: str = ""
-    accounts: Mapping[str, str] = field(default_factory=dict)  # of tenants, by slug
-    run_as: str = SERVICE  # or each tenant's jobs as its own user, by the site's rule for sudo
-    users: Mapping[str, str] = field(default_factory=dict)  # of tenants, by slug
+    accounts: Mapping[str, str] = field(default_factory=dict)  # Slurm's accounts of tenants, by the tenant's slug
+    run_as: str = SERVICE  # or TENANT: each tenant's jobs run as its own user, by the site's rule for sudo
+    users: Mapping[str, str] = field(default_factory=dict)  # users of tenants, by the tenant's slug
     prefix: str = "bourse"
-    python: str = "python3"  # on the cluster, with what the programs need
+    python: str = "python3"  # the Python of the cluster, with what the programs need
     conf: str = ""  # the cluster's slurm.conf, where it is not in its usual place
     resources: Mapping[str, str] = field(default_factory=dict)
     lead: float = TIMINGS.lead
     least_slot: float = TIMINGS.least_slot
     patience: float = TIMINGS.patience
     lease: float = TIMINGS.lease
-    gather_seconds: float = 15.0  # after a slot's beginning all parts must have come
+    gather_seconds: float = 15.0  # all parts must have come so long after a slot's beginning
     server_grace: float = TIMINGS.server_grace
-    limits: Mapping[str, Any] = field(default_factory=dict)  # numbers
+    limits: Mapping[str, Any] = field(default_factory=dict)  # numbers by the names of `ProcessLimits`
     writable: Sequence[str] = ()
 
     @classmethod
     def read(cls, name: str, described: object) -> SlurmSettings:
-        """From a file; raises `WrongEngine`."""
+        """Read and check settings as they are in a file; raises `WrongEngine`."""
         if not isinstance(described, dict) or described.get("kind") != "slurm":
             raise WrongEngine(f"The engine {name} must be an object whose kind is slurm.")
         values: dict[str, Any] = {key: value for key, value in described.items() if key != "kind"}
@@ -83,7 +83,7 @@ class SlurmSettings:
         for folder in self.writable:
             if not isinstance(folder, str) or not Path(folder).is_absolute() or len(folder.splitlines()) != 1:
                 raise WrongEngine(f"The engine {self.name}: writable has whole paths of folders, not {folder!r}.")
-            # There its launcher writes down how a gang ended, which says what is paid and what comes back.
+            # Launchers write into `shared` how a gang ended, which decides what is paid and what is refunded.
             ours, theirs = Path(self.shared).resolve(), Path(folder).resolve()
             if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
                 raise WrongEngine(f"The engine {self.name}: {folder} cannot be writable: our own folder lies there.")
@@ -104,7 +104,7 @@ class SlurmSettings:
 
     @property
     def timings(self) -> Timings:
-        """Of the contract."""
+        """The times that this engine keeps."""
         return Timings(self.lead, self.least_slot, self.patience, self.lease, TIMINGS.stop, self.server_grace)
 
     @property
@@ -113,7 +113,7 @@ class SlurmSettings:
 
     @property
     def everybody(self) -> list[str]:
-        """All users under whom jobs of ours may be."""
+        """All users whose jobs may be ours."""
         return sorted({self.service_account, *(self.users.values() if self.run_as == TENANT else ())})
 
     @property
@@ -127,7 +127,8 @@ class SlurmSettings:
         )
 
     def user_of(self, tenant: str) -> str | None:
-        """As whom jobs of the tenant run, where that is not the service account; None: nobody was named."""
+        """Return the user whose jobs the tenant's are, empty for the service account, or None where the settings name
+        no user for it."""
         return self.users.get(tenant) if self.run_as == TENANT else ""
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-# Before numpy is loaded: a process is one unit of the market, and takes one core.
+# These are set before numpy is loaded: a process is one unit of the market, and takes one core.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -28,12 +28,12 @@ from scheduling.engines.trainer.settings import TrainerSettings, WrongSettings, 
 from scheduling.engines.trainer.worker import Worker  # noqa: E402
 
 SHORTEST_SECRET = 16
-WORKER_LEAVES_SECONDS = 0.9  # a step may take longer; the job then goes on as after the loss of a worker
-SERVER_LEAVES_SECONDS = 10.0  # only if the coordinator does not answer: its parameters go with it
+WORKER_LEAVES_SECONDS = 0.9  # a step may take longer; the job then continues as after the loss of a worker
+SERVER_LEAVES_SECONDS = 10.0  # a server ends then only if the coordinator does not answer: its parameters go with it
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until the job or this process's part in it ends; the exit code."""
+    """Run until the job or this process's part in it ends, and return the exit code."""
     options = _parser().parse_args(arguments)
     try:
         settings = read(json.loads(options.parameters))
@@ -69,21 +69,20 @@ def _run(settings: TrainerSettings, place: peers.PeerPlace, secret: bytes, optio
 
 
 class Leave:
-    """A removal request to the coordinator, by a thread of its own: a signal's handler may not wait for a lock."""
+    """Asks the coordinator to let this process leave. A thread sends the request, since a signal's handler may not
+    wait for a lock."""
 
     def __init__(self) -> None:
         self.channel: Channel | None = None
-        self.has_signal = False
 
     def ask(self) -> None:
-        """From the handler."""
-        self.has_signal = True
+        """Ask for removal. This runs in the signal's handler."""
         if self.channel is None:
-            os._exit(DONE)  # nothing has begun
+            os._exit(DONE)  # it has not registered yet
         threading.Thread(target=self._tell, args=(self.channel,), daemon=True).start()
 
     def registered(self, channel: Channel) -> None:
-        """From now on there is somebody to ask."""
+        """Note the channel to the coordinator, which can be asked from now on."""
         self.channel = channel
 
     def _tell(self, channel: Channel) -> None:

@@ -1,11 +1,11 @@
-"""How a running job changes: who takes part, where parameters lie, when it is saved and how it ends.
+"""How a running job changes: its members, which server keeps which parameters, when it is saved, and how it ends.
 
 Workers are *parked* while they wait for a plan: before the job starts, at a suspension, and when their work is done.
-Whatever changes (servers, workers, a checkpoint) changes when all are parked:
+Every change (of servers or workers, or a checkpoint) is made when all of them are parked:
 
-- planned: a scaling clock a little beyond the servers' version counters is set; at it servers give nothing more out,
-  and each worker parks when it gets there (DL2, section 5);
-- unplanned, when a worker is lost or dropped: servers are held at once, and what is half done of a step is taken back.
+- A planned change sets a scaling clock a little beyond the servers' version counters. At it servers give out nothing
+  more, and each worker parks when it gets there (DL2, section 5).
+- An unplanned change, when a worker is lost or dropped, holds the servers at once and takes a half-done step back.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from scheduling.engines.trainer.reports import Reports
 from scheduling.engines.trainer.server import DONE, LOST
 from scheduling.engines.trainer.settings import TrainerSettings
 
-MOST_RECONNECTIONS = 5  # one after the other, without a step between them
+MOST_RECONNECTIONS = 5  # in a row, without a step between them
 LAST_REPORTS_SECONDS = 0.3  # how long a stop waits for losses that are on their way
 
 
 class Changes:
-    """The state of a job, and what can be done to it. It says what happens in `progress`."""
+    """The state of a job, and the changes that can be made to it. It reports them in `progress`."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class Changes:
         self.workers: dict[int, TrainerMember] = {}
         self.joining: dict[tuple[str, int], TrainerMember] = {}
         self.leaving: set[tuple[str, int]] = set()
-        self.marked: list[int] = []  # stragglers that wait for somebody to take their place
+        self.marked: list[int] = []  # stragglers that wait until another worker takes their place
         self.checkpoint_wanted = False
         self.code: int | None = None
         self.started = False
         self.clock: int | None = None
         self.suspended_at: float | None = None
         self.held_at: float | None = None
-        self.stopping: tuple[str, float] | None = None  # why, and since when
+        self.stopping: tuple[str, float] | None = None  # why it stops, and since when
         self.alone_since = self.saved_at = time.monotonic()
         self.unreached = ""  # why a worker could not reach its servers since the last change
-        self.reconnections = 0  # changes for that reason one after the other, without a step between them
+        self.reconnections = 0  # changes for that reason in a row, without a step between them
         self.reconnected_version = -1
-        self.dismissals: set[TrainerMember] = set()  # who was sent home at the end
+        self.dismissals: set[TrainerMember] = set()  # members that were told to stop at the end
 
     def _hold(self) -> None:
         if self.started:
@@ -78,7 +78,7 @@ class Changes:
             self.held_at = time.monotonic()
 
     def _suspend(self) -> None:
-        """At a scaling clock; at once, where steps are so fast that every clock was too late."""
+        """Suspend the job at a scaling clock, or at once if steps are so fast that every clock was too late."""
         self.suspended_at = time.time()
         self.clock = self.fleet.choose_clock(self.reports.speed())
         if self.clock is None:
@@ -96,14 +96,15 @@ class Changes:
         self._finish() if self.curve.finished else self._go_on()
 
     def _take_joining(self) -> tuple[dict[int, TrainerMember], dict[int, TrainerMember]]:
-        """Servers and workers that wait, which they do no longer."""
+        """Return the servers and workers that wait to join, and empty the list of them."""
         servers = {rank: member for (role, rank), member in self.joining.items() if role == SERVER}
         workers = {rank: member for (role, rank), member in self.joining.items() if role == WORKER}
         self.joining = {}
         return servers, workers
 
     def _change(self) -> None:
-        """Everybody is parked: members come and go, parameters move, a checkpoint is taken, and on."""
+        """Make all changes that wait, now that all workers are parked: members join and leave, parameters move, a
+        checkpoint is saved. Then the job continues."""
         begin = time.perf_counter()
         self._rest_at_one_version()
         if self.curve.finished:
@@ -128,7 +129,7 @@ class Changes:
         return None
 
     def _reconnect(self) -> bool:
-        """Count it. False, and the job is to end, after a few without a step between them."""
+        """Count a reconnection. Return False if there were too many without a step between them; the job then ends."""
         self.reconnections = 1 if self.version > self.reconnected_version else self.reconnections + 1
         self.reconnected_version = self.version
         return self.reconnections <= MOST_RECONNECTIONS
@@ -139,7 +140,7 @@ class Changes:
             self.curve.rewind(self.version)
 
     def _come_and_go(self) -> dict[str, Any]:
-        """Let everybody in and out who waits for it; the facts, none where nobody did."""
+        """Let all members in and out that wait for it, and return the facts of that, or none where no member did."""
         servers, workers = self._take_joining()
         replaced, self.marked = self.marked[: len(workers)], self.marked[len(workers) :]
         leaving = {rank for role, rank in self.leaving if role == SERVER}
@@ -170,7 +171,7 @@ class Changes:
         self.alone_since = time.monotonic()
 
     def _go_on(self) -> None:
-        """Open the servers and give every worker its plan: chunks round robin, each from where it is."""
+        """Open the servers and send every worker its plan: chunks are dealt round robin, each from its position on."""
         self.fleet.open()
         self.clock = self.suspended_at = self.held_at = None
         self.unreached = ""
@@ -200,7 +201,7 @@ class Changes:
         self.end(DONE, "finished", epochs=len(losses), loss=losses[-1], digest=checkpoint.digest(parameters))
 
     def _try_to_stop(self, reason: str, since: float) -> None:
-        """Once the last losses have come, or have been waited for."""
+        """Save and end the job, once the last losses have come or we have waited long enough for them."""
         self.version = self.fleet.settle(self.settings.synchronous)
         late = time.monotonic() - since > LAST_REPORTS_SECONDS
         if self.settings.synchronous:
@@ -212,7 +213,7 @@ class Changes:
         self.end(DONE, "stopped", reason=reason, checkpoint=True, **facts)
 
     def end(self, code: int, event: str, **facts: Any) -> None:
-        """Say how it ended, and let everybody go."""
+        """Report how the job ended, and tell all members to stop."""
         if self.code is not None:
             return
         self.code = code
@@ -222,7 +223,7 @@ class Changes:
             tell(member, WireMessage("stop"))
 
     def status(self) -> dict[str, Any]:
-        """For whoever runs the job."""
+        """Return the job's status, for requests of `control`."""
         state = "waiting" if not self.started else "stopping" if self.stopping else "running"
         losses = self.curve.epochs
         return {
@@ -238,6 +239,6 @@ class Changes:
 
 
 def tell(member: TrainerMember, message: WireMessage) -> None:
-    """Tell a member something; should it be gone, its connection's thread says so."""
+    """Send a member a message. If it is gone, the thread of its connection reports that."""
     with contextlib.suppress(ConnectionLost):
         member.channel.tell(message)

@@ -1,7 +1,7 @@
 """Connections between processes of one job. Both sides prove that they know the job's secret before anything is read.
 
-The one who listens sends 32 random bytes; the caller answers with 32 of its own and a keyed digest over both; the
-listener proves itself with another. Until then only fixed numbers of bytes are read, and not for long.
+The listener sends 32 random bytes; the caller answers with 32 of its own and a keyed digest over both; the listener
+proves itself with another digest. Until then only fixed numbers of bytes are read, and not for long.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ Address = tuple[str, int]
 
 
 class NotOneOfUs(Exception):
-    """The other side does not know the job's secret."""
+    """Raised where the other side does not know the job's secret."""
 
 
 class Channel:
-    """A connection whose two sides trust each other. Any thread may send; one at a time receives."""
+    """A connection whose two sides trust each other. Any thread may send; only one at a time may receive."""
 
     def __init__(self, connection: socket.socket, patience: float | None) -> None:
         self.connection = connection
         self.sending = threading.Lock()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A side that does not read must not hold up who sends, even where reading may take any time.
+        # A side that does not read must not block the one that sends, even where reading may take any time.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         connection.settimeout(patience)
 
     def tell(self, message: WireMessage) -> None:
-        """Send and expect nothing back."""
+        """Send a message and expect no answer."""
         with self.sending:
             send(self.connection, message)
 
     def hear(self) -> WireMessage:
-        """The next message."""
+        """Return the next message."""
         return receive(self.connection)
 
     def ask(self, message: WireMessage) -> WireMessage:
-        """Send, and wait for the answer."""
+        """Send a message, wait for the answer, and return it."""
         self.tell(message)
         return self.hear()
 
     def close(self) -> None:
-        """Close it under whoever is reading."""
+        """Close the connection, also while another thread reads from it."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
@@ -90,7 +90,8 @@ def call(address: Address, secret: bytes, patience: float | None) -> Channel:
 
 
 def reach(address: Address, secret: bytes, patience: float | None, seconds: float) -> Channel:
-    """`call`, again and again for so many seconds: all processes of a job begin at once, and somebody is first."""
+    """Try `call` again and again for `seconds`: all processes of a job start at once, and one may come before the
+    listener."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -114,7 +115,7 @@ def _welcome(connection: socket.socket, secret: bytes, patience: float | None) -
 
 
 def listen(address: Address) -> socket.socket:
-    """A listening socket; port 0 takes any free one."""
+    """Return a listening socket. Port 0 takes any free one."""
     listener = socket.create_server(address, backlog=128)
     listener.settimeout(None)
     return listener
@@ -130,7 +131,7 @@ def serve(listener: socket.socket, secret: bytes, handle: Callable[[Channel], No
                 channel = _welcome(connection, secret, None)
                 handle(channel)
         except (OSError, ConnectionLost, NotOneOfUs):
-            pass  # a stranger, or somebody who went away during the greeting
+            pass  # the caller does not know the secret, or left during the greeting
         finally:
             places.release()
 
@@ -145,7 +146,7 @@ def serve(listener: socket.socket, secret: bytes, handle: Callable[[Channel], No
                 continue
             try:
                 threading.Thread(target=attend, args=(connection,), daemon=True).start()
-            except RuntimeError as error:  # we may have no more threads; the next caller is heard all the same
+            except RuntimeError as error:  # we may start no more threads; the next caller is served all the same
                 print(f"A caller was turned away: {error}.", file=sys.stderr)
                 connection.close()
                 places.release()

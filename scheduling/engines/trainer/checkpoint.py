@@ -1,4 +1,4 @@
-"""A job on disk: parameters and how far it is, in one file that is either whole or not there."""
+"""Save and load a job: its parameters and how far it is, in one file that is either whole or not there."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.settings import TrainerSettings
 
 NAME = "checkpoint.npz"
-# What may differ between the run that wrote a checkpoint and the one that goes on from it.
+# Settings that may differ between the run that wrote a checkpoint and the one that continues from it.
 MAY_CHANGE = {"epochs", "minibatch_ms", "checkpoint_seconds", "gather_seconds", "patience_seconds", "stragglers"}
 
 
 class BadCheckpoint(Exception):
-    """A checkpoint that cannot be used. The message is a sentence."""
+    """Raised where a checkpoint cannot be used. The message is a sentence."""
 
 
 def digest(parameters: Floats) -> str:
-    """SHA-256 of the parameters' bytes."""
+    """Return the SHA-256 of the parameters' bytes."""
     return hashlib.sha256(np.ascontiguousarray(parameters, dtype="<f8").tobytes()).hexdigest()
 
 
 def save(folder: Path, settings: TrainerSettings, version: int, curve: Curve, parameters: Floats) -> Path:
-    """Write beside the old one, then take its place."""
+    """Write a checkpoint beside the old one, then replace that, and return its path."""
     about = {"format": 1, "settings": asdict(settings), "version": version, "epochs": curve.epochs}
     losses = np.array(list(curve.open_losses()), dtype=np.float64).reshape(-1, 3)
     buffer = io.BytesIO()
@@ -52,7 +52,7 @@ def save(folder: Path, settings: TrainerSettings, version: int, curve: Curve, pa
 
 
 def load(folder: Path, settings: TrainerSettings, size: int) -> tuple[int, Curve, Floats] | None:
-    """Version, curve and parameters; None where nothing was saved. Raises `BadCheckpoint`."""
+    """Load version, curve and parameters; None if nothing was saved. Raises `BadCheckpoint`."""
     path = folder / NAME
     if not path.exists():
         return None

@@ -1,7 +1,7 @@
-"""For whoever runs a job: ask its coordinator how it is, to let a member go, to save, to stop.
+"""Control a running job from outside: ask its coordinator for its status, to remove a member, to save, or to stop.
 
-Processes are added by starting them: `ROLE`, `RANK` and `PEERS` with the coordinator's address are enough, and the
-coordinator takes them in.
+To add a process, start it: `ROLE`, `RANK` and `PEERS` with the coordinator's address are enough, and the coordinator
+takes it in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scheduling.engines.trainer.framing import WireMessage
 
 
 class Control:
-    """Requests to one job's coordinator. Each raises `ConnectionLost` where nobody answers in time."""
+    """Sends requests to one job's coordinator. Each raises `ConnectionLost` if there is no answer in time."""
 
     def __init__(self, address: Address, secret: str, patience: float = 5.0) -> None:
         self.address, self.secret, self.patience = address, secret.encode(), patience
@@ -24,17 +24,17 @@ class Control:
             return dict(channel.ask(WireMessage(kind, fields)).fields)
 
     def status(self) -> dict[str, Any]:
-        """State, epoch, loss, ranks of workers and servers, speed."""
+        """Return state, epoch, loss, ranks of workers and servers, and speed."""
         return self._ask("status")
 
     def remove(self, role: str, rank: int) -> dict[str, Any]:
-        """Let a worker or parameter server go at the next scaling clock; `sentence` says why it cannot be."""
+        """Remove a worker or parameter server at the next scaling clock. `sentence` says why if that cannot be done."""
         return self._ask("remove", role=role, rank=rank)
 
     def checkpoint(self) -> dict[str, Any]:
-        """Save at the next scaling clock; the event `checkpoint` follows."""
+        """Let the job save at the next scaling clock. The event `checkpoint` follows."""
         return self._ask("checkpoint")
 
     def stop(self) -> dict[str, Any]:
-        """Save and end."""
+        """Let the job save and end."""
         return self._ask("stop")

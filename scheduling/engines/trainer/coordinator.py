@@ -1,4 +1,4 @@
-"""The coordinator's process: one thread decides about the job, all others only bring it events."""
+"""The coordinator's process: one thread decides about the job, and all others only pass events to it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from scheduling.engines.trainer.progress import ProgressFile
 from scheduling.engines.trainer.server import LOST, REFUSED
 from scheduling.engines.trainer.settings import TrainerSettings
 
-TICK = 0.05  # seconds between looks at the clock
+TICK = 0.05  # seconds between two readings of the clock
 GOODBYE_SECONDS = 0.4
 
 
 @dataclass(frozen=True)
 class CoordinatorEvent:
-    """What a thread saw: joined, gone (and why), said, asked, or stop."""
+    """An event that a thread saw. Its kind is joined, gone (with `why`), said, asked, or stop."""
 
     kind: str
     member: TrainerMember | None = None
@@ -37,7 +37,7 @@ class CoordinatorEvent:
 
 
 class Coordinator:
-    """One job's coordinator."""
+    """The coordinator of one job."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Coordinator:
         self.looked_at = time.monotonic()
 
     def run(self) -> int:
-        """Until the job is finished, stopped or failed; the exit code."""
+        """Run until the job is finished, stopped or failed, and return the exit code."""
         with closing(listen(self.place.own)) as listener:
             host, port = listener.getsockname()[:2]
             serve(listener, self.secret, self._attend)
@@ -72,7 +72,7 @@ class Coordinator:
             return job.code
 
     def _see_off(self, job: TrainerJob) -> None:
-        """Members read our last word before the connections close."""
+        """Wait a moment, so that members read our last message before the connections close."""
         deadline = time.monotonic() + GOODBYE_SECONDS
         members = job.dismissals
         while members and time.monotonic() < deadline:
@@ -81,7 +81,7 @@ class Coordinator:
                 members = {member for member in members if event.kind != "gone" or member is not event.member}
 
     def ask_to_stop(self) -> None:
-        """Save and end. May be called in a signal's handler."""
+        """Ask the job to save and end. This may be called in a signal's handler."""
         self.events.put(CoordinatorEvent("stop"))
 
     def _step(self, job: TrainerJob) -> None:
@@ -101,7 +101,7 @@ class Coordinator:
         if event.kind == "stop":
             job.stop("asked to stop")
         elif event.kind == "asked" and event.channel and event.message:
-            with contextlib.suppress(ConnectionLost):  # who asked has gone
+            with contextlib.suppress(ConnectionLost):  # the caller may have gone
                 event.channel.tell(WireMessage("answer", self._answer(job, event.message)))
         elif event.kind == "joined" and event.member:
             job.register(event.member)
@@ -111,7 +111,8 @@ class Coordinator:
             job.hear(event.member, event.message)
 
     def _answer(self, job: TrainerJob, request: WireMessage) -> dict[str, Any]:
-        """To whoever runs the job: `status`, `remove` a member, `checkpoint`, `stop`. A refusal has a sentence."""
+        """Answer a request of `control`: `status`, `remove` a member, `checkpoint` or `stop`. A refusal has a
+        sentence."""
         if request.kind == "remove":
             refusal = job.let_go(str(request.fields.get("role")), request.fields.get("rank", -1))
             return {"sentence": refusal, **job.status()}
@@ -124,7 +125,7 @@ class Coordinator:
         return {"sentence": "", **job.status()}
 
     def _attend(self, channel: Channel) -> None:
-        """A thread for each connection: a member's messages, or requests of whoever runs the job."""
+        """Read a connection, in a thread of its own: a member's messages, or requests of `control`."""
         member: TrainerMember | None = None
         try:
             while True:

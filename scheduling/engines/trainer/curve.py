@@ -1,4 +1,4 @@
-"""The loss curve while it grows: the mean over an epoch of its mini-batches' losses."""
+"""The loss curve of a running job: for each epoch the mean of its mini-batches' losses."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from scheduling.engines.trainer.settings import TrainerSettings
 
 
 class Curve:
-    """Losses by round and chunk. Reported twice is the same as once: a repeated step gives the same losses."""
+    """Losses by round and chunk. A loss may be reported twice: a repeated step gives the same losses."""
 
     def __init__(self, settings: TrainerSettings) -> None:
         self.settings = settings
-        self.epochs: list[float] = []  # mean losses of those that are complete
-        self.positions = [0] * settings.chunks  # by chunk: rounds reported without a gap
-        self.rows: dict[int, dict[int, float]] = {}  # round: chunk: loss, of epochs that are not complete
+        self.epochs: list[float] = []  # mean losses of complete epochs
+        self.positions = [0] * settings.chunks  # by chunk, how many rounds are reported without a gap
+        self.rows: dict[int, dict[int, float]] = {}  # losses by round and chunk, of epochs that are not complete
 
     def report(self, chunk: int, round_: int, loss: float) -> None:
         """Note a loss."""
         if round_ < len(self.epochs) * self.settings.minibatches:
-            # The last step of an epoch that is counted already, made again because a worker was lost in it.
+            # The last step of an epoch that is closed already was repeated, because a worker was lost in it.
             self.positions[chunk] = max(self.positions[chunk], round_ + 1)
             return
         self.rows.setdefault(round_, {})[chunk] = loss
@@ -28,21 +28,22 @@ class Curve:
             self.positions[chunk] += 1
 
     def rewind(self, version: int) -> None:
-        """Forget what was reported of steps that were taken back."""
+        """Forget the losses of steps that were taken back."""
         self.rows = {round_: row for round_, row in self.rows.items() if round_ < version}
         self.positions = [version] * self.settings.chunks
 
     def knows_all_before(self, version: int) -> bool:
-        """Whether every loss of the steps before this one has come."""
+        """Return whether all losses of the steps before this one have come."""
         return min(self.positions) >= version
 
     @property
     def finished(self) -> bool:
-        """Whether all of the job is done."""
+        """True if all of the job's losses have come, so that it is done."""
         return self.knows_all_before(self.settings.rounds)
 
     def close_epoch(self) -> float | None:
-        """The mean loss of the next epoch, once all of it was reported. The sum does not depend on an order."""
+        """Close the next epoch and return its mean loss, once all of it was reported; else None. The sum does not
+        depend on the order of the losses."""
         count = self.settings.minibatches
         first = len(self.epochs) * count
         if len(self.epochs) >= self.settings.epochs or not self.knows_all_before(first + count):
@@ -52,7 +53,7 @@ class Curve:
         return self.epochs[-1]
 
     def open_losses(self) -> Iterator[tuple[int, int, float]]:
-        """(round, chunk, loss) of the epochs that are not complete."""
+        """Yield (round, chunk, loss) of the epochs that are not complete."""
         for round_, row in self.rows.items():
             for chunk, loss in row.items():
                 yield round_, chunk, loss

@@ -1,4 +1,4 @@
-"""Generated data: every chunk follows from the seed and its number alone, so any worker can take any chunk."""
+"""Generate data. Every chunk follows from the seed and its number alone, so any worker can take any chunk."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Chunk:
 
 @dataclass
 class Data:
-    """The chunks a worker has needed so far."""
+    """The data of the chunks that a worker has needed so far."""
 
     settings: TrainerSettings
     _chunks: dict[int, Chunk] = field(default_factory=dict)
     _orders: dict[int, tuple[int, Labels]] = field(default_factory=dict)
 
     def keep_only(self, chunks: list[int]) -> None:
-        """Make ready what is now ours; forget what is another worker's."""
+        """Generate the chunks that are ours now, and forget those of other workers."""
         self._chunks = {number: self._chunks.get(number) or chunk(self.settings, number) for number in chunks}
 
     def minibatch(self, number: int, round_: int) -> tuple[Floats, Labels]:
-        """The mini-batch of a chunk in a round (0 .. epochs * minibatches - 1); each epoch has an order of its own."""
+        """Return a chunk's mini-batch in a round (0 .. epochs * minibatches - 1). Each epoch has its own order."""
         epoch, index = divmod(round_, self.settings.minibatches)
         if self._orders.get(number, (-1,))[0] != epoch:
             dice = np.random.default_rng([self.settings.seed, 2, number, epoch])
@@ -43,7 +43,7 @@ class Data:
 
 
 def chunk(settings: TrainerSettings, number: int) -> Chunk:
-    """A chunk's samples, of the kind its model can learn something from."""
+    """Generate a chunk's samples, of a kind that its model can learn from."""
     truth = np.random.default_rng([settings.seed, 0])
     dice = np.random.default_rng([settings.seed, 1, number])
     count = settings.minibatches * settings.batch_size
@@ -60,7 +60,7 @@ def chunk(settings: TrainerSettings, number: int) -> Chunk:
 
 
 def _images(settings: TrainerSettings, truth: np.random.Generator, dice: np.random.Generator, count: int) -> Chunk:
-    """One pattern for each class, rolled by a little in both directions, under noise."""
+    """Generate images: one pattern for each class, shifted a little in both directions, with noise."""
     side = settings.image_side
     patterns = truth.standard_normal((settings.classes, side, side))
     labels = dice.integers(settings.classes, size=count)

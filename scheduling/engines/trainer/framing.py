@@ -1,6 +1,6 @@
-"""Messages between the processes of a job: a length-prefixed header in JSON, then arrays as plain bytes.
+"""Read and write messages between the processes of a job: a length-prefixed header in JSON, then arrays as plain bytes.
 
-Nothing in a message can run: no pickle, two kinds of numbers, and no size is believed before it is checked.
+Nothing in a message can be executed: there is no pickle, only two kinds of numbers, and each size is checked first.
 
     4 bytes  length of the header, 8 bytes length of the body, both big-endian
     header   {"kind": "push", "fields": {...}, "arrays": [["<f8", [3, 2]], ...]}
@@ -27,16 +27,16 @@ KINDS = ("<f8", "<i8")
 
 
 class ConnectionLost(Exception):
-    """The other side is gone, or silent for too long."""
+    """Raised where the other side is gone, or silent for too long."""
 
 
 class BadMessage(Exception):
-    """What came is no message of ours."""
+    """Raised where the bytes that came are no message of ours, or a message is too long."""
 
 
 @dataclass(frozen=True)
 class WireMessage:
-    """A kind, plain values, and arrays."""
+    """A message: a kind, plain values, and arrays."""
 
     kind: str
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def receive(connection: socket.socket, longest_body: int = LONGEST_BODY) -> Wire
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
-    """The memory of a contiguous array that is not empty."""
+    """Return the memory of a contiguous array that is not empty."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -100,7 +100,7 @@ def _is_shape(dtype: object, shape: Sequence[object]) -> bool:
 
 
 def exactly(connection: socket.socket, length: int) -> bytes:
-    """So many bytes; raises `ConnectionLost`."""
+    """Read exactly `length` bytes; raises `ConnectionLost`."""
     buffer = bytearray(length)
     _fill(connection, memoryview(buffer))
     return bytes(buffer)

@@ -1,4 +1,4 @@
-"""What events and time do to a running job. What a change consists of is in `changes`."""
+"""How a running job reacts to events and to time. `changes` has the steps of each change."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from scheduling.engines.trainer.peers import SERVER, WORKER
 from scheduling.engines.trainer.server import DONE, LOST
 from scheduling.engines.trainer.settings import DROP, REPLACE
 
-STOP_ORDER_SECONDS = 0.3  # a server that does not answer may not keep a stop from being in time
+STOP_ORDER_SECONDS = 0.3  # a server that does not answer must not make a stop late
 TOO_HIGH = "The loss is no longer a number: the learning rate is too high."
 
 
 class TrainerJob(Changes):
-    """A job: events come in here, one at a time."""
+    """A running job. It takes events one at a time."""
 
     # Events.
 
     def register(self, member: TrainerMember) -> None:
-        """A process registered; it waits until all others are parked."""
+        """Take in a process that registered, or refuse it. It waits until all workers are parked."""
         key = (member.role, member.rank)
         peers = self.workers if member.role == WORKER else self.fleet.members
         refusal = ""
@@ -44,7 +44,7 @@ class TrainerJob(Changes):
         return len(self.workers) + joining - len(leaving)
 
     def disconnect(self, member: TrainerMember, why: str) -> None:
-        """A connection ended. A server takes its parameters with it: raises `ParameterServerLost`."""
+        """Handle the end of a connection. A server takes its parameters with it: raises `ParameterServerLost`."""
         self.joining = {key: other for key, other in self.joining.items() if other is not member}
         if self.fleet.members.get(member.rank) is member:
             raise ParameterServerLost(member.rank, why)
@@ -57,17 +57,17 @@ class TrainerJob(Changes):
         self._hold()
 
     def hear(self, member: TrainerMember, message: WireMessage) -> None:
-        """A worker reports, parks or asks to leave; a server asks to leave."""
+        """Handle a message: a worker reports, parks or asks to leave, or a server asks to leave."""
         member.heard_at = time.monotonic()
         if message.kind == "leave" and self.stopping is None:
             self.let_go(member.role, member.rank)
         elif self.workers.get(member.rank) is not member:
             return
-        elif message.kind == "unable":  # nobody who came in its place would have more
+        elif message.kind == "unable":  # a worker in its place would not have more memory either
             self.end(LOST, "failed", sentence=str(message.fields["sentence"]))
         elif message.kind == "park":
             member.parked = True
-            if message.fields["lost"]:  # it cannot reach a server that we can: all begin the step again
+            if message.fields["lost"]:  # it cannot reach a server that we can reach: all begin the step again
                 self.unreached = message.fields["lost"]
                 self._hold()
         elif message.kind == "report":
@@ -84,7 +84,7 @@ class TrainerJob(Changes):
         if straggler:
             self._answer_straggler(rank, straggler)
         elif rank in self.marked and rank not in self.reports.reported_stragglers:
-            self.marked.remove(rank)  # it keeps up again before anybody came for it
+            self.marked.remove(rank)  # it keeps up again, and no worker has come in its place yet
         scaled = self.reports.scaled()
         if scaled:
             self.progress.tell("scaled", **scaled)
@@ -100,7 +100,8 @@ class TrainerJob(Changes):
             self._hold()
 
     def let_go(self, role: str, rank: int) -> str:
-        """A removal request; the sentence says why it cannot be met. Without the last of a kind the job stops."""
+        """Let a member leave at the next change, and return a sentence if that cannot be done. If it is the last one of
+        its kind, the job stops."""
         members = self.workers if role == WORKER else self.fleet.members if role == SERVER else {}
         if rank not in members:
             return f"There is no {role} {rank} at work."
@@ -112,7 +113,7 @@ class TrainerJob(Changes):
         return ""
 
     def stop(self, reason: str) -> None:
-        """Save and end, without waiting for workers."""
+        """Save the job and end it, without waiting for workers."""
         if not self.started:
             return self.end(DONE, "stopped", reason=reason, version=self.version, checkpoint=self.resumed)
         if self.stopping is None:
@@ -126,7 +127,7 @@ class TrainerJob(Changes):
     # Time.
 
     def look_at_clock(self) -> None:
-        """Whatever waited too long."""
+        """End or save the job, or give up members, where something has waited for too long."""
         now = time.monotonic()
         late = now - self.alone_since > self.settings.gather_seconds
         if not self.started:
@@ -143,7 +144,8 @@ class TrainerJob(Changes):
         self.checkpoint_wanted = self.checkpoint_wanted or (every > 0 and now - self.saved_at > every)
 
     def _look_for_silent(self, now: float) -> None:
-        """Who is silent for too long holds up all: hold the servers, and who does not park then is lost."""
+        """Find workers that are silent for too long, as they hold up all others. The servers are held first; a worker
+        that does not park then is lost."""
         patience = self.settings.patience_seconds
         if self.held_at is None:
             if any(not worker.parked and now - worker.heard_at > patience for worker in self.workers.values()):
@@ -157,10 +159,10 @@ class TrainerJob(Changes):
         came = {role: sum(kind == role for kind, _ in self.joining) for role in self.expected}
         return ", ".join(f"{came[role]} of {count} {role}" for role, count in self.expected.items())
 
-    # What is next.
+    # The next step.
 
     def advance(self) -> None:
-        """Do what can be done now."""
+        """Take the next step that is possible now: start, stop, change, or suspend for a change."""
         if not self.started:
             if all(sum(kind == role for kind, _ in self.joining) >= count for role, count in self.expected.items()):
                 self._start()

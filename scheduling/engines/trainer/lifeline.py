@@ -1,4 +1,4 @@
-"""How a process of a job ends when it is asked to, and when whoever started it is gone."""
+"""End a process of a job when it is asked to, and when the process that started it is gone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Let the kernel ask us to stop when our parent dies (Linux; elsewhere give a lifeline).
+    """Let the kernel ask us to stop when our parent dies (on Linux; elsewhere use `hold`).
 
-    The kernel takes the end of the thread that started us for the parent's end.
+    The kernel takes the end of the thread that started us for the end of the parent.
     """
     parent = os.getppid()
     if sys.platform == "linux":
@@ -25,7 +25,7 @@ def die_with_parent() -> None:
 
 
 def hold(descriptor: int) -> None:
-    """Ask ourselves to stop when the other end of this pipe is closed, by whoever held it last."""
+    """Ask ourselves to stop when the other end of this pipe is closed by its last holder."""
 
     def wait() -> None:
         try:
@@ -39,7 +39,7 @@ def hold(descriptor: int) -> None:
 
 
 def on_stop(ask: Callable[[], None], seconds: float | None, code: int) -> None:
-    """At SIGTERM or SIGINT `ask`; whoever is still there after so many seconds ends with this code anyway.
+    """Call `ask` at SIGTERM or SIGINT. If the process still runs `seconds` later, it exits with `code` anyway.
 
     `ask` runs in the handler and must not block or take locks that the interrupted code may hold.
     """

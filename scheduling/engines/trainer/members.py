@@ -1,4 +1,4 @@
-"""Processes that registered with the coordinator, and the parameter servers as one."""
+"""The processes that registered with the coordinator, and the parameter servers as one fleet."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from scheduling.engines.trainer.framing import ConnectionLost, WireMessage
 from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.store import Ranges
 
-ORDER_SECONDS = 5.0  # within which a parameter server answers an order; less for an impatient job
+ORDER_SECONDS = 5.0  # a parameter server must answer an order within this time, or the job's patience if that is less
 
 
 @dataclass(eq=False)
 class TrainerMember:
-    """A process of the job. A thread reads its connection: answers to orders go here, the rest becomes events."""
+    """A process of the job. A thread reads its connection: answers to orders go into `answers`, the rest becomes
+    events."""
 
     role: str
     rank: int
@@ -34,12 +35,13 @@ class TrainerMember:
 
     @property
     def name(self) -> str:
-        """As it is called in events."""
+        """The member's name in events."""
         return f"{self.role} {self.rank}"
 
 
 class ParameterServerLost(Exception):
-    """A parameter server is gone or does not answer, and its parameters with it. The message is a sentence."""
+    """Raised where a parameter server is gone or does not answer; its parameters are lost with it. The message is a
+    sentence."""
 
     def __init__(self, rank: int, why: str) -> None:
         super().__init__(f"Parameter server {rank} is lost: {why}.")
@@ -48,7 +50,7 @@ class ParameterServerLost(Exception):
 
 @dataclass(frozen=True)
 class MoveTimes:
-    """What a change of the parameter servers took."""
+    """How many numbers a change of the parameter servers moved, and how long it took."""
 
     numbers: int
     assignment_ms: float
@@ -56,7 +58,7 @@ class MoveTimes:
 
 
 class Fleet:
-    """The parameter servers of a job and who of them keeps what."""
+    """The parameter servers of a job, and which of them keeps which parameters."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = sizes
@@ -66,11 +68,11 @@ class Fleet:
         self.order_seconds = ORDER_SECONDS
 
     def ranges(self, rank: int) -> Ranges:
-        """What a server keeps."""
+        """Return the ranges of parameters that a server keeps."""
         return ranges(self.pieces, self.sizes, rank)
 
     def order(self, orders: Mapping[int, WireMessage]) -> dict[int, WireMessage]:
-        """Tell each its own, then wait for all; raises `ServerLost`."""
+        """Send each server its order, wait for all answers and return them; raises `ParameterServerLost`."""
         for rank, message in orders.items():
             try:
                 self.members[rank].channel.tell(message)
@@ -89,11 +91,11 @@ class Fleet:
         return answer
 
     def order_all(self, kind: str, **fields: Any) -> dict[int, WireMessage]:
-        """The same order to everybody."""
+        """Send the same order to all servers, and return their answers."""
         return self.order({rank: WireMessage(kind, fields) for rank in self.members})
 
     def start(self, members: Mapping[int, TrainerMember], parameters: Floats, version: int) -> None:
-        """Deal the parameters out for the first time."""
+        """Distribute the parameters over the servers for the first time."""
         self.members = dict(members)
         ranks = sorted(self.members)
         pieces = assign(self.sizes, len(ranks))
@@ -106,10 +108,11 @@ class Fleet:
         self.order(orders)
 
     def choose_clock(self, steps_per_second: float) -> int | None:
-        """Set a scaling clock: beyond every counter by what passes while messages travel. None: steps were faster.
+        """Set a scaling clock and return it, or None where steps were faster than every clock.
 
-        A server that has not reached the clock holds all workers there, so one acceptance is enough: no other server
-        can pass a version for which this one still owes the parameters.
+        It is beyond every server's version counter by the steps that are made while messages travel. A server that has
+        not reached the clock holds all workers there, so one acceptance is enough: no other server can pass a version
+        whose parameters this one has not given out yet.
         """
         margin = 1
         for _ in range(5):
@@ -123,7 +126,7 @@ class Fleet:
         return None
 
     def settle(self, synchronous: bool) -> int:
-        """All servers at one version without half a step, once no worker is at work; that version."""
+        """Bring all servers to one version without a half-done step, and return it. No worker may be training."""
         versions = [answer.fields["version"] for answer in self.order_all("status").values()]
         if not synchronous:
             return max(versions)
@@ -134,7 +137,7 @@ class Fleet:
         return min(versions)
 
     def change(self, joining: Mapping[int, TrainerMember], leaving: Collection[int], version: int) -> MoveTimes:
-        """Move parameters so that those who leave keep nothing and the others are even (DL2's steps 2 and 3)."""
+        """Move parameters so that leaving servers keep none and the others have equal shares (DL2's steps 2 and 3)."""
         begin = time.perf_counter()
         self.members |= joining
         old = {rank: self.ranges(rank) for rank in self.members}
@@ -164,7 +167,7 @@ class Fleet:
         return numbers
 
     def fetch(self) -> Floats:
-        """The whole model."""
+        """Return the parameters of the whole model."""
         parameters = np.full(sum(self.sizes), np.nan)
         for answer in self.order_all("fetch").values():
             at = 0
@@ -174,12 +177,12 @@ class Fleet:
         return parameters
 
     def open(self) -> None:
-        """Let workers go on, under a new generation."""
+        """Let workers continue, under a new generation."""
         self.generation += 1
         self.order_all("open", generation=self.generation)
 
     def described(self) -> list[dict[str, Any]]:
-        """Addresses and ranges, as workers are told."""
+        """Return the servers' addresses and ranges as a worker's plan has them."""
         return [
             {"host": member.about["host"], "port": member.about["port"], "ranges": self.ranges(rank)}
             for rank, member in sorted(self.members.items())
@@ -187,6 +190,6 @@ class Fleet:
 
 
 def common(one: Ranges, other: Ranges) -> Ranges:
-    """What lies in both."""
+    """Return the ranges that are in both."""
     overlaps = ((max(a, c), min(b, d)) for a, b in one for c, d in other)
     return tuple((start, stop) for start, stop in overlaps if start < stop)

@@ -1,6 +1,6 @@
-"""Three small models with their gradients by hand. Parameters are one flat vector, block after block.
+"""Three small models with gradients written by hand. Parameters are one flat vector, block after block.
 
-Everything is a pure function in 64-bit floats: the same mini-batch gives the same bits on whichever worker.
+Everything is a pure function in 64-bit floats: the same mini-batch gives the same bits on every worker.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ POOL = 2  # side of the square that is averaged after it
 
 @dataclass(frozen=True)
 class Block:
-    """What one layer learns."""
+    """A block of parameters: the weights or the bias of one layer."""
 
     name: str
     shape: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The count of its numbers."""
         return math.prod(self.shape)
 
 
 class Model(Protocol):
-    """Blocks, and the mean loss of a mini-batch with its gradient."""
+    """A model: its blocks, and the mean loss of a mini-batch with its gradient."""
 
     @property
     def blocks(self) -> tuple[Block, ...]: ...
 
     def loss_and_gradient(self, parameters: Floats, inputs: Floats, labels: Labels) -> tuple[float, Floats]:
-        """Parameters (size,), inputs (batch, inputs), labels (batch,) give the mean loss and d loss (size,)."""
+        """Return the mean loss and its gradient (size,), of parameters (size,), inputs (batch, inputs) and labels
+        (batch,)."""
         ...
 
 
 def make(settings: TrainerSettings) -> Model:
-    """The model that the settings name."""
+    """Return the model that the settings name."""
     if settings.model == LOGISTIC:
         return Logistic(settings.features)
     if settings.model == CONVOLUTIONAL:
@@ -54,12 +55,12 @@ def make(settings: TrainerSettings) -> Model:
 
 
 def size(model: Model) -> int:
-    """How many numbers a model learns."""
+    """Return how many numbers a model learns."""
     return sum(block.size for block in model.blocks)
 
 
 def initial(model: Model, seed: int) -> Floats:
-    """Weights normal with variance 1 / inputs of the layer, biases 0."""
+    """Return initial parameters: weights are normal with variance 1 / inputs of the layer, biases are 0."""
     dice = np.random.default_rng([seed, 3])
     parts = []
     for block in model.blocks:
@@ -71,7 +72,7 @@ def initial(model: Model, seed: int) -> Floats:
 
 
 def views(model: Model, parameters: Floats) -> list[Floats]:
-    """The blocks of a flat vector, each in its shape, without copying."""
+    """Return the blocks of a flat vector, each in its shape, without copying."""
     parts, start = [], 0
     for block in model.blocks:
         parts.append(parameters[start : start + block.size].reshape(block.shape))
@@ -80,7 +81,7 @@ def views(model: Model, parameters: Floats) -> list[Floats]:
 
 
 def _softmax_loss(scores: Floats, labels: Labels) -> tuple[float, Floats]:
-    """Mean cross-entropy of scores (batch, classes), and its gradient (batch, classes)."""
+    """Return the mean cross-entropy of scores (batch, classes), and its gradient (batch, classes)."""
     shifted = scores - scores.max(axis=1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     rows = np.arange(len(labels))
@@ -91,7 +92,7 @@ def _softmax_loss(scores: Floats, labels: Labels) -> tuple[float, Floats]:
 
 @dataclass(frozen=True)
 class Logistic:
-    """Two classes, probability 1 / (1 + exp(-(x w + b))); mean cross-entropy."""
+    """Logistic regression of two classes: probability 1 / (1 + exp(-(x w + b))), loss the mean cross-entropy."""
 
     features: int
 
@@ -101,7 +102,7 @@ class Logistic:
         return Block("weight", (self.features, 1)), Block("bias", (1,))
 
     def loss_and_gradient(self, parameters: Floats, inputs: Floats, labels: Labels) -> tuple[float, Floats]:
-        """Loss log(1 + exp(-s z)) with s = 1 or -1; its derivative in z is p - label."""
+        """The loss is log(1 + exp(-s z)) with s = 1 or -1; its derivative in z is p - label."""
         weight, bias = views(self, parameters)
         scores = (inputs @ weight)[:, 0] + bias[0]
         loss = np.logaddexp(0.0, np.where(labels == 1, -scores, scores)).mean()
@@ -111,7 +112,7 @@ class Logistic:
 
 @dataclass(frozen=True)
 class Multilayer:
-    """Dense layers with tanh between them and softmax at the end; `widths` from the inputs to the classes."""
+    """Dense layers with tanh between them and softmax at the end. `widths` go from the inputs to the classes."""
 
     widths: tuple[int, ...]
 
@@ -128,7 +129,8 @@ class Multilayer:
         )
 
     def loss_and_gradient(self, parameters: Floats, inputs: Floats, labels: Labels) -> tuple[float, Floats]:
-        """Forward keeps what every layer saw; backward walks it from the end: d tanh = 1 - tanh^2."""
+        """The forward pass keeps the input of every layer; the backward pass uses them from the last one on, with
+        d tanh = 1 - tanh^2."""
         parts = views(self, parameters)
         layers = list(zip(parts[::2], parts[1::2], strict=True))
         activations = [inputs]
@@ -145,7 +147,7 @@ class Multilayer:
 
 @dataclass(frozen=True)
 class Convolutional:
-    """Filters of 3 x 3 over a square image, tanh, mean over squares of 2 x 2, one dense layer, softmax."""
+    """Filters of 3 x 3 over a square image, tanh, the mean over squares of 2 x 2, one dense layer, softmax."""
 
     side: int
     filters: int
@@ -153,7 +155,7 @@ class Convolutional:
 
     @property
     def pooled(self) -> int:
-        """Side of the image after convolution and pooling; an odd row and column at the end is left out."""
+        """The side of the image after convolution and pooling. An odd row and column at the end is left out."""
         return (self.side - KERNEL + 1) // POOL
 
     @property
@@ -167,7 +169,7 @@ class Convolutional:
         )
 
     def _patches(self, inputs: Floats) -> Floats:
-        """(batch, pooled, 2, pooled, 2, 9): what each filter sees, ordered by the square it is averaged into."""
+        """Return what each filter sees, ordered by the square it is averaged into: (batch, pooled, 2, pooled, 2, 9)."""
         images = inputs.reshape(len(inputs), self.side, self.side)
         windows = np.lib.stride_tricks.sliding_window_view(images, (KERNEL, KERNEL), axis=(1, 2))
         used = POOL * self.pooled
@@ -175,7 +177,7 @@ class Convolutional:
         return windows[:, :used, :used].reshape(shape)
 
     def loss_and_gradient(self, parameters: Floats, inputs: Floats, labels: Labels) -> tuple[float, Floats]:
-        """Pooling is a mean, so backward each of its four places gets a quarter of the slope."""
+        """Pooling is a mean, so in the backward pass each of its four places gets a quarter of the slope."""
         filters, filter_bias, weight, bias = views(self, parameters)
         patches = self._patches(inputs)
         active = np.tanh(patches @ filters + filter_bias)

@@ -1,11 +1,11 @@
-"""Who am I and who are the others: `TF_CONFIG` as TensorFlow has it, or plain `ROLE`, `RANK` and `PEERS`.
+"""Read which process this is and where the others are: from TensorFlow's `TF_CONFIG`, or `ROLE`, `RANK` and `PEERS`.
 
     TF_CONFIG={"cluster": {"chief": ["127.0.0.1:4000"], "ps": [...], "worker": [...]},
                "task": {"type": "ps", "index": 0}}
     ROLE=ps RANK=0 PEERS="coordinator=127.0.0.1:4000 ps=127.0.0.1:4001,127.0.0.1:4002 worker=127.0.0.1:4003"
 
-TensorFlow's chief is the coordinator. `ROLE` wins where both are set. A process that joins later names itself and the
-coordinator; the coordinator tells it about the rest.
+TensorFlow's chief is the coordinator. `ROLE` is used where both are set. A process that joins later needs only itself
+and the coordinator there; the coordinator sends it the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OTHER_NAMES = {"chief": COORDINATOR, "master": COORDINATOR}
 
 
 class WrongSurroundings(Exception):
-    """The environment does not say who this process is. The message is a sentence."""
+    """Raised where the environment does not say which process this is. The message is a sentence."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class PeerPlace:
 
     @property
     def coordinator(self) -> Address:
-        """Where everybody registers."""
+        """The address at which all processes register."""
         return self.peers[COORDINATOR][0]
 
     @property
     def own(self) -> Address:
-        """Where this process listens: its entry, or any free port where it has none."""
+        """The address at which this process listens: its entry, or any free port if it has none."""
         addresses = self.peers.get(self.role, ())
         return addresses[self.rank] if self.rank < len(addresses) else (self.coordinator[0], 0)
 
 
 def read(environment: Mapping[str, str]) -> PeerPlace:
-    """A process's place from its environment; raises `WrongSurroundings`."""
+    """Read a process's place from its environment; raises `WrongSurroundings`."""
     if environment.get("ROLE"):
         return _checked(environment["ROLE"], environment.get("RANK", "0"), _plain(environment.get("PEERS", "")))
     if environment.get("TF_CONFIG"):
@@ -89,7 +89,7 @@ def _checked(role: str, rank: str, peers: Mapping[str, tuple[Address, ...]]) -> 
 
 
 def address(text: str) -> Address:
-    """`host:port` as a pair; raises `WrongSurroundings`."""
+    """Read `host:port` as a pair; raises `WrongSurroundings`."""
     host, _, port = text.strip().rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise WrongSurroundings(f"{text!r} is not an address of the form host:port.")
@@ -97,5 +97,5 @@ def address(text: str) -> Address:
 
 
 def text(place: Address) -> str:
-    """The pair as `host:port`."""
+    """Return an address as `host:port`."""
     return f"{place[0]}:{place[1]}"

@@ -1,4 +1,4 @@
-"""What a job tells the market: one JSON object a line, on a file or on a pipe that was handed down."""
+"""Write what a job reports to the market: one JSON object a line, into a file or an inherited pipe."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 class ProgressFile:
-    """Lines `{"event": ..., "at": seconds since 1970, ...}`, each written at once."""
+    """Writes lines `{"event": ..., "at": seconds since 1970, ...}`, each at once."""
 
     def __init__(self, where: str) -> None:
-        """`fd:3` is a descriptor that was handed down; `-` is standard output; anything else is a file's path."""
+        """`fd:3` is an inherited descriptor; `-` is standard output; anything else is a file's path."""
         if where == "-":
             self.descriptor = 1
         elif where.startswith("fd:"):
@@ -22,7 +22,7 @@ class ProgressFile:
             self.descriptor = os.open(where, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def tell(self, event: str, **facts: Any) -> None:
-        """Write a line. That nobody reads any more is no reason to stop: who started us decides that."""
+        """Write a line. We continue if nobody reads it any more: the process that started us decides when we stop."""
         line = json.dumps({"event": event, "at": round(time.time(), 6), **plain(facts)}) + "\n"
         data = line.encode()
         try:
@@ -33,7 +33,7 @@ class ProgressFile:
 
 
 def plain(value: Any) -> Any:
-    """Floats that JSON knows: infinite and undefined ones become null, the others keep all their digits."""
+    """Return a value that JSON can have: infinite and undefined floats become null, others keep all their digits."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What workers report while they train: losses, speeds, pauses; and what follows for the job's progress."""
+"""Collect what workers report while they train (losses, speeds, pauses), and derive the job's progress from it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from scheduling.engines.trainer.stragglers import Watch
 
 @dataclass
 class Scaling:
-    """A change that was made, until every worker that went on has said how long it stood still."""
+    """A change that was made. It waits until every worker that continued has reported how long it stood still."""
 
     facts: dict[str, Any]
     waiting: set[int]
     pauses: list[float] = field(default_factory=list)  # milliseconds
 
     def event(self) -> dict[str, Any]:
-        """The facts, with the mean and the longest pause of a worker."""
+        """Return the facts, with the mean and the longest pause of a worker."""
         mean = sum(self.pauses) / len(self.pauses) if self.pauses else None
         return {**self.facts, "pause_ms": mean, "longest_pause_ms": max(self.pauses, default=None)}
 
 
 @dataclass
 class MeanSpeeds:
-    """Means since the last epoch's end."""
+    """Sums of speeds since the last epoch's end, from which means are made."""
 
     began: float
     minibatches: int = 0
@@ -38,20 +38,20 @@ class MeanSpeeds:
     exchange_seconds: float = 0.0
 
     def note(self, count: int, minibatch_seconds: float, exchange_seconds: float) -> None:
-        """One more report, of so many mini-batches."""
+        """Add a report of `count` mini-batches."""
         self.minibatches += count
         self.reports += 1
         self.minibatch_seconds += minibatch_seconds
         self.exchange_seconds += exchange_seconds
 
     def updates_per_second(self, settings: TrainerSettings, now: float) -> float:
-        """How fast the version counter grows."""
+        """Return how fast the version counter grows."""
         updates = self.minibatches / settings.chunks if settings.synchronous else self.minibatches
         return updates / max(now - self.began, 1e-6)
 
 
 class Reports:
-    """Everything that is known from reports."""
+    """Everything that is known from the reports of a job's workers."""
 
     def __init__(self, settings: TrainerSettings, curve: Curve) -> None:
         self.settings, self.curve = settings, curve
@@ -63,11 +63,11 @@ class Reports:
         self.diverged = False
 
     def begin(self) -> None:
-        """Speeds count from now."""
+        """Measure speeds from now on."""
         self.speeds = MeanSpeeds(time.monotonic())
 
     def note(self, rank: int, fields: Mapping[str, Any], generation: int) -> None:
-        """One report of a worker."""
+        """Take in one report of a worker."""
         losses, seconds, exchange = fields["losses"], fields["minibatch_seconds"], fields["exchange_seconds"]
         for chunk, round_, loss in losses:
             if not math.isfinite(loss):
@@ -82,7 +82,7 @@ class Reports:
                 self.scaling.pauses.append(1000 * fields["pause"])
 
     def new_straggler(self, rank: int) -> dict[str, Any] | None:
-        """The facts about a worker, the first time it counts as a straggler."""
+        """Return the facts about a worker if it counts as a straggler for the first time."""
         if not self.watch.slow[rank]:
             self.reported_stragglers.discard(rank)
         if not self.watch.is_straggler(rank) or rank in self.reported_stragglers:
@@ -91,7 +91,7 @@ class Reports:
         return {"rank": rank, "seconds": self.watch.seconds[rank], "median_seconds": self.watch.median}
 
     def closed_epochs(self) -> list[dict[str, Any]]:
-        """The facts about every epoch that is complete now."""
+        """Close the epochs that are complete now, and return the facts about each."""
         closed = []
         while (loss := self.curve.close_epoch()) is not None:
             now, speeds = time.monotonic(), self.speeds
@@ -109,22 +109,22 @@ class Reports:
         return closed
 
     def speed(self) -> float:
-        """Updates a second, now."""
+        """Return the updates a second: of the last epoch, or of this one if it is the first."""
         return self.last_speed or self.speeds.updates_per_second(self.settings, time.monotonic())
 
     def scaled(self) -> dict[str, Any] | None:
-        """The facts about a change whose pauses are all known."""
+        """Return the facts about a change once all its pauses are known."""
         if self.scaling is None or self.scaling.waiting:
             return None
         facts, self.scaling = self.scaling.event(), None
         return facts
 
     def change_made(self, facts: dict[str, Any], going_on: Collection[int]) -> None:
-        """Begin to wait for the pauses of those who go on."""
+        """Note a change, and wait for the pauses of the workers that continue."""
         self.scaling = Scaling(facts, set(going_on))
 
     def forget(self, rank: int) -> None:
-        """A worker left."""
+        """Forget a worker that left."""
         self.watch = self.watch.without(rank)
         self.reported_stragglers.discard(rank)
         if self.scaling:

@@ -1,7 +1,7 @@
-"""A parameter server: takes gradients of its part of the model, gives parameters, moves parts when it is told to.
+"""A parameter server: it takes gradients of its part of the model, gives out parameters, and moves parts when ordered.
 
-The coordinator's orders come over the connection on which it registered, so whoever of the two dies, the other sees
-it at once.
+The coordinator's orders come over the connection by which the server registered. So if one of the two dies, the other
+sees it at once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DONE, REFUSED, LOST = 0, 2, 3  # exit codes
 
 
 class ServerProcess:
-    """One parameter server's process."""
+    """The process of one parameter server."""
 
     def __init__(self, settings: TrainerSettings, place: PeerPlace, secret: bytes) -> None:
         self.place, self.secret, self.patience = place, secret, settings.patience_seconds
         self.gather_seconds, self.store = settings.gather_seconds, Store(settings)
 
     def run(self, on_registered: Callable[[Channel], None]) -> int:
-        """Until the coordinator says stop or is gone; the exit code."""
+        """Run until the coordinator says stop or is gone, and return the exit code."""
         listener = listen(self.place.own)
         serve(listener, self.secret, self._attend)
         with (
@@ -68,7 +68,8 @@ class ServerProcess:
         return WireMessage("answer", {**answer, "version": store.version})
 
     def _give(self, fields: Any) -> str:
-        """Send ranges straight to the servers that keep them from now on, and drop each when it has arrived."""
+        """Send ranges directly to the servers that keep them from now on, and drop each once it has arrived. Return
+        why that failed, or ""."""
         for move in fields["moves"]:
             ranges = as_ranges(move["ranges"])
             parcel = WireMessage("adopt", {"ranges": ranges, "version": self.store.version}, (self.store.cut(ranges),))
@@ -81,7 +82,7 @@ class ServerProcess:
         return ""
 
     def _attend(self, caller: Channel) -> None:
-        """A worker, or another parameter server that gives something away."""
+        """Serve a worker, or another parameter server that hands ranges over."""
         accepted = True
         while True:
             try:

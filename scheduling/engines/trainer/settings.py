@@ -1,4 +1,4 @@
-"""What a training job is asked to do. `scheduling.engines.programs` describes the same fields to people."""
+"""The parameters of a training job. `scheduling.engines.programs` describes the same fields to people."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ CHOICES = {
     "mode": (SYNCHRONOUS, ASYNCHRONOUS),
     "stragglers": (REPLACE, DROP, IGNORE),
 }
-MOST_NUMBERS = 50_000_000  # of generated data that all workers together keep: 400 MB
+MOST_NUMBERS = 50_000_000  # the most numbers of generated data, which all workers together keep: 400 MB
 
 
 class WrongSettings(Exception):
-    """The parameters of a job are not what the program takes. The message is a sentence."""
+    """Raised where the parameters of a job are not what the program takes. The message is a sentence."""
 
 
 @dataclass(frozen=True)
 class TrainerSettings:
     """A job's parameters. Its data are chunks x minibatches x batch_size samples; an epoch goes once through them.
 
-    A mini-batch is batch_size samples of one chunk. Synchronous: a step trains one mini-batch of every chunk, whoever
-    holds it, so the total batch (chunks x batch_size) does not depend on the workers, and an epoch has `minibatches`
-    steps. Asynchronous: every mini-batch is an update of its own.
+    A mini-batch is batch_size samples of one chunk. In a synchronous job a step trains one mini-batch of every chunk,
+    whichever worker has it, so the total batch (chunks x batch_size) does not depend on the workers, and an epoch has
+    `minibatches` steps. In an asynchronous job every mini-batch is an update of its own.
     """
 
     model: str = MULTILAYER
@@ -79,12 +79,12 @@ class TrainerSettings:
 
     @property
     def synchronous(self) -> bool:
-        """Whether workers wait for each other at every step."""
+        """True if workers wait for each other at every step."""
         return self.mode == SYNCHRONOUS
 
 
 def read(values: Mapping[str, Any]) -> TrainerSettings:
-    """Values by name; unknown names and wrong types are refused, what is missing has its default."""
+    """Read values by name. Unknown names and wrong types are refused; missing parameters take their defaults."""
     kinds = {field.name: type(field.default) for field in fields(TrainerSettings)}
     unknown = sorted(set(values) - set(kinds))
     if unknown:

@@ -1,8 +1,8 @@
 """What one parameter server keeps: its part of the parameters, their version, and gradients that wait for others.
 
-The version counter is the number of updates. A *gate* is the scaling clock: nothing is given out or taken in from
-that version on until `open` is called. Everything is checked under one lock; arrays are replaced, never written to,
-so that what was handed out stays as it was.
+The version counter is the number of updates. The *gate* is the scaling clock: from that version on nothing is given out
+or taken in until `open` is called. Everything is checked under one lock. Arrays are replaced, never written to, so that
+an array that was given out stays as it was.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.settings import TrainerSettings
 
-Ranges = tuple[tuple[int, int], ...]  # half-open, of the whole model's flat vector
+Ranges = tuple[tuple[int, int], ...]  # half-open ranges of the whole model's flat vector
 
 
 class Store:
-    """Parameters of the ranges this server keeps, laid end to end; shut until the first `open`."""
+    """The parameters of the ranges that this server keeps, one after the other. It is shut until the first `open`."""
 
     def __init__(self, settings: TrainerSettings) -> None:
         self.settings = settings
         self.changed = threading.Condition()
         self.ranges: Ranges = ()
         self.values: Floats = np.empty(0)
-        self.previous: Floats | None = None  # before the last update, so that it can be taken back
+        self.previous: Floats | None = None  # the values before the last update, so that it can be taken back
         self.version = 0
         self.generation = 0
         self.gate: int | None = 0
@@ -36,18 +36,18 @@ class Store:
     def _forget_gradients(self) -> None:
         self.waiting: dict[int, Floats] = {}
         self.total: Floats | None = None
-        self.summed = 0  # chunks 0 .. summed - 1 are in the total
+        self.summed = 0  # the total has the gradients of chunks 0 .. summed - 1
 
-    # What the coordinator orders.
+    # Orders of the coordinator.
 
     def load(self, ranges: Ranges, values: Floats, version: int) -> None:
-        """Keep these, at this version."""
+        """Keep these values of these ranges, at this version."""
         with self.changed:
             self.ranges, self.values, self.version, self.previous = ranges, values, version, None
             self._forget_gradients()
 
     def shut_at(self, clock: int) -> bool:
-        """Suspend at that version; False, and nothing done, where it has been reached already."""
+        """Suspend at that version. Return False, and do nothing, if it has been reached already."""
         with self.changed:
             if self.version >= clock:
                 return False
@@ -56,14 +56,14 @@ class Store:
             return True
 
     def shut(self) -> int:
-        """Suspend at once; the version."""
+        """Suspend at once, and return the version."""
         with self.changed:
             self.gate = 0
             self.changed.notify_all()
             return self.version
 
     def settle(self, version: int) -> bool:
-        """Back to that version, without half a step; False where that cannot be."""
+        """Go back to that version, without a half-done step. Return False if that cannot be done."""
         with self.changed:
             self._forget_gradients()
             if self.version == version + 1 and self.previous is not None:
@@ -71,12 +71,12 @@ class Store:
             return self.version == version
 
     def open(self, generation: int) -> None:
-        """Go on, for workers that know this generation of the assignment."""
+        """Continue, for workers that know this generation of the assignment."""
         with self.changed:
             self.gate, self.generation = None, generation
 
     def cut(self, ranges: Ranges) -> Floats:
-        """The values of some ranges it keeps."""
+        """Return the values of some ranges that it keeps."""
         with self.changed:
             return take(self.ranges, self.values, ranges)
 
@@ -92,10 +92,11 @@ class Store:
             self.ranges, self.values = merge((self.ranges, self.values), (ranges, values))
             self.version, self.previous = version, None
 
-    # What workers ask.
+    # Requests of workers.
 
     def push(self, version: int, chunk: int, generation: int, gradient: Floats) -> bool:
-        """Take a gradient; False where it was refused because of a suspension. A late or second one is ignored."""
+        """Take a gradient. Return False if it was refused because of a suspension or an older generation. A late or
+        second one is ignored."""
         with self.changed:
             if generation != self.generation or gradient.shape != self.values.shape:
                 return False
@@ -115,7 +116,8 @@ class Store:
         return True
 
     def _sum_up(self) -> None:
-        """Add gradients in the order of chunks, whoever sends them first: the sum has the same bits every time."""
+        """Add gradients in the order of chunks, in whichever order they come: so the sum has the same bits every
+        time."""
         while self.summed in self.waiting:
             gradient = self.waiting.pop(self.summed)
             self.total = gradient if self.total is None else self.total + gradient
@@ -131,7 +133,8 @@ class Store:
         self.changed.notify_all()
 
     def pull(self, version: int, generation: int) -> Pulled:
-        """Parameters at a version, when it is reached; asynchronous: as they are. Suspended at a gate."""
+        """Return the parameters at a version, once it is reached; in an asynchronous job, as they are. Return none if
+        the server is suspended."""
         with self.changed:
             if not self.settings.synchronous:
                 shut = self.gate is not None and self.version >= self.gate
@@ -148,14 +151,14 @@ class Store:
 
 @dataclass(frozen=True)
 class Pulled:
-    """A version and its values; none where the server is suspended."""
+    """A version and its values, or None for the values where the server is suspended."""
 
     version: int
     values: Floats | None
 
 
 def take(ranges: Ranges, values: Floats, wanted: Ranges) -> Floats:
-    """The values of `wanted`, each of which lies in one of `ranges`."""
+    """Return the values of `wanted`, each of which is inside one of `ranges`."""
     parts, places, start = [], [], 0
     for first, last in ranges:
         places.append((first, last, start))
@@ -167,7 +170,7 @@ def take(ranges: Ranges, values: Floats, wanted: Ranges) -> Floats:
 
 
 def subtract(ranges: Ranges, others: Ranges) -> Ranges:
-    """What is left of ranges when others, each inside one of them, are taken out."""
+    """Return what is left of ranges when `others`, each inside one of them, are taken out."""
     rest = []
     for first, last in ranges:
         for start, stop in sorted(pair for pair in others if first <= pair[0] and pair[1] <= last):
@@ -178,7 +181,7 @@ def subtract(ranges: Ranges, others: Ranges) -> Ranges:
 
 
 def merge(one: tuple[Ranges, Floats], other: tuple[Ranges, Floats]) -> tuple[Ranges, Floats]:
-    """Two sets of ranges as one, in order, neighbours joined."""
+    """Return two sets of ranges as one, in order, with neighbours joined."""
     parts = []
     for ranges, values in (one, other):
         start = 0
@@ -194,5 +197,5 @@ def merge(one: tuple[Ranges, Floats], other: tuple[Ranges, Floats]) -> tuple[Ran
 
 
 def as_ranges(pairs: Iterable[Iterable[int]]) -> Ranges:
-    """Pairs as they come out of a message."""
+    """Read ranges from the pairs of a message."""
     return tuple((int(start), int(stop)) for start, stop in pairs)

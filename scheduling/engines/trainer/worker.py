@@ -1,4 +1,4 @@
-"""A worker: takes mini-batches of its chunks through the model, pushes gradients, pulls parameters."""
+"""A worker: it trains the model on mini-batches of its chunks, pushes gradients, and pulls parameters."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from scheduling.engines.trainer.server import DONE, LOST, REFUSED
 from scheduling.engines.trainer.settings import TrainerSettings
 from scheduling.engines.trainer.store import Ranges, as_ranges
 
-LONGER = 6  # a worker waits longer than the coordinator does, which then says who is missing
+LONGER = 6  # a worker waits this many times as long as the coordinator, which then says who is missing
 
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What the coordinator wants from now on: whose servers keep what, and which chunks are ours, from which round."""
+    """What a worker does from now on: which server has which ranges, and which chunks are ours, from which round on."""
 
     generation: int
     servers: Mapping[Address, Ranges]
-    positions: Mapping[int, int]  # chunk: its next round
+    positions: Mapping[int, int]  # the next round of each chunk
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> WorkerPlan:
-        """From the coordinator's message."""
+        """Read a plan from the coordinator's message."""
         servers = {(item["host"], item["port"]): as_ranges(item["ranges"]) for item in fields["servers"]}
         return cls(fields["generation"], servers, {int(chunk): int(at) for chunk, at in fields["positions"]})
 
 
 @dataclass
 class Unfinished:
-    """A gradient that some servers applied before a suspension and others did not: zero where it was applied."""
+    """A gradient that some servers applied before a suspension and others did not. `rest` is 0 where it was applied."""
 
     chunk: int
     round: int
@@ -52,7 +52,7 @@ class Unfinished:
 
 
 class Worker:
-    """One worker's process."""
+    """The process of one worker."""
 
     def __init__(self, settings: TrainerSettings, place: PeerPlace, secret: bytes, extra_ms: float = 0.0) -> None:
         self.settings, self.place, self.secret, self.extra_ms = settings, place, secret, extra_ms
@@ -62,12 +62,12 @@ class Worker:
         self.channels: dict[Address, Channel] = {}
         self.unfinished: Unfinished | None = None
         self.suspended_at: float | None = None
-        self.pause: float | None = None  # seconds of the last suspension, until they are reported
-        self.waited = 0.0  # seconds of the last exchange, waiting for others included
+        self.pause: float | None = None  # seconds of the last suspension, until it is reported
+        self.waited = 0.0  # seconds of the last exchange, with waiting for others
         self.told_at = time.perf_counter()
 
     def run(self, on_registered: Callable[[Channel], None]) -> int:
-        """Until the coordinator says stop or is gone; the exit code."""
+        """Run until the coordinator says stop or is gone, and return the exit code."""
         patience = LONGER * self.settings.patience_seconds
         with closing(
             reach(self.place.coordinator, self.secret, None, self.settings.gather_seconds)
@@ -94,7 +94,8 @@ class Worker:
             return DONE
 
     def _follow(self, plan: WorkerPlan) -> str:
-        """Train until there is nothing more to do or the servers are suspended; why a server cannot be reached."""
+        """Train until there is nothing more to do or the servers are suspended. Return why a server cannot be reached,
+        or ""."""
         self.plan = plan
         self.data.keep_only(list(plan.positions))
         try:
@@ -113,7 +114,8 @@ class Worker:
                 self.channels[address] = call(address, self.secret, LONGER * self.settings.patience_seconds)
 
     def _train_together(self, positions: dict[int, int]) -> None:
-        """Synchronous: a step is one mini-batch of each of our chunks, then everybody's parameters."""
+        """Train synchronously. A step is one mini-batch of each of our chunks; then the servers have the gradients of
+        all workers, and we pull the parameters."""
         step = min(positions.values(), default=self.settings.rounds)
         parameters = self._pull(step) if step < self.settings.rounds else None
         while parameters is not None and step < self.settings.rounds:
@@ -122,7 +124,7 @@ class Worker:
                 loss, gradient = self._minibatch(parameters, chunk, step)
                 losses.append([chunk, step, loss])
                 if len(losses) == len(positions):
-                    # Told before the last gradient: a step that is complete has all its losses.
+                    # Report before the last gradient, so that the coordinator has all losses of a complete step.
                     self._report(losses, time.perf_counter() - begin)
                 self._push(step, chunk, gradient)
             moment = time.perf_counter()
@@ -131,7 +133,7 @@ class Worker:
             step += 1
 
     def _train_alone(self, positions: dict[int, int]) -> None:
-        """Asynchronous: each mini-batch is an update; the chunk that is least far goes next."""
+        """Train asynchronously. Each mini-batch is an update; the chunk with the fewest rounds done is next."""
         if not positions or not self._finish(positions):
             return
         parameters = self._pull(0)
@@ -146,7 +148,7 @@ class Worker:
             parameters = self._exchange(self.unfinished, positions)
 
     def _finish(self, positions: dict[int, int]) -> bool:
-        """Push what a suspension left over; False where it is still suspended."""
+        """Push what a suspension left of a gradient. Return False if the servers are suspended again."""
         unfinished = self.unfinished
         if unfinished is None or positions.get(unfinished.chunk) != unfinished.round:
             self.unfinished = None  # another worker has the chunk now, and does this mini-batch again
@@ -154,7 +156,7 @@ class Worker:
         return self._exchange(unfinished, positions) is not None
 
     def _exchange(self, unfinished: Unfinished, positions: dict[int, int]) -> Floats | None:
-        """Push and pull; the mini-batch counts as done when every server has applied its part."""
+        """Push and pull. The mini-batch counts as done when every server has applied its part."""
         begin = time.perf_counter()
         self._push(0, unfinished.chunk, unfinished.rest)
         parameters = self._pull(0)
@@ -180,7 +182,8 @@ class Worker:
         self.coordinator.tell(message)
 
     def _report(self, losses: list[list[Any]], seconds: float) -> None:
-        """Losses, and per mini-batch the seconds of computing and of exchange; once, how long a pause was."""
+        """Report losses, the seconds of computing a mini-batch and of the last exchange, and once the length of a
+        pause."""
         fields: dict[str, Any] = {"losses": losses, "minibatch_seconds": seconds / len(losses)}
         fields |= {"exchange_seconds": self.waited, "pause": self.pause, "generation": self.plan.generation}
         self.pause = None
@@ -193,7 +196,8 @@ class Worker:
             self.channels[address].tell(WireMessage("push", about, (part,)))
 
     def _pull(self, version: int) -> Floats | None:
-        """The parameters at a version; None where a server is suspended. What was applied is struck from the rest."""
+        """Pull the parameters at a version; None if a server is suspended. The part of an unfinished gradient that a
+        server has applied is set to 0."""
         about = {"version": version, "generation": self.plan.generation}
         for address in self.plan.servers:
             self.channels[address].tell(WireMessage("pull", about))

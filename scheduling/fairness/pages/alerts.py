@@ -1,4 +1,4 @@
-"""Limits of fairness: where each figure stands, and an operator's form to set them."""
+"""The page of the limits of fairness: where each figure is, and an operator's form to set the limits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LimitStanding:
 
 
 class AlertsForm(ChangeForm):
-    """A field for each figure; empty: nobody wants to be told."""
+    """A form with a field for each figure. An empty field means no alert."""
 
     def __init__(self, standings: list[LimitStanding], *args: Any, **kwargs: Any) -> None:
         self.standings = standings

@@ -1,4 +1,5 @@
-"""Is it fair? The overview over all tenants of a pool, its intervals, and a tenant's own view of the same."""
+"""The pages that answer "is it fair?": the overview over all tenants of a pool, its intervals, and a tenant's own view
+of the same."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ MOST_REASONS = 6
 @require_safe
 @requires(Permission.FAIRNESS_VIEW)
 def fairness(request: AccessRequest) -> HttpResponseBase:
-    """`?pool=`, `?days=`; `?table=` says which of the two tables the rest of the address sorts or exports."""
+    """Show a pool (`?pool=`) over some days (`?days=`). `?table=` says which of the two tables the rest of the address
+    sorts or exports."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
@@ -72,7 +74,7 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
 @require_safe
 @requires(Permission.FAIRNESS_VIEW)
 def intervals(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
-    """`?what=` they are looked at for."""
+    """List intervals, by what the reader looks for in them (`?what=`)."""
     pool = get_object_or_404(Pool, slug=pool_slug)
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
     what = request.GET.get("what", ALL)
@@ -92,7 +94,7 @@ def intervals(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
 @require_safe
 @requires(Permission.FAIRNESS_VIEW)
 def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpResponseBase:
-    """`?file=view` (or plan, policy): the stored bytes themselves."""
+    """Show one interval. `?file=view` (or plan, policy) returns the stored bytes themselves."""
     pool = get_object_or_404(Pool, slug=pool_slug)
     if (part := request.GET.get("file")) is not None:
         return _file(pool, number, part)
@@ -109,7 +111,7 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
-    """The tenant's own numbers, and nothing from which those of another could be worked out."""
+    """Show the tenant's own numbers, and nothing from which those of another could be worked out."""
     tenant, pools = open_tenant(request), pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
@@ -168,7 +170,7 @@ def _lowest(account: Any) -> int | None:
 
 
 def _own_table(request: AccessRequest, rows: Any, name: str, table: str) -> Any:
-    """Two tables on one page: the address sorts and turns the pages of the one that it names."""
+    """Return one of the two tables on the page: the address sorts and turns the pages of the one that it names."""
     query = request.GET.copy()
     if table != name:
         for key in ("sort", "after"):

@@ -1,4 +1,4 @@
-"""The few pictures that answer "is it fair?": x in per cent of the drawing, y in pixels; no script is needed."""
+"""The few pictures that answer "is it fair?", which need no script. x is in per cent of the drawing, y in pixels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import date
 from scheduling.fairness.read_values import TenantPeriod
 from tenants.ledger.amounts import rounded
 
-MOST = 14  # tenants in a picture: those at both ends; the table has them all
+MOST = 14  # most tenants in a picture: those at both ends; the table has them all
 MOST_LINES = 7
 ROW, HEAD, FOOT = 40.0, 6.0, 24.0
 LEFT, RIGHT = 2.0, 98.0  # per cent: room for half a dot
@@ -27,7 +27,7 @@ class PictureTick:
 
 @dataclass(frozen=True)
 class Dot:
-    """`kind`: "mine", "worst" or ""."""
+    """One tenant's ratio. `kind` is "mine", "worst" or ""."""
 
     name: str
     y: float
@@ -57,7 +57,7 @@ class Dots:
 
 @dataclass(frozen=True)
 class ShareBar:
-    """Parts of one row, in per cent of the widest."""
+    """One row with its parts, in per cent of the widest row."""
 
     name: str
     y: float
@@ -71,7 +71,7 @@ class ShareBar:
 
     @property
     def end(self) -> float:
-        """Where the mark of the mean ends, a little below the bar."""
+        """Return where the mark of the mean ends, a little below the bar."""
         return self.y + 14
 
 
@@ -94,7 +94,7 @@ class PictureLine:
 
 @dataclass(frozen=True)
 class Trend:
-    """Rows by day, the values in the order of the lines."""
+    """Lines over days. Each of `rows` is one day, with the values in the order of the lines."""
 
     lines: tuple[PictureLine, ...]
     rows: tuple[tuple[date, int, tuple[float | None, ...]], ...]
@@ -106,7 +106,8 @@ class Trend:
 
 
 def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Dots | None:
-    """`tenants`: all that the reader may see. `mine`: a tenant that reads about itself."""
+    """Return the picture of ratios. `tenants` are all that the reader may see; `mine` is a tenant that reads about
+    itself."""
     rows = [one for one in tenants if one.ratio is not None]
     view = _ends(rows)
     if not view:
@@ -143,7 +144,7 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
 
 
 def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> ShareBars | None:
-    """What each owner earned by what it contributed: for the whole cluster and a slot."""
+    """Return the picture of what each owner earned by what it contributed, for the whole cluster and a slot."""
     rows = sorted((one for one in tenants if one.reward is not None), key=lambda one: -(one.reward or 0.0))
     view = _ends(rows)
     most = max((one.reward or 0.0 for one in rows), default=0.0)
@@ -165,7 +166,7 @@ def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> ShareBa
 
 
 def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
-    """Idle unit-slots: sold, offered and unsold, kept."""
+    """Return the picture of idle unit-slots: sold, offered and unsold, kept."""
     rows = [one for one in tenants if one.offered_units + one.kept_units > 0]
     rows.sort(key=lambda one: -(one.offered_units + one.kept_units))
     view = rows[:MOST]
@@ -191,7 +192,7 @@ def _whole(units: Iterable[float]) -> str:
 
 
 def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Trend | None:
-    """None where there are not two days to draw a line between."""
+    """Return the ratios by day, or None where there are not two days to draw a line between."""
     rows = [one for one in tenants if one.ratio is not None]
     view = _ends(rows, MOST_LINES)
     days = sorted({day for one in view for day, ratio in one.by_day.items() if ratio is not None})
@@ -212,12 +213,12 @@ def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | 
 
 
 def _ends(rows: Sequence[TenantPeriod], most: int = MOST) -> list[TenantPeriod]:
-    """All of them, or the first and the last few."""
+    """Return all rows, or the first and the last few."""
     return list(rows) if len(rows) <= most else [*rows[: most // 2], *rows[-(most - most // 2) :]]
 
 
 def _scale(values: Sequence[float]) -> tuple[float, float, float]:
-    """Lowest, highest and step of an axis with five to eight marks."""
+    """Return the lowest value, the highest value and the step of an axis with five to eight marks."""
     low, high = min(values), max(values)
     step = next((step for step in STEPS if (high - low) / step <= 6), (high - low) / 6)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, step

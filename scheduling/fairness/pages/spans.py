@@ -1,4 +1,4 @@
-"""Which pool and which days a page of fairness is about. Days are those of UTC."""
+"""Reading which days a page of fairness is about. Days are those of UTC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 
 @dataclass(frozen=True)
 class DaySpan:
-    """Both days included. `length` 0: two dates were asked for."""
+    """Some days, both ends included. `length` is 0 where the reader named two dates."""
 
     first: date
     last: date
@@ -37,7 +37,7 @@ class DaySpan:
 
     @property
     def within(self) -> str:
-        """When something happened, as a sentence has it."""
+        """Return the days as a sentence says when something happened, such as "in the last 7 days"."""
         if self.length:
             return TODAY if self.length == 1 else f"in {self.words}"
         return f"from {self.words}" if self.days > 1 else f"on {self.words}"
@@ -48,7 +48,8 @@ class DaySpan:
 
 
 def span_asked(query: Mapping[str, str], *, today: date) -> DaySpan:
-    """`days`; or `from` and `to`, of at most as many days as are read at once. What cannot be read was not asked."""
+    """Return the days that the address names: by `days`, or by `from` and `to`, of at most as many days as are read at
+    once. A value that cannot be read is ignored."""
     days_wanted = query.get("days", "")
     first, last = _date(query.get("from", "")), _date(query.get("to", ""))
     if (first or last) and days_wanted not in LENGTHS_ASKED:

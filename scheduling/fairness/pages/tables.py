@@ -1,4 +1,4 @@
-"""The columns of the tables of fairness: what is shown, sorted by, and exported."""
+"""The columns of the tables of fairness: what they show, how they sort, and what they export."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tenants.ledger.amounts import exported, micro
 from tenants.views.tables import Column, Table
 
-OWNERS = 6  # on a page of a table
+OWNERS = 6  # rows on a page of a table
 
 
 def _number(name: str, digits: int = 6) -> Callable[[Any], object]:
@@ -24,7 +24,7 @@ def _column(name: str, label: str, digits: int = 6) -> Column:
 
 
 def _amount(name: str, label: str) -> Column:
-    """Credits, as every export of money has them."""
+    """Return a column of credits, written as in every export of money."""
 
     def value(row: Any) -> str:
         value = getattr(row, name)
@@ -120,6 +120,6 @@ OWN_MONEY = (
 
 
 def own(*, money: bool) -> Table:
-    """A tenant's own intervals; `money`: whether the reader may see amounts."""
+    """Return the table of a tenant's own intervals. `money` says whether the reader may see amounts."""
     columns = (*OWN, *OWN_MONEY) if money else OWN
     return Table(columns, sort="-number", rows=20, key="number", file="my-fairness")

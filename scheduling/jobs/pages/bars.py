@@ -1,4 +1,4 @@
-"""What a job pays for each slot, as bars: widths in per cent of the drawing, heights in pixels."""
+"""Draw what a job pays for each slot as bars: widths are in per cent of the drawing, heights in pixels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from scheduling.jobs.read_slots import RETURNED, SETTLED, SlotTable
 
-HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # of the whole drawing; for the times below; for the amounts above
+HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # heights: of the whole drawing, for the times below, for the amounts above
 DAYS = 14.0  # for the days below the times, where there are any
 MOST_LABELS = 6  # times with seconds stand side by side in the narrowest column
 MOST_BARS = 240
@@ -22,12 +22,12 @@ class JobBar:
     y: float
     height: float
     middle: float
-    above: float  # where the amount stands
+    above: float  # y of the amount
     paid: int
     at: datetime
     state: str
     label: bool
-    day: str  # of the first time of a day that is not today
+    day: str  # the day, at the first time of a day that is not today
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class JobBars:
 
 
 def slot_bars(table: SlotTable) -> JobBars | None:
-    """None: more slots than can be told apart; the table has them."""
+    """Return the bars. Return None where there are more slots than can be told apart, which the table still shows."""
     rows = table.rows
     if not rows or len(rows) > MOST_BARS:
         return None

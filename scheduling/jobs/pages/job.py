@@ -44,7 +44,7 @@ PARTS = {
     "log": "jobs/job_log.html",
     "files": "jobs/job_files.html",
 }
-SHOWN_SLOTS = 24  # more stand folded up
+SHOWN_SLOTS = 24  # where there are more, they are folded up
 SHOWN_FILES, COUNTED_FILES = 20, 200
 
 
@@ -90,13 +90,13 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
 
 
 def _files(job: TrainingJob, by: Access, at: datetime) -> JobFiles | None:
-    """Those that are shown and counted; None: there is nothing to tell of."""
+    """Return the files that are shown and counted, or None where there is nothing to say of them."""
     files = job_files(job, by, at, most=COUNTED_FILES)
     return files if files.is_told else None
 
 
 def _query(request: AccessRequest, **others: str) -> str:
-    """The question to the log as it stands, asked otherwise."""
+    """Return the present query of the log with other values for some fields."""
     query = request.GET.copy()
     query.pop("part", None)
     for name, value in others.items():
@@ -107,7 +107,7 @@ def _query(request: AccessRequest, **others: str) -> str:
 @require_safe
 @requires(Permission.JOBS_VIEW)
 def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> StreamingHttpResponse:
-    """All of it, as a file."""
+    """Send the whole log as a file."""
     row = get_object_or_404(TrainingJob, pk=pk)
     runs = job_runs(row)
     answer = StreamingHttpResponse(log_whole(runs[0]) if runs else (), content_type="text/plain; charset=utf-8")
@@ -118,7 +118,7 @@ def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> StreamingHttpR
 @require_safe
 @requires(Permission.JOBS_VIEW)
 def job_file(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
-    """One of its files, which `?path=` names as the page does."""
+    """Send one of the job's files, which `?path=` names as the page does."""
     row = get_object_or_404(TrainingJob.objects.select_related("pool", "tenant"), pk=pk)
     path = path_said(request.GET.get("path", ""))
     opened = file_opened(row, request.access, timezone.now(), path) if path else None
@@ -131,7 +131,7 @@ def job_file(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseB
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.JOBS_CANCEL)
 def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    """Asked for, it says what would happen; posted, it does it."""
+    """Show what would happen, or cancel the job where the form is posted."""
     row = get_object_or_404(TrainingJob.objects.select_related("pool"), pk=pk)
     if request.method != "POST":
         preview = cancel_preview(row, timezone.now())
@@ -145,7 +145,7 @@ def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
 @posted_from("job")
 @requires(Permission.JOBS_SUBMIT)
 def job_queue(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    """A job that the instant lane refused waits for the next interval."""
+    """Let a job that the instant lane refused wait for the next interval."""
     row = get_object_or_404(TrainingJob, pk=pk)
     outcome = queue(job_id=row.pk, by=request.access, at=timezone.now())
     if isinstance(outcome, Refused):

@@ -77,7 +77,7 @@ def _part_url(request: AccessRequest) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.JOBS_CANCEL)
 def array_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    """Asked for, it says what would happen; posted, it takes back all members that are not over, in one act."""
+    """Show what would happen or, where the form is posted, cancel all members that are not over, in one act."""
     sums, at = array_by_id(pk), timezone.now()
     if sums is None:
         raise Http404
@@ -92,7 +92,7 @@ def array_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
 @posted_from("tenant_jobs")
 @requires(Permission.JOBS_CANCEL)
 def jobs_cancel(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """First what would happen to each, then, confirmed, the cancellations one by one: one that fails stops none."""
+    """Show what would happen to each job and, once confirmed, cancel them one by one: one that fails stops no other."""
     ids = [int(each) for each in request.POST.getlist("job") if each.isdecimal() and len(each) < 19][:MOST_AT_ONCE]
     jobs, at = jobs_chosen(ids), timezone.now()
     if not jobs:

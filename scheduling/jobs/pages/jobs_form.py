@@ -1,4 +1,4 @@
-"""What the filter of the list of jobs may say, and the table's columns."""
+"""The form that filters the list of jobs, and the columns of its table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobsForm(forms.Form):
     mine = forms.BooleanField(label="Only my own", required=False)
 
     def question(self) -> JobsQuestion:
-        """What is not understood does not filter; the field says so."""
+        """Return the filter. A value that is not understood does not filter; its field says so."""
         self.is_valid()
         answers = self.cleaned_data
         return JobsQuestion(

@@ -1,4 +1,4 @@
-"""The question to a job's log, as an address asks it."""
+"""The form that filters a job's log, as its address gives it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHOICES = [("", "Any"), (DEBUG, "Debug or graver"), (INFO, "Info or graver"), (W
 
 
 class LogForm(forms.Form):
-    """What is not understood does not filter."""
+    """The filter of a log. A value that is not understood does not filter."""
 
     search = forms.CharField(
         label="Lines with",
@@ -36,6 +36,6 @@ class LogForm(forms.Form):
         return LogQuestion(answers.get("search", ""), answers.get("level", ""), answers.get("who", ""))
 
     def before(self) -> int | None:
-        """Earlier than this byte; None: the newest."""
+        """Return the byte before which lines are read, or None for the newest."""
         text = str(self.data.get("before", ""))
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -19,7 +19,7 @@ class LossPicture:
 
 
 def loss_picture(points: Sequence[EpochPoint]) -> LossPicture | None:
-    """None: fewer than two epochs make no curve."""
+    """Return the curve, or None for fewer than two epochs, which make no curve."""
     if len(points) < 2:
         return None
     top = max(point.loss for point in points) or 1.0

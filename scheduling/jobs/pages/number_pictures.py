@@ -11,7 +11,7 @@ MARGIN = 6.0  # per cent left free above the highest value and below the lowest
 
 @dataclass(frozen=True)
 class NumberPicture:
-    """`path` is empty where there is one value alone."""
+    """The curve of one number. `path` is empty where there is one value alone."""
 
     name: str
     last: float
@@ -22,7 +22,7 @@ class NumberPicture:
 
 
 def number_pictures(view: NumbersView | None) -> list[NumberPicture]:
-    """One for each number, from its first value to its last."""
+    """Return a picture of each number, from its first value to its last."""
     return [_picture(series) for series in view.series] if view else []
 
 
@@ -30,7 +30,7 @@ def _picture(series: Series) -> NumberPicture:
     times = [point.at.timestamp() for point in series.points]
     values = [point.value for point in series.points]
     least, most = min(values), max(values)
-    # Halves, since the difference of two numbers of a stranger may be too large for one.
+    # We take halves, since the difference of two numbers of a stranger may be too large for a float.
     span, height = max(times[-1] - times[0], 1e-9), (most / 2 - least / 2) or 1.0
     places = [
         (100.0 * (at - times[0]) / span, 100.0 - MARGIN - (100.0 - 2 * MARGIN) * (value / 2 - least / 2) / height)

@@ -12,9 +12,9 @@ TOP = 6.0  # per cent left free above the highest loss
 
 @dataclass(frozen=True)
 class OutlookPicture:
-    """`reported` and `estimated` are paths, empty where there is nothing to draw. `now`: the last epoch that is done;
-    None at the right edge. `low` and `high`: between which it will end, None where that is one place. `last`: the epoch
-    at the right edge."""
+    """The drawing of an outlook. `reported` and `estimated` are paths, empty where there is nothing to draw. `now` is
+    where the last epoch that is done lies, or None at the right edge. The job will end between `low` and `high`, which
+    are None where that is one place. `last` is the epoch at the right edge."""
 
     reported: str
     estimated: str
@@ -26,12 +26,12 @@ class OutlookPicture:
 
     @property
     def width(self) -> float:
-        """Of the range in which it will end."""
+        """Return the width of the range in which it will end."""
         return (self.high or 0.0) - (self.low or 0.0)
 
 
 def outlook_picture(outlook: Outlook | None) -> OutlookPicture | None:
-    """None: fewer than two losses make no curve."""
+    """Return the picture, or None for fewer than two losses, which make no curve."""
     if outlook is None or len(outlook.reported) < 2:
         return None
     both = [*outlook.reported, *outlook.estimated]

@@ -1,1 +1,1 @@
-"""Histories: the log of a cluster that has never heard of a market, read line by line into values."""
+"""Histories: logs of clusters without a market, read line by line into values."""

@@ -1,4 +1,4 @@
-"""From a log and what is known of its machines and owners to one history."""
+"""Making one history from a log and from what is known of its machines and owners."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from scheduling.lab.histories.history import (
 from scheduling.lab.histories.lines import digits
 from scheduling.lab.histories.machines import MOST, alike, cells_of_counts, cells_of_nodes, shares_of
 
-SLOTS = (3600, 1800, 1200, 900, 600, 300)  # lengths to choose from, seconds
-ROUNDED = 0.05  # the longest slot is taken that adds no more than this to the work
-MOST_SLOTS = 12_000  # of the days themselves
+SLOTS = (3600, 1800, 1200, 900, 600, 300)  # lengths of a slot to choose from, in seconds
+ROUNDED = 0.05  # the longest slot that adds no more than this part to the work is taken
+MOST_SLOTS = 12_000  # slots of the days themselves
 MOST_DAYS = 1_000
-UNITS_OF_A_SERVER = 8  # where nothing is known of the machines
-MOST_NODES, MOST_PROCESSORS = 200_000, 10**8  # that a log's heading is believed
+UNITS_OF_A_SERVER = 8  # where nothing is known about the machines
+MOST_NODES, MOST_PROCESSORS = 200_000, 10**8  # larger numbers in a log's heading are not believed
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a study says of its history beyond the log; null is what it leaves open."""
+    """The choices of a study about its history that the log does not make. None leaves one open."""
 
     zone: str
     unit: str
@@ -46,7 +46,7 @@ class Wishes:
 
 
 def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> History:
-    """The history of the days that the study asks for. What had to be assumed stands in its notes."""
+    """Return the history of the days that the study asks for. Its notes say what had to be assumed."""
     jobs, first, days = _of_the_days(log, wishes)
     machines, notes = _machines(jobs, machines, log.facts)
     jobs, too_large = _that_fit(jobs, sum(machine.units for machine in machines))
@@ -83,21 +83,23 @@ def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> 
 
 
 def slot_choice(jobs: tuple[LoggedJob, ...], days: int) -> int:
-    """The longest slot in which whole slots add little to the work; else the shortest that leaves few enough slots."""
+    """Return the longest slot in which whole slots add little to the work, or else the shortest that leaves few enough
+    slots."""
     few_enough = [seconds for seconds in SLOTS if days * DAY / seconds <= MOST_SLOTS]
     near = [seconds for seconds in few_enough if rounding_of(jobs, seconds) <= ROUNDED]
     return near[0] if near else few_enough[-1]
 
 
 def rounding_of(jobs: tuple[LoggedJob, ...], slot_seconds: int) -> float:
-    """By which part the work grows when every run takes whole slots."""
+    """Return by which part the work grows when every run takes whole slots."""
     work = sum(job.units * job.seconds for job in jobs)
     whole = sum(job.units * -(-job.seconds // slot_seconds) * slot_seconds for job in jobs)
     return whole / work - 1.0
 
 
 def _of_the_days(log: Log, wishes: Wishes) -> tuple[tuple[LoggedJob, ...], date, int]:
-    """The jobs submitted in the days asked for, in order of submission, the first day, and how many days there are."""
+    """Return the jobs submitted in the days asked for, in order of submission, with the first day and the number of
+    days."""
     jobs = tuple(sorted(log.jobs, key=lambda job: job.submitted))
     if not jobs:
         others = ", ".join(f"{count:,} {why}" for why, count in log.left_out.items())
@@ -122,7 +124,7 @@ def _of_the_days(log: Log, wishes: Wishes) -> tuple[tuple[LoggedJob, ...], date,
 def _machines(
     jobs: tuple[LoggedJob, ...], machines: tuple[Machine, ...] | None, facts: Mapping[str, str]
 ) -> tuple[tuple[Machine, ...], list[str]]:
-    """The machines, and what was assumed of them."""
+    """Return the machines, and what was assumed about them."""
     if machines is not None:
         return machines, []
     processors = _fact(facts, "MaxProcs", MOST_PROCESSORS)
@@ -138,7 +140,7 @@ def _machines(
 
 
 def _fact(facts: Mapping[str, str], name: str, most: int) -> int:
-    """A number of the log's heading, without the commas and words that some have; 0 where it has none."""
+    """Return a number of the log's heading, without the commas and words that some have, or 0 where it has none."""
     text = facts.get(name, "").split(" ", 1)[0].replace(",", "")
     if not (text.isascii() and text.isdigit()):
         return 0
@@ -158,11 +160,12 @@ def _that_fit(jobs: tuple[LoggedJob, ...], units: int) -> tuple[tuple[LoggedJob,
 def _join_small_owners(
     jobs: tuple[LoggedJob, ...], with_cells: set[str], most: int
 ) -> tuple[tuple[LoggedJob, ...], int]:
-    """The jobs with all but the owners that own cells, and the largest others, under one name; how many that joined."""
+    """Return the jobs, with all owners under one name but for those that own cells and the largest others. Also return
+    the number of owners that were joined."""
     use: Counter[str] = Counter()
     for job in jobs:
         use[job.owner] += job.units * job.seconds
-    order = {name: number for number, name in enumerate(use)}  # of first submission: names decide nothing
+    order = {name: number for number, name in enumerate(use)}  # order of first submission, so that names decide nothing
     ranked = sorted(use, key=lambda name: (name not in with_cells, -use[name], order[name]))
     small = set(ranked[max(most - 1, len(with_cells & use.keys())) :]) if len(ranked) > most else set()
     if not small:
@@ -173,7 +176,7 @@ def _join_small_owners(
 def _cells(
     machines: tuple[Machine, ...], owners: tuple[str, ...], jobs: tuple[LoggedJob, ...], wishes: Wishes
 ) -> tuple[tuple[tuple[int, ...], ...], str]:
-    """Whose units are where, and how that is known."""
+    """Return the units of each owner on each machine, and how that is known."""
     if wishes.nodes is not None:
         return cells_of_nodes(machines, owners, wishes.nodes, "history.nodes"), "each owner has the nodes of the table"
     total = sum(machine.units for machine in machines)

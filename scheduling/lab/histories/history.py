@@ -1,4 +1,4 @@
-"""What a log tells, as values: who asked for how many units when, when they ran, and on which machines of whom."""
+"""The contents of a log as values: who asked for how many units and when, when the jobs ran, and on whose machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 HOUR, DAY = 3600, 86_400  # seconds
-OTHERS = "others"  # the owners beyond the largest ones, as one
+OTHERS = "others"  # one name for the owners beyond the largest ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class LoggedJob:
 
     name: str
     owner: str
-    submitted: int  # from here on it could have run
-    started: int | None  # None: the log does not say
+    submitted: int  # the job could have run from here on
+    started: int | None  # None where the log does not say
     ended: int | None
     seconds: int
     units: int
@@ -38,17 +38,17 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Log:
-    """Everything that a reader found in a log."""
+    """Everything that a reader read from a log."""
 
     jobs: tuple[LoggedJob, ...]
-    rows: int  # lines that should tell of a job
-    left_out: Mapping[str, int]  # jobs that are no work of the cluster, by the reason
+    rows: int  # lines that should contain a job
+    left_out: Mapping[str, int]  # jobs that are no work of the cluster, by reason
     bad: tuple[BadLine, ...]
-    facts: Mapping[str, str]  # what the log says of itself
+    facts: Mapping[str, str]  # what the log's heading says
 
 
 def log_later(log: Log, seconds: int) -> Log:
-    """The log with all of its times so much later."""
+    """Return the log with all of its times later by `seconds`."""
 
     def later(moment: int | None) -> int | None:
         return None if moment is None else moment + seconds
@@ -74,7 +74,7 @@ class History:
     """The past of a cluster, ready to be decided again.
 
     `cells` (machines, owners) are the units of each machine that belong to each owner; what is left is the operator's.
-    Owners stand in the order in which they first submitted a job, so nothing depends on their names. `midnights` are
+    Owners are in the order in which they first submitted a job, so nothing depends on their names. `midnights` are
     the beginnings of the days in the log's zone, as seconds since 1970, one more than there are days.
     """
 
@@ -84,59 +84,61 @@ class History:
     cells: tuple[tuple[int, ...], ...]
     slot_seconds: int
     midnights: tuple[int, ...]
-    dates: tuple[str, ...]  # what each day is called
+    dates: tuple[str, ...]  # the name of each day
     zone: str
-    unit: str  # what is counted: gpu, cpu, node, processor
+    unit: str  # the unit that is counted: gpu, cpu, node, processor
     notes: tuple[str, ...]
     rows: int = 0
     left_out: Mapping[str, int] | None = None
     bad: tuple[BadLine, ...] = ()
-    has_starts: bool = True  # whether the log says of any job when it started
+    has_starts: bool = True  # whether the log says when any job started
 
     @property
     def days(self) -> int:
-        """Days whose submissions are in the history."""
+        """Return the number of days whose submissions are in the history."""
         return len(self.dates)
 
     @property
     def units(self) -> int:
-        """Units of the whole cluster."""
+        """Return the units of the whole cluster."""
         return sum(machine.units for machine in self.machines)
 
     def slot_of(self, moment: int) -> float:
-        """A moment in slots since the first midnight."""
+        """Return a moment in slots since the first midnight."""
         return round((moment - self.midnights[0]) / self.slot_seconds, 6)
 
     def run_slots(self, job: LoggedJob) -> int:
-        """Whole slots that a job's run takes."""
+        """Return the whole slots that a job's run takes."""
         return -(-job.seconds // self.slot_seconds)
 
     def hours_of_day(self, slots: int) -> npt.NDArray[np.int64]:
-        """(slots,) whole hours from the midnight before each slot, in the log's zone, to its beginning."""
+        """Return (slots,) whole hours from the midnight before each slot, in the log's zone, to its beginning."""
         midnights = np.array(self.midnights, dtype=np.int64)
         begins = midnights[0] + np.arange(slots, dtype=np.int64) * self.slot_seconds
         since: npt.NDArray[np.int64] = begins - midnights[np.searchsorted(midnights, begins, side="right") - 1]
         return since // HOUR % 24
 
     def day_of(self, moments: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """The day of each moment; what is later than the last day counts to it."""
+        """Return the day of each moment. A moment after the last day counts as in it."""
         places = np.searchsorted(np.array(self.midnights[1:-1]), np.asarray(moments), side="right")
         return places.astype(np.intp)
 
 
 def zone_of(name: str) -> tzinfo:
-    """The zone of that name. Raises `KeyError` or `ValueError` where there is none."""
+    """Return the zone of that name. Raises `KeyError` or `ValueError` where there is none."""
     return UTC if name == "UTC" else ZoneInfo(name)
 
 
 def day_bounds(zone: tzinfo, first: date, days: int) -> tuple[int, ...]:
-    """The midnights of so many days in a zone; a day of a clock change has 23 or 25 hours."""
+    """Return the midnights of `days` days in a zone, one more than there are days; a day of a clock change has 23 or 25
+    hours."""
     midnights = [datetime.combine(first + timedelta(days=k), time(), zone) for k in range(days + 1)]
     return tuple(int(midnight.timestamp()) for midnight in midnights)
 
 
 def peak_units(jobs: Sequence[LoggedJob]) -> int:
-    """The most units that were in use at one moment, by the log. A job of no known start is taken to start at once."""
+    """Return the most units that were in use at one moment, by the log. A job of no known start counts as started at
+    once."""
     changes: dict[int, int] = {}
     for job in jobs:
         start = job.submitted if job.started is None else job.started
@@ -150,7 +152,7 @@ def peak_units(jobs: Sequence[LoggedJob]) -> int:
 
 
 def hours_by_day(history: History) -> npt.NDArray[np.float64]:
-    """(days,) unit-hours that the log's own runs used on each day."""
+    """Return (days,) unit-hours that the log's own runs used on each day."""
     begins = np.array([job.submitted if job.started is None else job.started for job in history.jobs], dtype=np.int64)
     ends = begins + np.array([job.seconds for job in history.jobs], dtype=np.int64)
     units = np.array([job.units for job in history.jobs], dtype=np.float64)

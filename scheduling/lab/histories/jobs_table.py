@@ -1,6 +1,6 @@
-"""Jobs as a table with the columns of the published logs: job_id, tenant, submit_s, gpus, duration_s, and queue_s where
-the log says how long jobs waited. Rows count like lines; the heading says whether columns are told apart by commas,
-semicolons or tabs, which stand in quotes within a name."""
+"""Reading jobs from a table with the columns of the published logs: job_id, tenant, submit_s, gpus, duration_s, and
+queue_s where the log says how long jobs waited. Rows are counted as lines. The heading shows whether commas, semicolons
+or tabs separate the columns; within a name these must be in quotes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_GPUS = 10**6
 
 
 def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log:
-    """The jobs of the table, its seconds counted from 1970. A run of less than a second is one second."""
+    """Read the jobs of the table, whose seconds count from 1970. A run of less than a second becomes one second."""
     numbered = enumerate(lines, 1)
     before, text = heading_of(numbered)
     heading, separator = _heading(text, f"{place}, line {before}")
@@ -53,7 +53,7 @@ def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log
 
 
 def _heading(text: str, place: str) -> tuple[list[str], str]:
-    """The names of the columns, and what stands between them."""
+    """Return the names of the columns, and the sign that separates them."""
     if not text:
         raise BadScenario(place, "the file is empty")
     missing: Sequence[str] = COLUMNS

@@ -1,4 +1,4 @@
-"""Lines that cannot be read: named by their number, counted, and tolerated up to one in a hundred."""
+"""Handling lines that cannot be read: they are named by their number, counted, and tolerated up to one in a hundred."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from scheduling.lab.histories.history import BadLine
 
 ONE_IN = 100
 LATEST = 2**32  # seconds since 1970: in the year 2106
-LONGEST = 3 * 366 * 86_400  # seconds of a run
-FEW = 5  # bad lines that a refusal names
+LONGEST = 3 * 366 * 86_400  # most seconds of a run
+FEW = 5  # a refusal names so many bad lines
 
 
 class Unreadable(ValueError):
-    """What is wrong with a line."""
+    """A line cannot be read. The message says what is wrong with it."""
 
 
 @dataclass
 class Tally:
-    """What became of the lines of one log while it is read. `place` is what the log is called in messages."""
+    """Counts of the lines of one log while it is read. `place` is the name of the log in messages."""
 
     place: str
     strict: bool = False
@@ -30,7 +30,7 @@ class Tally:
     bad: list[BadLine] = field(default_factory=list)
 
     def unreadable(self, number: int, why: str) -> None:
-        """Note a bad line; a strict reading ends here."""
+        """Note a bad line. A strict reading ends here."""
         self.bad.append(BadLine(number, why))
         if self.strict:
             raise BadScenario(f"{self.place}, line {number}", why)
@@ -44,7 +44,7 @@ class Tally:
 
 
 def heading_of(numbered: Iterator[tuple[int, str]]) -> tuple[int, str]:
-    """The first line that is not empty, with its number; an empty one where there is none."""
+    """Return the first line that is not empty, with its number, or an empty one where there is none."""
     for number, line in numbered:
         if line.strip():
             return number, line.rstrip("\r\n")
@@ -52,14 +52,14 @@ def heading_of(numbered: Iterator[tuple[int, str]]) -> tuple[int, str]:
 
 
 def digits(text: str, most: int) -> int | None:
-    """The integer from 0 to `most` that the text writes in digits; None where it writes none."""
+    """Return the integer from 0 to `most` that the text writes in digits, or None where it writes none."""
     if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
-        return None  # the length first: Python reads no integer of thousands of digits
+        return None  # the length is checked first: Python reads no integer of thousands of digits
     return number if (number := int(text.lstrip("0") or "0")) <= most else None
 
 
 def whole(text: str, what: str, most: int = 10**12) -> int:
-    """An integer of a log, in digits."""
+    """Return an integer of a log, written in digits."""
     if (number := digits(text, most)) is None:
         raise Unreadable(f"{what} must be an integer from 0 to {most:,}, not {text[:40]!a}")
     return number

@@ -1,4 +1,4 @@
-"""The machines of a cluster: from what Slurm says of its nodes, or as numbers."""
+"""The machines of a cluster, read from what Slurm prints about its nodes, or made from numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from scheduling.lab.histories.history import Machine
 from scheduling.lab.histories.lines import digits
 
 MOST = 20_000
-LARGEST_NAME = 10**9  # number in a node's name
+LARGEST_NAME = 10**9  # the largest number in a node's name
 NAMES = re.compile(r"[^,\[\]\s]*(?:\[[0-9,-]+\][^,\[\]\s]*)?")
-MOST_UNITS = 10**6  # of a machine
+MOST_UNITS = 10**6  # most units of a machine
 GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()]+)*:([0-9]+)(?=$|[,(])")  # a type may be a number: gpu:3090:8
 
 
 def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
-    """From `scontrol show node --json`, or from `sinfo -N --format="%N|%c|%G|%P"`; those without units are left out."""
+    """Read machines from `scontrol show node --json`, or from `sinfo -N --format="%N|%c|%G|%P"`. Machines without units
+    are left out."""
     nodes = _from_json(text, place) if text.lstrip().startswith("{") else _from_sinfo(text.splitlines(), place)
     machines_by_name: dict[str, Machine] = {}
     for name, cpus, gres, partitions in nodes:
@@ -35,7 +36,7 @@ def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
 
 
 def _gpus(gres: str) -> int:
-    """All GPUs of `gpu:a100:4(S:0-1),gpu:3090:8`."""
+    """Return the sum of all GPUs of `gpu:a100:4(S:0-1),gpu:3090:8`."""
     counts = [digits(number, MOST_UNITS) for number in GPUS.findall(gres)]
     return sum(MOST_UNITS + 1 if count is None else count for count in counts)
 
@@ -69,12 +70,12 @@ def _from_sinfo(lines: Iterable[str], place: str) -> Iterable[tuple[str, int, st
 
 
 def alike(servers: int, units: int) -> tuple[Machine, ...]:
-    """So many machines with so many units each."""
+    """Return `servers` machines with `units` units each."""
     return tuple(Machine(f"s{number}", units) for number in range(1, servers + 1))
 
 
 def node_names(text: str, place: str) -> list[str]:
-    """The nodes of `n[1-3,07],gpu4`."""
+    """Return the nodes of `n[1-3,07],gpu4`."""
     names: list[str] = []
     for part in _parts(text):
         head, bracket, rest = part.partition("[")
@@ -96,7 +97,7 @@ def node_names(text: str, place: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas outside of brackets."""
+    """Split the text at commas outside of brackets."""
     ends, is_inside = [], False
     for place, sign in enumerate(text):
         if sign in "[]":
@@ -109,7 +110,7 @@ def _parts(text: str) -> list[str]:
 def cells_of_nodes(
     machines: tuple[Machine, ...], owners: tuple[str, ...], nodes: Mapping[str, str], place: str
 ) -> tuple[tuple[int, ...], ...]:
-    """(machines, owners) cells where each owner has whole nodes, named by a list for each."""
+    """Return (machines, owners) cells where each owner has whole nodes, named by a list for each owner."""
     position = {machine.name: number for number, machine in enumerate(machines)}
     owner_of: dict[int, str] = {}
     for owner, names in nodes.items():
@@ -125,7 +126,7 @@ def cells_of_nodes(
 
 
 def cells_of_counts(machines: tuple[Machine, ...], counts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """(machines, owners) cells where each owner has a number of units, dealt machine by machine in order."""
+    """Return (machines, owners) cells where each owner has a number of units, dealt out machine by machine in order."""
     rest = list(counts)
     rows = []
     for machine in machines:
@@ -139,7 +140,8 @@ def cells_of_counts(machines: tuple[Machine, ...], counts: tuple[int, ...]) -> t
 
 
 def shares_of(total: int, weights: tuple[float, ...]) -> tuple[int, ...]:
-    """Whole units in proportion to weights, by the largest remainders; the earlier of two alike comes first."""
+    """Return whole units in proportion to weights, by the largest remainders; of two equal ones the earlier comes
+    first."""
     whole = sum(weights)
     exact = [total * weight / whole if whole else 0.0 for weight in weights]
     counts = [int(part) for part in exact]

@@ -1,7 +1,7 @@
-"""A made-up month of a made-up cluster, for those who have no log at hand: the demonstration has a study of it.
+"""A made-up month of a made-up cluster, for people who have no log at hand: the demonstration has a study of it.
 
-Each owner has quiet days and busy ones, as people before a deadline do; nobody works much on Saturdays and Sundays.
-Jobs ran by first come, first served with backfill, and the log tells how long each waited for that.
+Each owner has quiet days and busy ones, as people before a deadline do, and works little on Saturdays and Sundays. Jobs
+ran by first come, first served with backfill, and the log says how long each waited for that.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from scheduling.lab.studies.worlds import world
 LOG = "month.csv"
 UNITS_OF_A_SERVER = 4
 SIZES = (1, 1, 2, 2, 3, 4)  # units of a job
-JOBS_A_DAY = 16  # of each server of an owner, on a weekday that is neither quiet nor busy
+JOBS_A_DAY = 16  # jobs for each server of an owner, on a weekday that is neither quiet nor busy
 BUSY = (0.1, 0.5, 1.0, 2.5)
 
 
 def made_up_month(owners: Mapping[str, int], first: date, days: int, seed: int) -> tuple[dict[str, object], bytes]:
-    """A study's document and its log, for owners with so many servers each."""
+    """Return a study's document and its log. `owners` says how many servers each owner has."""
     document: dict[str, object] = {
         "title": "A made-up month of deadlines, shared instead of alone",
         "history": {
@@ -57,19 +57,19 @@ def made_up_month(owners: Mapping[str, int], first: date, days: int, seed: int) 
 
 
 def _jobs(owners: Mapping[str, int], begin: int, days: int, dice: random.Random) -> list[LoggedJob]:
-    """About as much work as the cluster can do on a weekday, unevenly over owners and days."""
+    """Return about as much work as the cluster can do on a weekday, unevenly over owners and days."""
     jobs: list[LoggedJob] = []
     for number, (owner, servers) in enumerate(owners.items()):
         busy = 1.0
         for day in range(days):
             moment = datetime.fromtimestamp(begin, UTC) + timedelta(days=day)
-            if (day + 2 * number) % 3 == 0:  # what is on changes every few days, at another time for each
+            if (day + 2 * number) % 3 == 0:  # how busy an owner is changes every few days, at its own times
                 busy = dice.choice(BUSY)
             weekend = 0.3 if moment.weekday() >= 5 else 1.0
             for _ in range(round(servers * JOBS_A_DAY * busy * weekend + dice.random())):
                 hour = min(23.9, max(0.0, dice.gauss(13.5, 4.0)))
                 submitted = begin + day * DAY + round(hour * HOUR)
-                halves = min(4, 1 + int(2 * dice.lognormvariate(-0.4, 0.7)))  # of an hour: no market rents for longer
+                halves = min(4, 1 + int(2 * dice.lognormvariate(-0.4, 0.7)))  # half hours: no market rents for longer
                 seconds = halves * HOUR // 2 - dice.randrange(150)
                 jobs.append(LoggedJob("", owner, submitted, None, None, seconds, dice.choice(SIZES)))
     jobs.sort(key=lambda job: job.submitted)

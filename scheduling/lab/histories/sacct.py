@@ -1,15 +1,15 @@
-"""Slurm's accounting, as `sacct -a -P -X --format=...` prints it: a heading, then a line for each job, with bars.
+"""Reading Slurm's accounting, as `sacct -a -P -X --format=...` prints it: a heading, then a line with bars for a job.
 
 The rules, which the guide repeats for readers:
 
 - A job waits from the moment when it was eligible, or was submitted where that is not known.
 - It runs as long as Slurm counted (elapsed time, without suspensions).
-- Ended before it ran, or never started: no work, left out and counted. Failed, timed out, cancelled or cut while it
-  ran: work for as long as it ran. Still running: work for as long as it has run so far.
-- Requeued: each try that ran is a job of its own (`123`, `123 again 1`).
-- Steps (`123.batch`) are parts of their job and are passed over.
-- A run that is told twice, by two logs that overlap, counts once: as the log that was taken later knows it.
-- A time that a clock change makes twice is the first one that does not come before what must come earlier.
+- A job that ended before it ran, or never started, is no work: it is left out and counted. One that failed, timed out,
+  was cancelled or cut while it ran is work for as long as it ran, and one that still runs for as long as so far.
+- If a job was requeued, each try that ran is a job of its own (`123`, `123 again 1`).
+- Steps (`123.batch`) are parts of their job and are skipped.
+- A run that is there twice, since two logs overlap, counts once: as the log that was taken later has it.
+- Of a time that a clock change repeats, the first one is taken that is not before what must come earlier.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ELAPSED = re.compile(r"(?:([0-9]+)-)?([0-9]{1,4}):([0-9]{2}):([0-9]{2})(?:\.[0-9
 def sacct(
     lines: Iterable[str], *, zone: tzinfo, owner: str = "account", unit: str = "gpu", strict: bool = False, place: str
 ) -> Log:
-    """The jobs of the text. `zone` is that of its times, `owner` a key of `OWNERS`, `unit` one of `UNITS`."""
+    """Read the jobs of the text. `zone` is that of its times, `owner` a key of `OWNERS`, `unit` one of `UNITS`."""
     numbered = enumerate(lines, 1)
     at, heading = heading_of(numbered)
     names = [name.strip() for name in heading.rstrip("|").split("|")]
@@ -81,7 +81,7 @@ def sacct(
 
 
 def _tries_named(runs: Iterable[LoggedJob]) -> tuple[LoggedJob, ...]:
-    """The runs, each with a name of its own: a job that was requeued has several."""
+    """Return the runs, each with a name of its own: a job that was requeued has several."""
     tries: Counter[str] = Counter()
     named = []
     for run in runs:
@@ -92,7 +92,7 @@ def _tries_named(runs: Iterable[LoggedJob]) -> tuple[LoggedJob, ...]:
 
 
 def _columns(names: list[str], place: str, owner: str) -> dict[str, int]:
-    """Where each column stands, from the heading."""
+    """Return the position of each column, from the heading."""
     if names == [""]:
         raise BadScenario(place, "the file is empty")
     columns = {name: position for position, name in enumerate(names)}
@@ -107,14 +107,15 @@ def _columns(names: list[str], place: str, owner: str) -> dict[str, int]:
 
 
 class Times:
-    """Times as Slurm prints them, in the log's own zone, to seconds since 1970. Each minute is converted once."""
+    """Converts times as Slurm prints them, in the log's own zone, to seconds since 1970. Each minute is converted
+    once."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
         self._minutes: dict[str, tuple[int, ...]] = {}
 
     def moments(self, text: str, what: str) -> tuple[int, ...]:
-        """The moments that the text may mean, the earlier first: two in the hour that a clock change repeats."""
+        """Return the moments that the text may mean, the earlier first: two in the hour that a clock change repeats."""
         minute, second = text[:16], text[17:]
         try:
             if minute not in self._minutes:
@@ -146,13 +147,13 @@ class _Reader:
     """Reads one line after the other."""
 
     columns: dict[str, int]
-    width: int  # columns of a line: a heading may name one twice
+    width: int  # the number of columns in a line, as a heading may name one twice
     times: Times
     owner: str
     unit: str
 
     def read(self, line: str) -> LoggedJob | str:
-        """The job of a line, or why it is none. Raises `Unreadable`."""
+        """Return the job of a line, or why there is none. Raises `Unreadable`."""
         cells = line.split("|")
         if len(cells) == self.width + 1 and not cells[-1]:  # `sacct -p` ends its lines with a bar
             cells.pop()
@@ -199,7 +200,7 @@ class _Reader:
         return cells[self.columns[column]].strip() if column in self.columns else ""
 
     def _moment(self, cells: list[str], column: str, after: int) -> int | None:
-        """A moment that cannot come before another one; None where the log has none."""
+        """Return a moment that cannot be before `after`, or None where the log has none."""
         text = self._cell(cells, column)
         if text in NO_TIME:
             return None
@@ -209,7 +210,7 @@ class _Reader:
         return later[0]
 
     def _end(self, cells: list[str], start: int, run_end: int, state: str) -> int:
-        """The end; a suspended job's is later than its running time says, and a clock change moves none."""
+        """Return the end. A suspended job ends later than its running time says, and a clock change moves no end."""
         text = self._cell(cells, "End")
         if text in NO_TIME or state in GOES_ON:
             return run_end
@@ -231,7 +232,7 @@ class _Reader:
         return elapsed
 
     def _units(self, cells: list[str]) -> int:
-        """Units that the job had, or asked for where Slurm does not say what it had."""
+        """Return the units that the job had, or asked for where Slurm does not say what it had."""
         for column in ("AllocTRES", "ReqTRES"):
             if text := self._cell(cells, column):
                 return tres_units(text, self.unit)
@@ -239,7 +240,8 @@ class _Reader:
 
 
 def tres_units(text: str, unit: str) -> int:
-    """Units in `billing=8,cpu=8,gres/gpu=2,gres/gpu:a100=2,mem=64G,node=1`. Types are counted where no sum is told."""
+    """Return the units in `billing=8,cpu=8,gres/gpu=2,gres/gpu:a100=2,mem=64G,node=1`. Types are added up where the
+    text has no sum."""
     amounts: Counter[str] = Counter()
     for part in text.split(","):
         name, equals, amount = part.partition("=")

@@ -1,7 +1,9 @@
-"""A scenario file as a history: what `pool_scenario` wrote of a live pool, or `scenario` made of a published log.
+"""Reading a scenario file as a history: one that `pool_scenario` wrote of a live pool, or that `scenario` made of a
+published log.
 
-Of each job the most workers it may have are kept, and how long they take on one server; parameter servers and all but
-the first resource are left out, and so is what the file says of worth. A scenario does not know when jobs really ran.
+Of each job it keeps the most workers that the job may have, and how long they take on one server. It leaves out
+parameter servers and all resources but the first, and what the file says of worth. A scenario does not know when jobs
+really ran.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ NOTE = "of each job its most workers, without parameter servers; what the file s
 
 
 def scenario_log(scenario: Scenario) -> tuple[Log, tuple[Machine, ...], dict[str, int]]:
-    """The jobs with times from 1970 on, the machines with their units of the first resource, and each owner's units."""
+    """Return the jobs with times from 1970 on, the machines with their units of the first resource, and each owner's
+    units."""
     cluster = scenario.cluster
     scenario_jobs = [_job(job, cluster.tenants[job.tenant].name, cluster.slot_seconds) for job in scenario.jobs]
     jobs = tuple(job for job in scenario_jobs if job is not None)
@@ -37,7 +40,7 @@ def scenario_log(scenario: Scenario) -> tuple[Log, tuple[Machine, ...], dict[str
 
 
 def _job(job: Job, owner: str, slot_seconds: float) -> LoggedJob | None:
-    """None for a job whose workers take nothing of the resource."""
+    """Return the job, or None for one whose workers take nothing of the resource."""
     gang = next(gangs(job, job.max_workers), GangUnits(job.max_workers, 0))
     units = math.ceil(gang.workers * job.worker_types[gang.worker_type].amounts[RESOURCE])
     if not units:

@@ -1,8 +1,9 @@
-"""The Standard Workload Format: eighteen numbers a line, -1 for what is not known, and a heading behind semicolons.
+"""Reading the Standard Workload Format: eighteen numbers a line, -1 for an unknown one, and a heading behind
+semicolons.
 
-The rules: a job waits from its submission; its processors are those it had, or those it asked for; one that was
-cancelled before it ran, or of which neither is known, is left out and counted; a failed one is work for as long as it
-ran; lines that tell a part of a job again (status 2, 3 and 4) are passed over, since the job's own line has it whole.
+The rules: a job waits from its submission. Its processors are those it had, or else those it asked for. A job that was
+cancelled before it ran, or of which neither is known, is left out and counted. A failed job is work for as long as it
+ran. Lines that repeat a part of a job (status 2, 3 and 4) are skipped, since the job's own line has all of it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from scheduling.lab.histories.lines import LATEST, LONGEST, Tally, Unreadable
 
 OWNERS = {"group": 12, "user": 11, "queue": 14, "partition": 15}
 COLUMNS = 18
-PARTS = (2, 3, 4)  # status of a line that tells of a part
+PARTS = (2, 3, 4)  # the status of a line about a part of a job
 CANCELLED = 5
 LARGEST = 10**12
-MOST_PROCESSORS = 10**7  # of a job
+MOST_PROCESSORS = 10**7  # most processors of a job
 FACT = re.compile(r";\s*([A-Za-z][A-Za-z0-9_]*)\s*:\s*(.*)")
 
 
 def swf(lines: Iterable[str], *, owner: str = "group", strict: bool = False, place: str) -> Log:
-    """The jobs of the text; `owner` is a key of `OWNERS`. Times begin at the heading's UnixStartTime, or at 1970."""
+    """Read the jobs of the text; `owner` is a key of `OWNERS`. Times begin at the heading's UnixStartTime, or at
+    1970."""
     tally = Tally(place, strict)
     facts: dict[str, str] = {}
     jobs, names = [], set()
@@ -56,7 +58,7 @@ def swf(lines: Iterable[str], *, owner: str = "group", strict: bool = False, pla
 
 
 def _job(line: str, owner: str, begin: int) -> LoggedJob | str:
-    """The job of a line, or why it is none."""
+    """Return the job of a line, or why there is none."""
     cells = line.split()
     if len(cells) != COLUMNS:
         raise Unreadable(f"has {len(cells)} columns, not {COLUMNS}")
@@ -90,11 +92,11 @@ def _job(line: str, owner: str, begin: int) -> LoggedJob | str:
 
 
 def _number(text: str, column: int) -> int:
-    """A number of a column; some archives write whole numbers with a point."""
+    """Return the number of a column. Some archives write whole numbers with a decimal point."""
     try:
         value = float(text)
     except ValueError:
         raise Unreadable(f"column {column} must be a number, not {text[:40]!a}") from None
-    if not -1 <= value <= LARGEST:  # not a number is neither
+    if not -1 <= value <= LARGEST:  # this refuses NaN as well
         raise Unreadable(f"column {column} must be from -1 to {LARGEST:,}, not {text[:40]!a}")
     return int(value)

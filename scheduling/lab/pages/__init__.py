@@ -1,1 +1,1 @@
-"""Pages of studies."""
+"""The pages of studies."""

@@ -1,4 +1,4 @@
-"""The form of a study: fields as a person thinks of them, and the document that they say."""
+"""The form of a study: fields as a person thinks of them, and the study's document that is made from them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from scheduling.lab.studies.worth import WORTHS
 from scheduling.models import Pool
 from tenants.zones import midnight
 
-LONGEST = 20_000  # characters of a study that is written out
-QUESTIONS = 3  # of one form
-WHAT_IF: dict[str, tuple[str, dict[str, Any]]] = {  # what is said otherwise about an owner: words, and fields of a rule
+LONGEST = 20_000  # most characters of a study that is written as text
+QUESTIONS = 3  # questions in one form
+WHAT_IF: dict[str, tuple[str, dict[str, Any]]] = {  # what differs for an owner: words, rule's fields
     "more": ("bought two more machines", {"add_nodes": 2}),
     "keep": ("lent nothing", {"keep": []}),
     "nights": ("lent at night alone", {"nights": []}),
     "double": ("had twice as many jobs", {"double": []}),
     "leave": ("left the market", {"leave": []}),
 }
-OF_ALL: dict[str, tuple[str, dict[str, Any]]] = {  # and about the market
+OF_ALL: dict[str, tuple[str, dict[str, Any]]] = {  # what differs for the market
     "theta": ("theta is 4", {"policy": {"theta": {"worker": 4}}}),
     "windows": ("windows are half as long", {"policy": {"clock": {"first": 1, "cap": 2, "restart": True}}}),
     "pieces": ("long jobs rent in pieces, and a save takes five minutes", {"pieces": 5}),
@@ -36,14 +36,15 @@ UNITS = {"gpu": "GPUs", "cpu": "CPUs", "node": "whole nodes", "processor": "proc
 
 
 class _Day(forms.DateInput):
-    """A browser's own choice of a day, which reads and writes days in one way in all languages."""
+    """A browser's own input for a day, which reads and writes days in one way in all languages."""
 
     def __init__(self) -> None:
         super().__init__(attrs={"type": "date"}, format="%Y-%m-%d")
 
 
 class StudyForm(forms.Form):
-    """A pool's own past or a log, and the rules. `study` is the document, `sent` what its history names."""
+    """The form that chooses a pool's own past or a log, and the rules. `study` is the document, `uploads` are the files
+    that its history names."""
 
     title = forms.CharField(max_length=200, label="What is it called?")
     pool = forms.ChoiceField(required=False, label="Whose past?")
@@ -103,21 +104,21 @@ class StudyForm(forms.Form):
             self.fields[f"what_{number}"] = forms.ChoiceField(choices=what, required=False, label="What if")
             self.fields[f"who_{number}"] = forms.CharField(max_length=200, required=False, label="Whose")
         self.study: dict[str, Any] = {}
-        self.sent: dict[str, bytes] = {}
+        self.uploads: dict[str, bytes] = {}
 
     @property
     def questions(self) -> list[tuple[Any, Any]]:
-        """The pairs of fields."""
+        """Return the pairs of fields."""
         return [(self[f"what_{number}"], self[f"who_{number}"]) for number in range(1, QUESTIONS + 1)]
 
     @property
     def chosen_pool(self) -> Pool | None:
-        """Whose past it is of; none: of a log."""
+        """Return the pool whose past it is, or None where it is that of a log."""
         return self.pools.get(self.cleaned_data.get("pool", ""))
 
     @property
     def period(self) -> tuple[datetime | None, datetime | None]:
-        """The days of UTC, as the moments at which they begin and end."""
+        """Return the days of UTC as the moments at which they begin and end."""
         first, last = self.cleaned_data.get("first"), self.cleaned_data.get("last")
         return first and midnight(first, UTC), last and midnight(last + timedelta(days=1), UTC)
 
@@ -136,7 +137,7 @@ class StudyForm(forms.Form):
         return answers
 
     def _read_text(self, answers: dict[str, Any]) -> None:
-        """The study is what the text says; uploads have their own names."""
+        """Take the study as the text says it; uploads keep their own names."""
         try:
             document = plain_document(answers["written"].replace("\r\n", "\n"), longest=LONGEST)
         except BadText as error:
@@ -147,7 +148,7 @@ class StudyForm(forms.Form):
             return
         self.study = {**document, "title": answers["title"]}
         uploads = [answers[name] for name in ("log", "machines") if answers.get(name)]
-        self.sent = {upload.name: upload.read() for upload in uploads}
+        self.uploads = {upload.name: upload.read() for upload in uploads}
 
     def _read_choices(self, answers: dict[str, Any]) -> None:
         rules: list[Any] = [kind for kind in KINDS if kind in answers["rules"]]
@@ -162,20 +163,20 @@ class StudyForm(forms.Form):
             return
         log = answers["log"].read()
         name = "log.txt.gz" if log[:2] == b"\x1f\x8b" else "log.txt"
-        self.sent = {name: log}
+        self.uploads = {name: log}
         form = answers["format"] or "sacct"
         history = {"format": form, "file": name}
         history |= {field: answers[field] for field in ("zone", "unit") if answers[field]}
         if form != "jobs" and answers["owner"]:
             history["owner"] = answers["owner"]
         if answers.get("machines"):
-            self.sent["nodes.txt"] = answers["machines"].read()
+            self.uploads["nodes.txt"] = answers["machines"].read()
             history["machines"] = "nodes.txt"
         self.study["history"] = history
 
 
 def _rule(what: str, who: str) -> dict[str, Any]:
-    """A market in which something else is so."""
+    """Return the rule of a market in which one thing differs."""
     if what in OF_ALL:
         words, fields = OF_ALL[what]
         return {"name": words, "rule": MARKET, **fields}

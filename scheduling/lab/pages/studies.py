@@ -1,4 +1,5 @@
-"""Studies: made, started, followed and read by the staff; read by the owners that they are about."""
+"""The pages of studies. The staff makes, starts, follows and reads them; the owners that they are about may read
+them."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ from tenants.views.gate import costly, open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
 from tenants.zones import day_of
 
-DAYS = 30  # that the form begins with
+DAYS = 30  # days that the form begins with
 MOST_LISTED = 200
 FILES = {"report": (REPORT, "text/html; charset=utf-8"), "figures": (FIGURES, "text/csv; charset=utf-8")}
 DONE = {
@@ -61,13 +62,13 @@ def lab(request: AccessRequest) -> HttpResponse:
     return part_or_page(request, "lab/lab.html", {"list": "lab/lab_list.html"}, context)
 
 
-MOST_SENT = MOST_BYTES + (1 << 20)  # the files of a study, and what stands beside them
+MOST_SENT = MOST_BYTES + (1 << 20)  # the files of a study, and the form's other fields
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.FAIRNESS_VIEW)
 def lab_new(request: AccessRequest) -> HttpResponse:
-    """The form, and what it asks for."""
+    """Show the form, or create the study that it asks for."""
     pools = pool_list()
     if request.method != "POST":
         last = day_of(timezone.now(), UTC)
@@ -79,7 +80,7 @@ def lab_new(request: AccessRequest) -> HttpResponse:
         with costly(request) as refused:
             outcome = refused or study_create(
                 document=form.study,
-                files=form.sent,
+                files=form.uploads,
                 pool=form.chosen_pool,
                 first_at=first_at if form.chosen_pool else None,
                 last_at=last_at if form.chosen_pool else None,
@@ -93,7 +94,7 @@ def lab_new(request: AccessRequest) -> HttpResponse:
 
 
 def _form(request: AccessRequest, form: StudyForm, status: int = 200) -> HttpResponse:
-    """With the address that takes a log, which is longer than anything else that is sent."""
+    """Show the form with the address that accepts a log, which is longer than anything else that is sent."""
     action = f"{reverse('lab_new')}?{urlencode({PARAMETER: ticket_for(request.access, MOST_SENT)})}"
     return render(request, "lab/lab_new.html", {"form": form, "action": action}, status=status)
 
@@ -101,8 +102,8 @@ def _form(request: AccessRequest, form: StudyForm, status: int = 200) -> HttpRes
 @posted_from("operator_pool")
 @requires(Permission.FAIRNESS_VIEW)
 def lab_choices(request: AccessRequest, slug: str) -> HttpResponse:
-    """Asked for on the page of a pool: its last days under each choice of plan, price and dividend, or in short and
-    long windows with and without pieces."""
+    """Create the study that the page of a pool offers: its last days under each choice of plan, price and dividend, or
+    in short and long windows with and without pieces."""
     pool = get_object_or_404(Pool, slug=slug)
     study = windows_study if request.POST.get("about") == "windows" else choices_study
     with costly(request) as refused:
@@ -185,7 +186,7 @@ def lab_file(request: AccessRequest, pk: int, what: str) -> HttpResponseBase:
 
 
 def study_file(pk: int, what: str) -> StreamingHttpResponse | None:
-    """The report or the figures of a study that is done, to take away."""
+    """Return the report or the figures of a study that is done, as a download."""
     name, media = FILES[what]
     if not LabFile.objects.filter(study=pk, name=name, study__state=StudyState.DONE).exists():
         return None
@@ -200,7 +201,7 @@ def study_file(pk: int, what: str) -> StreamingHttpResponse | None:
 @require_safe
 @requires(Permission.LEDGER_VIEW)
 def tenant_lab(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """What the staff shows to the owners."""
+    """Show the studies that the staff shows to the owners."""
     tenant = open_tenant(request)
     rows = list(studies_of_owner(tenant).defer("document")[:MOST_LISTED])
     return render(request, "lab/tenant_lab.html", {"tenant": tenant, "rows": rows})
@@ -210,7 +211,7 @@ def tenant_lab(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @require_safe
 @requires(Permission.LEDGER_VIEW)
 def tenant_lab_study(request: AccessRequest, pk: int, tenant_slug: str) -> HttpResponse:
-    """The own row, and the others without names."""
+    """Show a study with the owner's own row, and the others without names."""
     tenant = open_tenant(request)
     study = get_object_or_404(studies_of_owner(tenant), pk=pk)
     body = file_bytes(study.pk, page_of(tenant.slug))

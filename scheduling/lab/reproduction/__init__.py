@@ -1,1 +1,1 @@
-"""Published comparisons, repeated: what a figure sweeps, runs and claims is a value, and one engine runs them all."""
+"""Published comparisons, repeated: a value says what a figure sweeps, runs and claims, and one engine runs them all."""

@@ -1,4 +1,5 @@
-"""Changes to a drawn market, or to a policy's settings in it, that a figure sweeps or that one line of it has."""
+"""Changes to a drawn market, or to a policy's settings in it, which a figure sweeps or which belong to one of its
+lines."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ Adjust = Callable[[Scenario, Settings, float], tuple[Scenario, Settings]]
 THETA_LEAST = 2.0
 ERROR_SEED, VARIATION_SEED, POISSON_SEED, PATIENCE_SEED = 15, 13, 17, 14
 PRACTICAL_MIX = (0.30, 0.69, 0.01)
-MOST_UNITS = 16  # workers, and parameter servers, that a speed function is fitted for
+MOST_UNITS = 16  # a speed function is fitted for so many workers and parameter servers
 
 
 def theta(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenario, Settings]:
-    """Astraea with so much of the largest value of a unit and slot: theta - 1 is that, never below 1."""
+    """Set Astraea's theta to 1 + `part` times the largest value of a unit and slot, but never below 2."""
     highest: dict[str, float] = dict.fromkeys(scenario.cluster.resources, 0.0)
     for job in scenario.jobs:
         central = [way for way in ways(job, scenario.cluster.slot_seconds) if way.central]
@@ -45,7 +46,7 @@ def theta(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenario
 
 
 def ceiling(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenario, Settings]:
-    """OASiS with so much of the ceilings that its own jobs propose, never below the floor."""
+    """Set OASiS' ceilings to `part` times those that its own jobs propose, never below the floor."""
     proposed = build(settings, scenario.cluster, scenario.jobs)
     changed = {}
     for name in ("worker_price", "ps_price"):
@@ -56,31 +57,31 @@ def ceiling(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenar
 
 
 def gain(scenario: Scenario, settings: Settings, factor: float) -> tuple[Scenario, Settings]:
-    """PD-ORS with such a gain before it rounds."""
+    """Set the gain of PD-ORS before it rounds."""
     return scenario, {**settings, "gain": factor}
 
 
 def split(scenario: Scenario, settings: Settings, _: float) -> tuple[Scenario, Settings]:
-    """Every other server hosts workers only, the rest parameter servers only."""
+    """Let every other server host only workers, and the rest only parameter servers."""
     even = np.arange(len(scenario.cluster.servers)) % 2 == 0
     return replace(scenario, cluster=replace(scenario.cluster, hosts_workers=even, hosts_ps=~even)), settings
 
 
 def renewed(scenario: Scenario, settings: Settings, _: float) -> tuple[Scenario, Settings]:
-    """Every tenant's plan for its own cells is made anew at each boundary (K1)."""
+    """Have every tenant's plan for its own cells made anew at each boundary (K1)."""
     tenants = tuple(replace(tenant, plan=RENEW) for tenant in scenario.cluster.tenants)
     return replace(scenario, cluster=replace(scenario.cluster, tenants=tenants)), settings
 
 
 def divisible(scenario: Scenario, settings: Settings, save_slots: float) -> tuple[Scenario, Settings]:
-    """Every job can be saved and go on later, which loses so many slots (D1)."""
+    """Let every job be saved and resumed later, which loses `save_slots` slots (D1)."""
     jobs = tuple(replace(job, divisible=True, save_slots=save_slots) for job in scenario.jobs)
     return replace(scenario, jobs=jobs), settings
 
 
 def guests(scenario: Scenario, settings: Settings, slots: float) -> tuple[Scenario, Settings]:
-    """Every third job is that of a tenant without cells; every other one of these is made so long that even its
-    shortest run takes so many slots, and worth as many times more."""
+    """Give every third job to a tenant without cells. Every other one of these is made so long that even its shortest
+    run takes `slots` slots, and worth as many times more."""
     cluster = scenario.cluster
     tenant = replace(cluster.tenants[0], name="guests", plan=RENEW)
     nothing = np.zeros((len(cluster.resources), 1))
@@ -96,7 +97,7 @@ def guests(scenario: Scenario, settings: Settings, slots: float) -> tuple[Scenar
 
 
 def _longer(job: Job, slot_seconds: float, slots: float) -> Job:
-    """As many epochs more, and as much value, as it takes."""
+    """Return the job with as many times the epochs and the value as that takes."""
     shortest = min(way.slots for way in ways(job, slot_seconds))
     times = int(np.ceil(slots / shortest))
     value = replace(job.value, base=job.value.base * times) if isinstance(job.value, Linear) else job.value
@@ -104,7 +105,7 @@ def _longer(job: Job, slot_seconds: float, slots: float) -> Job:
 
 
 def priority_from(scenario: Scenario, settings: Settings, least: float) -> tuple[Scenario, Settings]:
-    """Priorities drawn from 1 to 100 are moved, in proportion, to between `least` and 100."""
+    """Move priorities drawn from 1 to 100, in proportion, to between `least` and 100."""
 
     def moved(job: Job) -> Job:
         if not isinstance(job.value, Sigmoid):
@@ -116,7 +117,8 @@ def priority_from(scenario: Scenario, settings: Settings, least: float) -> tuple
 
 
 def patience_mix(scenario: Scenario, settings: Settings, _: float) -> tuple[Scenario, Settings]:
-    """Jobs to which time means nothing, something and all in parts of 30, 69 and 1 %, drawn anew (PD-ORS)."""
+    """Draw anew for each job whether time means nothing, something or everything to it, in parts of 30, 69 and 1 %
+    (PD-ORS)."""
     dice = np.random.default_rng([PATIENCE_SEED, len(scenario.jobs)])
     jobs = []
     for job in scenario.jobs:
@@ -126,14 +128,14 @@ def patience_mix(scenario: Scenario, settings: Settings, _: float) -> tuple[Scen
 
 
 def parameter_servers(scenario: Scenario, settings: Settings, count: float) -> tuple[Scenario, Settings]:
-    """Every machine has room for so many parameter servers; nobody's quota is larger by that."""
+    """Give every machine room for `count` parameter servers; nobody's quota grows by that."""
     capacity = scenario.cluster.capacity.copy()
     capacity[scenario.cluster.resources.index("ps")] = count
     return replace(scenario, cluster=replace(scenario.cluster, capacity=capacity)), settings
 
 
 def sensitive_only(scenario: Scenario, settings: Settings, count: float) -> tuple[Scenario, Settings]:
-    """The first jobs that are sensitive to time and the first to which it is critical, `count` of each."""
+    """Keep the first jobs that are sensitive to time and the first to which it is critical, `count` of each."""
     sensitive: list[Job] = []
     for low, high in ((0.0, 2.0), (2.0, np.inf)):
         fits = [job for job in scenario.jobs if isinstance(job.value, Sigmoid) and low < job.value.decay <= high]
@@ -145,13 +147,13 @@ def sensitive_only(scenario: Scenario, settings: Settings, count: float) -> tupl
 
 
 def arrivals_in_bursts(scenario: Scenario, settings: Settings, every: float) -> tuple[Scenario, Settings]:
-    """Arrivals wait for the next multiple of so many slots: many come at once, then nobody."""
+    """Let arrivals wait for the next multiple of `every` slots: many come at once, then none."""
     jobs = [replace(job, arrival=float(np.ceil(job.arrival / every) * every)) for job in scenario.jobs]
     return replace(scenario, jobs=tuple(jobs)), settings
 
 
 def poisson(scenario: Scenario, settings: Settings, rate: float) -> tuple[Scenario, Settings]:
-    """Jobs arrive in a Poisson process, so many a slot on average."""
+    """Let jobs arrive in a Poisson process, `rate` in a slot on average."""
     gaps = np.random.default_rng([POISSON_SEED, len(scenario.jobs)]).exponential(1.0 / rate, len(scenario.jobs))
     ordered = sorted(scenario.jobs, key=lambda job: (job.arrival, job.number))
     jobs = [replace(job, arrival=float(at)) for job, at in zip(ordered, np.cumsum(gaps), strict=True)]
@@ -159,7 +161,7 @@ def poisson(scenario: Scenario, settings: Settings, rate: float) -> tuple[Scenar
 
 
 def containers(scenario: Scenario, settings: Settings, count: float) -> tuple[Scenario, Settings]:
-    """Every server is cut into so many equal containers, each for one worker or one parameter server."""
+    """Cut every server into `count` equal containers, each for one worker or one parameter server."""
     cluster, one = scenario.cluster, np.zeros(len(scenario.cluster.resources))
     one[0] = 1.0
     capacity = np.outer(count * one, np.ones(len(cluster.servers)))
@@ -176,8 +178,8 @@ def containers(scenario: Scenario, settings: Settings, count: float) -> tuple[Sc
 
 
 def speed_error(scenario: Scenario, settings: Settings, error: float) -> tuple[Scenario, Settings]:
-    """Each job's speed function, its own or one fitted to it, is off by so much, up or down: every time it foretells
-    is."""
+    """Make each job's speed function, its own or one fitted to it, wrong by `error`, up or down: every time that it
+    predicts is."""
     off = _either(ERROR_SEED, len(scenario.jobs), error)
     own = [job if job.samples.speed else _with_speed(job, job) for job in scenario.jobs]
     jobs = [_misjudged(job, 1.0 / by) for job, by in zip(own, off, strict=True)]
@@ -185,20 +187,20 @@ def speed_error(scenario: Scenario, settings: Settings, error: float) -> tuple[S
 
 
 def speed_variation(scenario: Scenario, settings: Settings, variation: float) -> tuple[Scenario, Settings]:
-    """Each job is so much faster or slower than its type. It brings the speed function of its type."""
+    """Make each job faster or slower than its type by `variation`. It brings the speed function of its type."""
     off = _either(VARIATION_SEED, len(scenario.jobs), variation)
     jobs = [_with_speed(_slowed(job, 1.0 / by), job) for job, by in zip(scenario.jobs, off, strict=True)]
     return replace(scenario, jobs=tuple(jobs)), settings
 
 
 def _either(seed: int, count: int, part: float) -> list[float]:
-    """1 + part or 1 - part for each, as likely the one as the other."""
+    """Return 1 + part or 1 - part for each, both equally likely."""
     dice = np.random.default_rng([seed, count])
     return [1.0 + part if dice.random() < 0.5 else 1.0 - part for _ in range(count)]
 
 
 def _slowed(job: Job, times: float) -> Job:
-    """Everything that the job does takes so many times as long."""
+    """Return the job with everything that it does taking `times` times as long."""
     return replace(
         job,
         gradient_mb=job.gradient_mb * times,
@@ -213,7 +215,7 @@ def _misjudged(job: Job, slower: float) -> Job:
 
 
 def _with_speed(job: Job, like: Job) -> Job:
-    """The job with the speed function of another as its owner's, fitted as Optimus fits it."""
+    """Return the job with the speed function of another as its owner's, fitted as Optimus fits it."""
     pairs = np.array(speeds.probes(MOST_UNITS, MOST_UNITS), np.float64)
     rates = [elastic_rate(like, int(w), int(p), (0, 0), 1.0, centralized=False) for p, w in pairs]
     fitted = speeds.fit(pairs[None, :, 0], pairs[None, :, 1], np.array([rates]), speeds.ASYNC)[0]

@@ -1,6 +1,6 @@
 """Astraea's figures (its section 5): fourteen tenants on servers of 2, 4 or 8 workers.
 
-Half the paper's hundred servers and half its jobs: as many jobs for each server, in a quarter of the time.
+They use half the paper's hundred servers and half its jobs: as many jobs for each server, in a quarter of the time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ JOBS = Scale((50, 150), 3)
 SERVERS = Scale((30, 70), 3, {"jobs": 100})
 FEW_JOBS = Scale((20, 40), 2, {"tenants": 4, "servers": 20})
 FEW_SERVERS = Scale((10, 20), 2, {"tenants": 4, "jobs": 40})
-TO_THE_END = 20_000  # slots, in which every job ends
+TO_THE_END = 20_000  # so many slots, in which every job ends
 WINDOWS = "its windows double and each begins empty, so that the last jobs wait long and leave much idle"
 BLIND = "it starts jobs without regard to their value, which falls below zero before many of them end"
 SPREAD = "over seeds it varies by more than the paper's figures lie apart: who submits how much is drawn"
 
 
 def _advantages(batchsche: float, gandiva: float, hived: float) -> tuple[Claim, ...]:
-    """So many times the revenue of the three others, on average over the curve; realised values beside it."""
+    """Return the claims about the three others: `batchsche`, `gandiva` and `hived` are how many times their ideal
+    revenue Astraea has, on average over the curve; its realised revenue is to be above theirs."""
     rows = (("batchsche", batchsche), ("gandiva_fair", gandiva), ("hived", hived))
     ideal = tuple(
         Claim(

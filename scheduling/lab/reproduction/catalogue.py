@@ -1,4 +1,4 @@
-"""Every figure by its name, and those that are not repeated."""
+"""The catalogue of every figure by its name, and of those that are not repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ OMITTED: Sequence[Omitted] = [omitted for paper in PAPERS for omitted in getattr
 
 
 def selection(names: Sequence[str]) -> list[Figure]:
-    """The figures asked for, in their order here; `all`, or the name of a paper, is every one of it."""
+    """Return the figures asked for, in their order here. `all` names every figure, and the name of a paper every figure
+    of it."""
     wanted: set[str] = set()
     for name in names:
         figures_named = {key for key in FIGURES if name in ("all", key) or key.startswith(f"{name}-")}

@@ -1,4 +1,5 @@
-"""What a figure of a paper is to the engine: whose it is, what is swept and measured, what runs, what it claims."""
+"""The description of a paper's figure as the engine needs it: its source, what is swept and measured, what runs, and
+what it claims."""
 
 from __future__ import annotations
 
@@ -10,57 +11,58 @@ from scheduling.core.scenario import BadScenario
 
 SCALES = ("full", "small")
 
-LAST = float("inf")  # as a mark of a training: the network that did best on the draws to choose by
+LAST = float("inf")  # as a mark of a training: the best network on the draws to choose by
 
-Adjustment = tuple[str, float | None]  # its name in `adjusting.ADJUSTMENTS`, and its number; None is what is swept
+Adjustment = tuple[str, float | None]  # (name in `adjusting.ADJUSTMENTS`, number); None for the swept value
 FIRST_SEED = 1
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a line's network is trained: first so many steps of lessons, then of rewards until `Effort.steps`.
+    """The course of training of a line's network: first some steps of lessons, then rewards until `Effort.steps`.
 
-    A step is one update of the policy's network; of rewards there is one after every slot. `types` says from which
+    A step is one update of the policy's network; with rewards there is one after every slot. `types` says from which
     step on jobs of how many models come: ((0, 4), (1000, 8)).
     """
 
     teacher: str = "dominant_resource_fairness"
-    lessons: float | None = None  # steps; None: `Effort.lessons`
+    lessons: float | None = None  # steps, or None for `Effort.lessons`
     rewards: bool = True
     clusters: int = 1
-    first_bundle: bool = True  # whether each job has its least gang for certain; then nothing is left to explore
+    first_bundle: bool = True  # whether each job surely has its least gang; then nothing is left to explore
     rules: tuple[tuple[str, Any], ...] = ()  # changes of `learning.RULES`
     types: tuple[tuple[float, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is trained at a scale. `jobs` is J, the jobs that the network sees at once."""
+    """The amount of training at a scale. `jobs` is J, the number of jobs that the network sees at once."""
 
-    steps: int  # of lessons and rewards together
-    lessons: int  # steps
+    steps: int  # steps of lessons and rewards together
+    lessons: int  # steps of lessons
     jobs: int
-    watched: int = 8  # draws on which the teacher is watched
-    every: int = 6  # rounds between two looks at the draws to choose by, of which there are `checks`
+    watched: int = 8  # lessons are taken from the teacher on so many draws
+    every: int = 6  # rounds between two evaluations on the `checks` draws to choose by
     checks: int = 4
-    trainings: int = 1  # with seeds of their own; the runs of a point take them in turn
+    trainings: int = 1  # each with its own seed; the runs of a point use them in turn
     hidden: int = 256
 
 
 @dataclass(frozen=True)
 class FigureLine:
-    """One curve: a policy's settings, how its network is trained, what is changed about them or about its world."""
+    """One curve: a policy's settings, how its network is trained, and what is changed about them or about its world."""
 
     label: str
     policy: Mapping[str, Any]
     adjust: tuple[Adjustment, ...] = ()
     training: Training | None = None
-    belief: str = ""  # in `misjudging.BELIEFS`, where it is not what the figure sweeps
+    belief: str = ""  # a key of `misjudging.BELIEFS`, where the figure does not sweep it
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the repetition is: the values swept, how many seeds, arguments of the workload, how much is trained."""
+    """The size of a repetition: the values swept, how many seeds, arguments of the workload, and how much is
+    trained."""
 
     values: tuple[float, ...]
     seeds: int
@@ -80,17 +82,16 @@ class Claim:
     words: str
     line: str
     other: str = ""
-    measure: str = ""  # "": the figure's first
+    measure: str = ""  # empty for the figure's first
     number: float | None = None
     unless: str = ""
     at: float | None = None
-    beside: tuple[str, str] | None = None  # another pair of lines, whose lead this one's is compared with
+    beside: tuple[str, str] | None = None  # another pair of lines, to compare this pair's lead with
 
 
 @dataclass(frozen=True)
 class RunCheck:
-    """What every single run of a line shows unless the code is wrong, so that it is no claim: a figure of at least so
-    much."""
+    """A figure that is at least `least` in every single run of a line unless the code is wrong. So it is no claim."""
 
     words: str
     line: str
@@ -119,14 +120,14 @@ class Figure:
     small: Scale
     world: Mapping[str, Any] = field(default_factory=dict)
     adjust: tuple[Adjustment, ...] = ()
-    table: str = ""  # in `tabling.TABLES`, for what no market is needed
+    table: str = ""  # a key of `tabling.TABLES`, for a figure that needs no market
     checks: tuple[RunCheck, ...] = ()
-    speed: str = ""  # in `other_speeds.SPEEDS`; "": the one speed of all policies (0060)
-    first_seed: int = FIRST_SEED  # of its draws: elsewhere, where a network was trained on those of the first ones
+    speed: str = ""  # a key of `other_speeds.SPEEDS`; empty for the one speed of all policies (0060)
+    first_seed: int = FIRST_SEED  # of its draws; another one where a network was trained on the first draws
     note: str = ""
 
     def scale(self, name: str) -> Scale:
-        """The scale by its name."""
+        """Return the scale of that name."""
         if name not in SCALES:
             raise BadScenario("--scale", f"must be one of {', '.join(SCALES)}, not {name}")
         value: Scale = getattr(self, name)

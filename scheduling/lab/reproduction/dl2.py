@@ -1,6 +1,6 @@
-"""DL2's figures (its section 6) with weights that are there: those shipped, or any that a line names by their file.
+"""DL2's figures (its section 6) with existing weights: those shipped, or any that a line names by their file.
 
-Those that train networks anew stand in `dl2_training`.
+Figures that train networks anew are in `dl2_training`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Omitted, Scale
 
 OURS = FigureLine("dl2", {"name": "dl2"})
-# Nobody behind it: the guard counts a slot's work at the one speed, at which whoever gives all units away does most.
+# It has no guard: the guard counts a slot's work at the one speed, at which the policy that gives all units away does
+# most.
 MEASURED = FigureLine("dl2", {"name": "dl2", "weights": "shipped:measured", "guard": False})
-UNSEEN = 4_000_000  # seeds from here on are no draws of the trainings of shipped weights
+UNSEEN = 4_000_000  # shipped weights were trained on no seed from here on
 DRF = FigureLine("drf", {"name": "dominant_resource_fairness"})
 TETRIS = FigureLine("tetris", {"name": "tetris"})
 OPTIMUS = FigureLine("optimus", {"name": "optimus"})
@@ -18,7 +19,7 @@ OFFLINE = FigureLine("offline_rl", {"name": "offline_rl"})
 VARIED = (("speed_variation", None),)
 WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 20.0, "servers": 20}
 FEW = {"servers": 8, "jobs": 10}
-MOST = 32  # workers, and parameter servers
+MOST = 32  # most workers, and most parameter servers
 BY_TYPE = "the network goes by the types of jobs, and hardly by what is left of them"
 
 FIGURES: tuple[Figure, ...] = (

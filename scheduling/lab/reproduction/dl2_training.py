@@ -1,6 +1,7 @@
-"""DL2's figures for which networks are trained anew: progress, new types, teachers, J, what parts are worth, clusters.
+"""DL2's figures that train networks anew: progress, new types, teachers, J, the worth of parts, clusters.
 
-Half of the jobs of the paper's testbed, and layers of 128 instead of 256, so that a training takes half a minute.
+They use half of the jobs of the paper's testbed, and layers of 128 instead of 256, so that a training takes half a
+minute.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _few(*values: float, **world: int) -> Scale:
 
 
 def _after(teacher: str, name: str, number: float | None) -> tuple[tuple[FigureLine, ...], tuple[Claim, ...]]:
-    """A teacher, what its lessons alone come to, and what rewards make of that."""
+    """Return lines and claims for a teacher: the teacher itself, its lessons alone, and rewards after these lessons."""
     lessons, both = f"lessons of {teacher}", f"dl2 after {teacher}"
     lines = (
         FigureLine(teacher, {"name": name}),
@@ -51,7 +52,7 @@ TEACHERS = tuple(
     _after(*row) for row in (("drf", DRF.policy["name"], 0.559), ("fifo", "fifo", None), ("srtf", "srtf", 0.587))
 )
 ALL_STEPS = float("inf")
-TYPES = ((0, 4), (700, 6), (1200, 8))  # how many from which step on
+TYPES = ((0, 4), (700, 6), (1200, 8))  # (step, how many types from that step on)
 
 FIGURES: tuple[Figure, ...] = (
     Figure(

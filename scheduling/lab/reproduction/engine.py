@@ -1,4 +1,5 @@
-"""One engine for every figure: a run for each line, swept value and seed, their means and spreads, and the verdicts."""
+"""The one engine of every figure: a run for each line, swept value and seed, their means and spreads, and the
+verdicts."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ JOBS = "jobs of the draw"
 
 @dataclass(frozen=True)
 class FigureRun:
-    """One run of a figure: the place of its line and of its swept value, and the seed of its world. `weights` are what
-    was trained for it."""
+    """One run of a figure: the indices of its line and of its swept value, and the seed of its world. `weights` are
+    what was trained for it."""
 
     figure: Figure
     scale: str
@@ -42,7 +43,8 @@ class FigureRun:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A figure's runs. `points` stand by line, then by swept value, then by seed; `figures` beside them."""
+    """A figure's runs. `points` are ordered by line, then by swept value, then by seed; `figures` are in the same
+    order."""
 
     figure: Figure
     scale: Scale
@@ -50,21 +52,21 @@ class Repeated:
     figures: Sequence[Figures]
 
     def column(self, line: int, value: int) -> VariantColumn:
-        """The figures of all seeds of one point of a curve."""
+        """Return the figures of all seeds of one point of a curve."""
         seeds = self.scale.seeds
         first = (line * len(self.scale.values) + value) * seeds
         return VariantColumn(self.figure.lines[line].label, self.figures[first : first + seeds])
 
     def curve(self, line: int, measure: str) -> list[float | None]:
-        """The mean over all seeds at each swept value."""
+        """Return the mean over all seeds at each swept value."""
         return [self.column(line, value).mean(measure) for value in range(len(self.scale.values))]
 
     def spread(self, line: int, measure: str) -> list[float]:
-        """The standard deviation over the seeds at each swept value."""
+        """Return the standard deviation over the seeds at each swept value."""
         return [self.column(line, value).spread(measure) or 0.0 for value in range(len(self.scale.values))]
 
     def verdicts(self) -> list[ClaimVerdict]:
-        """On every claim of the figure."""
+        """Return the verdict on every claim of the figure."""
         verdicts_made = []
         for claim in self.figure.claims:
             measure = claim.measure or self.figure.measures[0]
@@ -79,7 +81,8 @@ class Repeated:
         return verdicts_made
 
     def _ended(self, measure: str) -> Ended | None:
-        """Of every run the jobs that the measure is about, and all jobs; None where it is not about jobs that ended."""
+        """Return for every run the number of jobs that the measure is about, and of all jobs; or None where it is not
+        about jobs that ended."""
         if MEASURES[measure].about is None:
             return None
         return {
@@ -91,7 +94,7 @@ class Repeated:
         }
 
     def broken(self) -> list[str]:
-        """A line for each check that some run does not pass."""
+        """Return a line for each check that some run does not pass."""
         lines = []
         for check in self.figure.checks:
             figures = [
@@ -118,7 +121,7 @@ def repeat(figure: Figure, scale: str, processes: int, progress: ProgressLine) -
 
 
 def _taught(points: Sequence[FigureRun], processes: int, progress: ProgressLine) -> list[FigureRun]:
-    """The points with the weights they need. Those who need the same are trained for once."""
+    """Return the points with the weights they need. Points that need the same weights share one training."""
     tasks = [task_of(point) for point in points]
     once = list(dict.fromkeys(wanted for wanted in tasks if wanted is not None))
     networks = dict(zip(once, each(trained, once, processes, progress), strict=True))
@@ -129,7 +132,7 @@ def _taught(points: Sequence[FigureRun], processes: int, progress: ProgressLine)
 
 
 def task_of(point: FigureRun) -> TrainingTask | None:
-    """What has to be trained for a point, if anything."""
+    """Return the training that a point needs, or None."""
     figure, scale = point.figure, point.figure.scale(point.scale)
     training, value = figure.lines[point.line].training, scale.values[point.value]
     if training is None:
@@ -147,7 +150,7 @@ def _mark(point: FigureRun) -> float:
 
 
 def point_run(point: FigureRun) -> Figures:
-    """The measures of one run."""
+    """Return the measures of one run."""
     figure = point.figure
     if figure.table:
         return TABLES[figure.table](
@@ -162,12 +165,12 @@ def point_run(point: FigureRun) -> Figures:
 
 
 def about(measure: str) -> str:
-    """The name of the number of jobs that a measure is about."""
+    """Return the name of the number of jobs that a measure is about."""
     return f"{measure}: jobs"
 
 
 def _run(point: FigureRun) -> ScenarioRun:
-    """The run of a point: under a wrong belief, if that is what is swept, and at the speed that the figure has."""
+    """Run a point: under a wrong belief, if that is what is swept, and at the speed that the figure has."""
     figure, scenario = point.figure, scenario_of(point)
     belief = figure.lines[point.line].belief or (figure.swept if figure.swept in BELIEFS else "")
     if not belief and not figure.speed:
@@ -181,7 +184,7 @@ def _run(point: FigureRun) -> ScenarioRun:
 
 
 def scenario_of(point: FigureRun) -> Scenario:
-    """The world of one run, and the policy that runs in it."""
+    """Return the world of one run, with the policy that runs in it."""
     figure, scale = point.figure, point.figure.scale(point.scale)
     line, value = figure.lines[point.line], scale.values[point.value]
     world = read(synthetic(seed=point.seed, **_arguments(figure, scale, value)))
@@ -192,7 +195,7 @@ def scenario_of(point: FigureRun) -> Scenario:
 
 
 def _arguments(figure: Figure, scale: Scale, value: float) -> dict[str, Any]:
-    """Of the workload."""
+    """Return the arguments of the workload."""
     arguments: dict[str, Any] = {**figure.world, **scale.world}
     if figure.swept not in (*ADJUSTMENTS, *SWEPT, *BELIEFS):
         arguments[figure.swept] = int(value) if value == int(value) else value

@@ -1,8 +1,9 @@
-"""The guarantee's second edition: what renewed plans, a searched price and a dividend are worth, and to whom.
+"""Measurements of the guarantee's second edition: what renewed plans, a searched price and a dividend are worth, and to
+whom.
 
-Three loads of small markets and the full cluster of Astraea's section 5.1, in windows of up to 32 slots. All rules see
-the same draws. "Surplus" is all value less what everybody would have alone. Then the same loads, and one with guests,
-with jobs that rent in pieces.
+There are three loads of small markets and the full cluster of Astraea's section 5.1, in windows of up to 32 slots. All
+rules see the same draws. "Surplus" is all value less what everybody would have alone. Then come the same loads, and one
+with guests, with jobs that rent in pieces.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ RENEW_HALF, KEEP_HALF = "renewed, searched, dividend 1/2", "kept, searched, divi
 
 
 def _lines(first: int, paper: Mapping[str, Any]) -> tuple[FigureLine, ...]:
-    """The rules, with windows that grow from `first` to 32 slots; and the paper's, with values as they are realised."""
+    """Return the lines of our rules, with windows that grow from `first` to 32 slots, and of the paper's, with values
+    as they are realised."""
     rules = {**GUARANTEE, "clock": {"first": first, "cap": 32, "restart": True}}
     return (
         FigureLine(KEEP, rules),
@@ -34,7 +36,7 @@ def _lines(first: int, paper: Mapping[str, Any]) -> tuple[FigureLine, ...]:
 
 
 STEADY = _lines(32, {"clock": {"first": 32, "cap": 32, "restart": True}})
-GROWING = _lines(1, {})  # the paper's windows grow for ever: most of its jobs fit none of 32 slots
+GROWING = _lines(1, {})  # the paper's windows grow without end: few of its jobs fit in 32 slots
 MEASURES = ("revenue", "owners_share", "fairness_variance", "least_gain", "median_gain")
 
 
@@ -48,8 +50,8 @@ def _figure(
     gain: float,
     lines: tuple[FigureLine, ...] = STEADY,
 ) -> Figure:
-    """`value`: measured under kept floors and posted prices; `gain`: so many times that with renewed plans besides;
-    `shares`: the owners' part of the surplus, by line."""
+    """Return a figure of the rules. `value` was measured under kept floors and posted prices; `gain` is what renewed
+    plans reach as a multiple of it; `shares` is the owners' part of the surplus, by line."""
     return Figure(
         name=name,
         paper="our own measurement",
@@ -76,7 +78,8 @@ def _figure(
 
 
 def _order(gain: float) -> tuple[str, str]:
-    """The line that is larger, and the other; without a gain, the one that should be no more than a tenth larger."""
+    """Return the line that is larger, then the other. Without a gain the other is the one that should be no more than a
+    tenth larger."""
     return (RENEW, KEEP) if gain > 1 else (KEEP, RENEW)
 
 
@@ -85,11 +88,12 @@ def _small_market(load: float) -> dict[str, Any]:
 
 
 def _uneven_market(load: float) -> dict[str, Any]:
-    """Jobs of all lengths, a tenth of section 5.1's, and tenants that own much and ask for little, or the reverse."""
+    """Return a world with jobs of all lengths, a tenth of section 5.1's, and tenants that own much and ask for little,
+    or the reverse."""
     return {"tenants": 8, "servers": 24, "load": load, "shorter": 10, "apart": True}
 
 
-# Long jobs that rent in pieces (D1 to D10), of which a save loses a quarter of a slot. "Whole" is without.
+# Long jobs that rent in pieces (D1 to D10); a save loses a quarter of a slot. In lines named "whole" they do not.
 WHOLE_32, PIECES_32, PIECES_16 = "whole, windows of 32", "pieces, windows of 32", "pieces, windows of 16"
 WHOLE_8, PIECES_8 = "whole, windows of 8", "pieces, windows of 8"
 IN_PIECES = (*RENEWED, ("divisible", 0.25))
@@ -116,7 +120,7 @@ def _in_pieces(
     claims: tuple[Claim, ...],
     adjust: tuple[Adjustment, ...] = (),
 ) -> Figure:
-    """One world of small markets, in which all jobs can be saved or none."""
+    """Return the figure of one world of small markets, in which either all jobs can be saved or none."""
     return Figure(
         name=name,
         paper="our own measurement",
@@ -135,8 +139,8 @@ def _in_pieces(
 
 
 def _loaded(name: str, jobs: int, load: float, more: tuple[float, float], shares: Mapping[str, float]) -> Figure:
-    """`more`: all value with pieces in windows of 16 and of 8, times that without in windows of 32; `shares`: the
-    owners' part of the surplus, by line."""
+    """Return the figure of one load. `more` is all value with pieces in windows of 16 and of 8, times that without in
+    windows of 32; `shares` is the owners' part of the surplus, by line."""
     return _in_pieces(
         name,
         f"A load of {load:.0%}, whole and in pieces",
@@ -151,7 +155,7 @@ def _loaded(name: str, jobs: int, load: float, more: tuple[float, float], shares
     )
 
 
-SERVED = {WHOLE_32: 7.2, PIECES_32: 16.3, WHOLE_8: 3.8, PIECES_8: 16.7}  # of 17 jobs of guests
+SERVED = {WHOLE_32: 7.2, PIECES_32: 16.3, WHOLE_8: 3.8, PIECES_8: 16.7}  # of the 17 jobs of guests
 
 FIGURES = (
     _figure(

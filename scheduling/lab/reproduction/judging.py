@@ -1,4 +1,4 @@
-"""Whether what a paper claims came out, and the line that says so in numbers.
+"""Judging whether what a paper claims came out, and writing the line that says so in numbers.
 
 A claim has a direction (who is better, whether something rises) and, where the paper prints a figure, a size. The
 size came out if ours differs from the paper's by no more than a quarter of the figure, or, for an advantage such as
@@ -29,34 +29,34 @@ EQUAL = 1e-9  # relative
 AS_GOOD = 0.1  # relative
 
 ERRORS = 2.0  # standard errors to each side
-LARGEST = 1e6  # times the number: what one draw moves further has no bound, as a quotient by next to nothing
-STEADY = 1.5  # the largest over the smallest of what is still steady
+LARGEST = 1e6  # times the number; one that a draw moves further has no bound, as a quotient by almost nothing
+STEADY = 1.5  # a curve is steady if its largest over its smallest is at most this
 
-Runs = Mapping[str, Sequence[Sequence[float | None]]]  # by line, at each swept value the figure of each draw
-Ended = Mapping[str, Sequence[Sequence[tuple[float, float]]]]  # likewise, jobs that the figure is about, and all jobs
-Means = Mapping[str, Sequence[float]]  # by line, the mean at each swept value
+Runs = Mapping[str, Sequence[Sequence[float | None]]]  # by line: at each swept value, the figure of each draw
+Ended = Mapping[str, Sequence[Sequence[tuple[float, float]]]]  # likewise: (jobs that the figure is about, all jobs)
+Means = Mapping[str, Sequence[float]]  # by line: the mean at each swept value
 
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What became of a claim."""
+    """The outcome of one claim."""
 
     claim: Claim
     outcome: str
     ours: float | None
     line: str
-    spread: float | None = None  # twice the paired standard error; None with one draw, or where it has no bound
+    spread: float | None = None  # twice the paired standard error; None for one draw, or without a bound
 
     @property
     def came_out(self) -> bool:
-        """Direction and size."""
+        """Return whether both direction and size came out."""
         return self.outcome == HELD
 
 
 @dataclass(frozen=True)
 class ClaimFinding:
-    """Direction, our number, and whether the size is the paper's; None where it prints none. At `neutral` there would
-    be no difference; None where the claim is a size alone."""
+    """The numbers for one claim: direction, our number, and whether the size is the paper's, or None where it prints
+    none. At `neutral` there would be no difference; it is None where the claim is a size alone."""
 
     direction: bool
     ours: float
@@ -65,8 +65,8 @@ class ClaimFinding:
 
 
 def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None = None) -> ClaimVerdict:
-    """The verdict on one claim, from the runs of its measure over the swept values. `ended` is given where the measure
-    is about jobs that ended."""
+    """Return the verdict on one claim, from the runs of its measure over the swept values. `ended` is given where the
+    measure is about jobs that ended."""
     needed = [name for name in (claim.line, claim.other, *(claim.beside or ())) if name]
     places = list(range(len(values)))
     if claim.at is not None:
@@ -91,7 +91,8 @@ def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None
 
 
 def _apart(lines: Sequence[str], places: Sequence[int], ended: Ended) -> str:
-    """What keeps the runs of lines from being compared: jobs that did not end, or other jobs; empty if nothing does."""
+    """Return why the runs of lines cannot be compared: jobs that did not end, or other jobs. Return an empty text if
+    they can."""
     for place in places:
         for name in lines:
             for (some, jobs), (_, first) in zip(ended[name][place], ended[lines[0]][place], strict=True):
@@ -108,7 +109,8 @@ def _finding(claim: Claim, curves: Mapping[str, Sequence[Sequence[float]]], valu
 
 
 def _spread(claim: Claim, curves: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> float | None:
-    """Twice the standard error of the claim's number; None with one draw, or where the number has no bound."""
+    """Return twice the standard error of the claim's number, or None with one draw, or where the number has no
+    bound."""
     draws = min(len(figures) for curve in curves.values() for figures in curve)
     if draws < 2:
         return None
@@ -124,7 +126,7 @@ def _spread(claim: Claim, curves: Mapping[str, Sequence[Sequence[float]]], value
         return None
     middle = fmean(without)
     spread = ERRORS * math.sqrt((draws - 1) / draws * sum((each - middle) ** 2 for each in without))
-    return spread if spread > EQUAL * abs(middle) else 0.0  # what is less is rounding
+    return spread if spread > EQUAL * abs(middle) else 0.0  # a smaller spread is rounding
 
 
 def _outcome(claim_finding: ClaimFinding, spread: float | None) -> str:
@@ -152,7 +154,7 @@ def _near(ours: float, paper: float | None) -> bool | None:
 
 
 def _advantage(ours: float, paper: float | None) -> bool | None:
-    """Whether the advantage over 1 is within half and twice the paper's, on either side of 1."""
+    """Return whether the advantage over 1 is between half and twice the paper's, on either side of 1."""
     if paper is None:
         return None
     mine, theirs = (max(ratio, 1.0 / ratio) - 1.0 if ratio > 0 else 0.0 for ratio in (ours, paper))
@@ -160,7 +162,7 @@ def _advantage(ours: float, paper: float | None) -> bool | None:
 
 
 def _ratio(curve: Sequence[float], other: Sequence[float]) -> float:
-    """How many times as much, over the whole curve."""
+    """Return how many times as much the curve has as the other, over the whole curve."""
     below = sum(other)
     return sum(curve) / below if below > 0 else float("inf")
 
@@ -201,7 +203,8 @@ def _mean_is(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFindi
 
 
 def _steady(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """The largest of a curve over its smallest is no more than halfway from the paper's figure to twice it."""
+    """Check that the largest of a curve over its smallest is steady. The size came out if that ratio is no more than
+    the paper's, or if its advantage over 1 is within half and twice the paper's."""
     least = min(curves[claim.line])
     ratio = max(curves[claim.line]) / least if least > 0 else float("inf")
     if claim.number is None:
@@ -220,26 +223,27 @@ def _narrows(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFindi
 
 
 def _pulls_away(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """How many times as much the other has rises, of what should be small, and is more in the end."""
+    """Check that the other's figure as a multiple of the line's rises and ends above 1, for a measure that should be
+    small."""
     first, last = (curves[claim.other][at] / max(curves[claim.line][at], EQUAL) for at in (0, -1))
     return ClaimFinding(last > max(first, 1.0), last - first, None, 0.0)
 
 
 def _as_good(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """No more than a tenth above the other, of what should be small."""
+    """Check that the line is no more than a tenth above the other, for a measure that should be small."""
     ratio = _ratio(curves[claim.line], curves[claim.other])
     return ClaimFinding(ratio <= 1.0 + AS_GOOD, ratio, None, 1.0 + AS_GOOD)
 
 
 def _peak_at(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """The swept value at which the curve is highest."""
+    """Check at which swept value the curve is highest."""
     curve = curves[claim.line]
     place = values[curve.index(max(curve))]
     return ClaimFinding(place == claim.number, place)
 
 
 def _leads_by_more(claim: Claim, curves: Means, values: Sequence[float]) -> ClaimFinding:
-    """How many times as much as the other, less how many times as much the pair beside them has."""
+    """Compare two ratios: that of the line to the other, and that of the pair of lines in `beside`."""
     line, other = claim.beside or (claim.line, claim.other)
     more = _ratio(curves[claim.line], curves[claim.other]) - _ratio(curves[line], curves[other])
     return ClaimFinding(more > EQUAL, more, None, 0.0)

@@ -1,7 +1,7 @@
-"""Networks that are trained for a figure, on draws of its own market that none of its runs uses.
+"""Training networks for a figure, on draws of its own market that none of its runs uses.
 
-What a training comes to depends on its `Task` alone. A step is one update of the policy's network: by a batch of
-lessons, or after a slot of rewards.
+The result of a training depends on its `TrainingTask` alone. A step is one update of the policy's network: by a batch
+of lessons, or after a slot of rewards.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from scheduling.lab.reproduction.describing import LAST, Effort, Training
 
 SWEPT = ("steps", "seen", "clusters")
 RULES = Rules(rate=0.0003, value_rate=0.001, gamma=0.0, replay=4096, resting=3)  # those of the shipped weights
-FIRST_SEED, APART = 10_000_000, 10_000_000  # of the draws of the first training, and from one training to the next
+FIRST_SEED, APART = 10_000_000, 10_000_000  # the first training's first seed, and the distance to the next training
 
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """One training. `world` are arguments of the workload, `number` tells trainings of one kind apart; a network is
-    kept at every mark: the last one with no more steps than that, or at `LAST` the best."""
+    """One training. `world` are arguments of the workload, and `number` distinguishes trainings of one kind. A network
+    is kept at every mark: the last one with no more steps than that, or at `LAST` the best."""
 
     training: Training
     effort: Effort
@@ -45,7 +45,7 @@ class TrainingTask:
 def task(
     course: Training, effort: Effort, world: Mapping[str, Any], swept: str, value: float, number: int
 ) -> TrainingTask:
-    """The training of a line where `value` is swept. Steps are swept within one training."""
+    """Return the training of a line where `value` is swept. Steps are swept within one training."""
     if swept == "seen":
         effort = replace(effort, jobs=round(value))
     if swept == "clusters":
@@ -55,7 +55,7 @@ def task(
 
 @lru_cache(maxsize=64)  # figures share trainings
 def trained(wanted: TrainingTask) -> Mapping[float, bytes]:
-    """The network at each mark, as a file."""
+    """Return the network at each mark, as a file."""
     watched = [draw(wanted, training.LESSONS + k, 0.0) for k in range(wanted.effort.watched)]
     shape = NetworkShape(
         jobs=wanted.effort.jobs,
@@ -76,7 +76,7 @@ def trained(wanted: TrainingTask) -> Mapping[float, bytes]:
 
 
 def draw(wanted: TrainingTask, step: int, steps: float) -> Scenario:
-    """A market of the training, with jobs of those models that come after so many steps."""
+    """Return a market of the training, with jobs of only those models that have come by step `steps`."""
     arguments = dict(wanted.world)
     models = max([count for begin, count in wanted.training.types if begin <= steps], default=len(MODELS))
     arguments["jobs"] = round(arguments["jobs"] * len(MODELS) / models)
@@ -95,7 +95,7 @@ def _steps_of_lessons(wanted: TrainingTask) -> float:
 def _stages(
     course: Course, wanted: TrainingTask, lessons: Lessons, steps_of_pass: int
 ) -> Iterator[tuple[float, TrainingState]]:
-    """(steps, state) from the beginning, after every pass over the lessons and after every round."""
+    """Return (steps, state) from the beginning, after every pass over the lessons and after every round."""
     state = courses.begin(course)
     yield 0, state
     while state.passes < course.passes:
@@ -115,7 +115,7 @@ def _stages(
 
 
 def _looked_at(course: Course, state: TrainingState, checks: list[Scenario]) -> TrainingState:
-    """With what it reaches on the draws to choose by, if there are any."""
+    """Return the state with what it reaches on the draws to choose by, if there are any."""
     if not checks:
         return state
     scores = training.judge_network(Network(course.shape, state.brain.policy, {}), checks)

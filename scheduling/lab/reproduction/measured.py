@@ -1,11 +1,11 @@
-"""The speeds that DL2's authors measured, as one function a model, beside asynchronous training of Optimus' Table 2.
+"""The speeds that DL2's authors measured, one function for each model, and asynchronous training by Optimus' Table 2.
 
-How many times as fast as one worker with one parameter server a synchronous job is with w and p of them:
+A synchronous job with w workers and p parameter servers is so many times as fast as with one of each:
 
     f(p, w) / f(1, 1) = 1 / (a0 / w + a1 + a2 w / p + a3 w + a4 p)
 
 The coefficients are our fit to 56 to 210 pairs a model, with a mean error of 3 to 11 %. Nobody measured more than 23
-parameter servers or 12 workers: beyond that it is an extrapolation. No number of units makes a job more than about
+parameter servers or 12 workers: larger numbers are extrapolated. No number of units makes a job more than about
 twice as fast, and many make it slower. The asynchronous function is the one that Optimus prints, of a ResNet-50.
 
 A job with one of each is as fast as in the workload. The measurements had all units apart, and so the function does not
@@ -40,7 +40,8 @@ FITS: Mapping[str, tuple[float, float, float, float, float]] = {  # a0 to a4 of 
 
 
 def as_measured(scenario: Scenario, settings: Mapping[str, Any], part: float) -> tuple[Scenario, Mapping[str, Any]]:
-    """Such a part of the jobs, drawn, trains synchronously, the rest asynchronously; each brings its true function."""
+    """Let `part` of the jobs, which are drawn, train synchronously, the rest asynchronously; each brings its true
+    function."""
     jobs = [
         replace(job, samples=replace(job.samples, speed=coefficients(job))) for job in in_modes(scenario.jobs, part)
     ]
@@ -48,7 +49,8 @@ def as_measured(scenario: Scenario, settings: Mapping[str, Any], part: float) ->
 
 
 def uncapped(scenario: Scenario, settings: Mapping[str, Any], times: float) -> tuple[Scenario, Mapping[str, Any]]:
-    """So many times as many workers may share a job: its mini-batches are as many times more, and as much shorter."""
+    """Let `times` times as many workers share a job: it has as many times more chunks, and its mini-batches are as much
+    shorter."""
     jobs = [
         replace(
             job,
@@ -65,8 +67,9 @@ def uncapped(scenario: Scenario, settings: Mapping[str, Any], times: float) -> t
 
 @lru_cache(maxsize=2**10)
 def coefficients(job: Job) -> tuple[float, ...]:
-    """Of the speed function in the job's mode, in seconds; a synchronous step is a mini-batch of every chunk."""
-    seconds = 1.0 / elastic_rate(job, 1, 1, (0, 0), 1.0, centralized=False)  # of a mini-batch, with one of each
+    """Return the coefficients of the speed function in the job's mode, in seconds; a synchronous step is a mini-batch
+    of every chunk."""
+    seconds = 1.0 / elastic_rate(job, 1, 1, (0, 0), 1.0, centralized=False)  # seconds of a mini-batch, with one of each
     if job.samples.mode == ASYNC:
         table = TABLE_2[ASYNC]
         return tuple(part / sum(table) * seconds for part in table)
@@ -75,17 +78,17 @@ def coefficients(job: Job) -> tuple[float, ...]:
 
 
 def minibatches_per_second(job: Job, rows: Sequence[Row]) -> float:
-    """Of a gang, wherever its units are."""
+    """Return the speed of a gang, wherever its units are."""
     return _rate(job, rows, sum(row[1] for row in rows) / sum(row[2] for row in rows))
 
 
 def by_place(job: Job, rows: Sequence[Row]) -> float:
-    """Of a gang where its units are."""
+    """Return the speed of a gang that depends on where its units are."""
     return _rate(job, rows, crossing(rows))
 
 
 def _rate(job: Job, rows: Sequence[Row], crosses: float) -> float:
-    """Mini-batches a second where so many gradients cross the network at a parameter server."""
+    """Return the mini-batches a second where `crosses` gradients cross the network at a parameter server."""
     workers, ps = sum(row[1] for row in rows), sum(row[2] for row in rows)
     mode = job.samples.mode
     parts = terms(ps, workers, mode, job.chunks)

@@ -1,4 +1,4 @@
-"""What a figure measures: a plain function of one run, None where the run has no such figure."""
+"""The measures of figures. Each is a plain function of one run, and returns None where the run has no such figure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scheduling.lab.running import ScenarioRun
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure by what it is called in a plot; `of` is not asked where no market is run. `about` is given where the
-    figure is one of jobs that ended: how many these are. Two runs compare by it only if that is all of them."""
+    """A measure with its title in a plot; `of` is not called where no market is run. `about` is given where the measure
+    is one of jobs that ended, and returns how many these are. Two runs compare by it only if that is all of them."""
 
     title: str
     of: Callable[[ScenarioRun], float | None] = lambda _: None
@@ -36,7 +36,7 @@ def _summed(name: str) -> Callable[[ScenarioRun], float | None]:
 
 
 def _completed(done: ScenarioRun) -> list[tuple[Track, int]]:
-    """The jobs that end within the scenario, and when."""
+    """Return the jobs that end within the scenario, and when."""
     ended = [(track, _end(track)) for track in done.outcome.tracks if track.state == AWARDED]
     return [(track, end) for track, end in ended if end <= done.scenario.slots]
 
@@ -46,7 +46,7 @@ def _ended_in_time(done: ScenarioRun) -> int:
 
 
 def _ended(done: ScenarioRun) -> int:
-    """Jobs that end at all, be it beyond the scenario's end."""
+    """Return how many jobs end at all, even beyond the scenario's end."""
     return sum(track.state == AWARDED for track in done.outcome.tracks)
 
 
@@ -55,24 +55,27 @@ def _end(track: Track) -> int:
 
 
 def value_in_time(done: ScenarioRun) -> float:
-    """Sum of values of the jobs that end within the scenario, in slots after the first possible one."""
+    """Return the sum of values of the jobs that end within the scenario, in slots after the first possible one."""
     return sum(float(track.job.value(float(end - 1 - track.job.first_slot))) for track, end in _completed(done))
 
 
 def median_training(done: ScenarioRun) -> float:
-    """Median of completion less arrival; a job that does not end counts the length of the scenario (PD-ORS)."""
+    """Return the median of completion less arrival; a job that does not end counts the length of the scenario
+    (PD-ORS)."""
     times = {track.job.number: end - track.job.arrival for track, end in _completed(done)}
     return float(np.median([times.get(job.number, float(done.scenario.slots)) for job in done.scenario.jobs]))
 
 
 def mean_completion(done: ScenarioRun) -> float:
-    """Mean of completion less arrival in slots; a job that does not end counts the time until the scenario's end."""
+    """Return the mean of completion less arrival in slots; a job that does not end counts the time until the scenario's
+    end."""
     times = {track.job.number: end - track.job.arrival for track, end in _completed(done)}
     return float(np.mean([times.get(job.number, done.scenario.slots - job.arrival) for job in done.scenario.jobs]))
 
 
 def _lateness(done: ScenarioRun) -> FloatArray:
-    """(jobs,) completion less target in slots; a job that does not end is as late as the scenario's end makes it."""
+    """Return (jobs,) completion less target in slots; a job that does not end is as late as the scenario's end makes
+    it."""
     ends = {track.job.number: end for track, end in _completed(done)}
     late = []
     for job in done.scenario.jobs:
@@ -83,7 +86,7 @@ def _lateness(done: ScenarioRun) -> FloatArray:
 
 
 def _served_lateness(done: ScenarioRun) -> FloatArray:
-    """(completed jobs,) completion less target in slots."""
+    """Return (completed jobs,) completion less target in slots."""
     sigmoids = [(track, end, track.job.value) for track, end in _completed(done)]
     late = [
         end - 1 - track.job.first_slot - value.target for track, end, value in sigmoids if isinstance(value, Sigmoid)
@@ -105,13 +108,14 @@ def _variance(done: ScenarioRun) -> float | None:
 
 
 def fairness_distance(done: ScenarioRun) -> float | None:
-    """Mean distance of the tenants' fairness ratios from 1."""
+    """Return the mean distance of the tenants' fairness ratios from 1."""
     ratios = [ratio for ratio in metrics.fairness_ratios(done.scenario, done.outcome) if ratio is not None]
     return float(np.mean([abs(ratio - 1.0) for ratio in ratios])) if ratios else None
 
 
 def _used(done: ScenarioRun) -> FloatArray:
-    """(slots,) units of the first resource in use in each slot, beyond the scenario's end where a run goes on."""
+    """Return (slots,) units of the first resource in use in each slot, beyond the scenario's end where a run
+    continues."""
     used: FloatArray = np.zeros(max((booking.end for _, booking in bookings(done.outcome)), default=1))
     for job, booking in bookings(done.outcome):
         demand = float(job.worker_types[booking.worker_type].demand[0])
@@ -121,25 +125,25 @@ def _used(done: ScenarioRun) -> FloatArray:
 
 
 def peak_utilisation(done: ScenarioRun) -> float:
-    """The largest part of the first resource in use in any slot."""
+    """Return the largest part of the first resource in use in any slot."""
     return float(_used(done).max() / done.scenario.cluster.total[0])
 
 
 def mean_utilisation(done: ScenarioRun) -> float:
-    """Mean part of the first resource in use from the first slot in which anything runs to the last."""
+    """Return the mean part of the first resource in use from the first slot in which anything runs to the last."""
     used = _used(done)
     busy = np.flatnonzero(used)
     return float(used[busy[0] : busy[-1] + 1].mean() / done.scenario.cluster.total[0]) if len(busy) else 0.0
 
 
 def makespan(done: ScenarioRun) -> float:
-    """Slots from the first arrival to the last end."""
+    """Return the slots from the first arrival to the last end."""
     first = min((job.arrival for job in done.scenario.jobs), default=0.0)
     return max((booking.end for _, booking in bookings(done.outcome)), default=0) - first
 
 
 def mean_tasks(done: ScenarioRun) -> float:
-    """Mean number of workers and parameter servers at work, over the slots in which anything runs."""
+    """Return the mean number of workers and parameter servers at work, over the slots in which anything runs."""
     units: dict[int, int] = {}
     for _, booking in bookings(done.outcome):
         for slot in range(booking.start, booking.end):
@@ -148,7 +152,8 @@ def mean_tasks(done: ScenarioRun) -> float:
 
 
 def restarting(done: ScenarioRun) -> float | None:
-    """Part of the running time of jobs that restarts take; None where nothing ran. For policies of single slots."""
+    """Return the part of the running time of jobs that restarts take, or None where nothing ran. This is for policies
+    of single slots."""
     slots = sum(booking.end - booking.start for _, booking in bookings(done.outcome))
     changes = 0
     for track in done.outcome.tracks:
@@ -163,7 +168,8 @@ def restarting(done: ScenarioRun) -> float | None:
 
 
 def owners_share(done: ScenarioRun) -> float | None:
-    """The owners' income over the surplus: all value less what everybody would have alone. None without a surplus."""
+    """Return the owners' income over the surplus, which is all value less what everybody would have alone; None without
+    a surplus."""
     summary = metrics.summary(done.scenario, done.outcome)
     if any(amount is None for amount in done.alone):
         return None
@@ -172,57 +178,58 @@ def owners_share(done: ScenarioRun) -> float | None:
 
 
 def _gains_over_alone(done: ScenarioRun) -> FloatArray:
-    """(tenants,) credits above what each would have alone; empty where that is not known."""
+    """Return (tenants,) credits above what each would have alone, or nothing where that is not known."""
     if any(amount is None for amount in done.alone):
         return np.zeros(0)
     return metrics.gains(done.scenario, done.outcome) - np.array(done.alone, dtype=np.float64)
 
 
 def least_gain(done: ScenarioRun) -> float | None:
-    """The least of the tenants' gains over alone, in credits."""
+    """Return the least of the tenants' gains over alone, in credits."""
     gains = _gains_over_alone(done)
     return float(gains.min()) if len(gains) else None
 
 
 def median_gain(done: ScenarioRun) -> float | None:
-    """The median of the tenants' gains over alone, in credits."""
+    """Return the median of the tenants' gains over alone, in credits."""
     gains = _gains_over_alone(done)
     return float(np.median(gains)) if len(gains) else None
 
 
 def idle_in_use(done: ScenarioRun) -> float | None:
-    """Units x slots that were rented, over those that were for sale."""
+    """Return the units x slots that were rented, over those that were for sale."""
     idle = sum(float(window.idle.sum()) for window in done.outcome.windows)
     return sum(float(window.rented.sum()) for window in done.outcome.windows) / idle if idle > 0 else None
 
 
 def guests_served(done: ScenarioRun) -> float:
-    """Jobs of tenants without cells that were finished."""
+    """Return how many jobs of tenants without cells were finished."""
     owns = done.scenario.cluster.quota.sum(axis=0) > 0
     return float(sum(track.state == AWARDED and not owns[track.job.tenant] for track in done.outcome.tracks))
 
 
 def revenue_per_job(done: ScenarioRun) -> float | None:
-    """Realised revenue over the jobs that were awarded."""
+    """Return realised revenue over the jobs that were awarded."""
     summary = metrics.summary(done.scenario, done.outcome)
     return float(summary["revenue"] / summary["awarded"]) if summary["awarded"] else None
 
 
 def ideal_per_job(done: ScenarioRun) -> float | None:
-    """Ideal revenue over the jobs that were awarded."""
+    """Return ideal revenue over the jobs that were awarded."""
     summary = metrics.summary(done.scenario, done.outcome)
     return float(summary["ideal_revenue"] / summary["awarded"]) if summary["awarded"] else None
 
 
 def part_of_optimum(done: ScenarioRun) -> float | None:
-    """Realised revenue over what nobody can exceed who knows all jobs beforehand (Astraea)."""
+    """Return realised revenue over an upper bound that holds even for a policy that knows all jobs beforehand
+    (Astraea)."""
     end = max(done.scenario.slots, len(_used(done)))
     best = astraea.upper_bound(done.scenario.cluster, done.scenario.jobs, end)
     return float(metrics.summary(done.scenario, done.outcome)["revenue"]) / best if best > 0 else None
 
 
 def _optimum_over_own(done: ScenarioRun) -> float | None:
-    """The offline optimum over what the policy reached (OASiS and PD-ORS)."""
+    """Return the offline optimum over what the policy reached (OASiS and PD-ORS)."""
     own = value_in_time(done)
     optimum = oasis.optimum if done.scenario.policy["name"] == "oasis" else pdors.optimum
     best = optimum(done.scenario.cluster, done.scenario.jobs, done.scenario.slots)

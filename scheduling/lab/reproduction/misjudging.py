@@ -1,4 +1,4 @@
-"""Policies that are told something else about the jobs than is true, while the jobs run as they really are."""
+"""Policies that believe something about the jobs that is not true, while the jobs run as they really are."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Beliefs = Callable[[View], View]
 
 @dataclass(frozen=True, eq=False)
 class Misjudged:
-    """`policy` decides single slots by the view that `beliefs` make of the true one."""
+    """A policy that decides single slots by the view that `beliefs` make of the true one."""
 
     name: ClassVar[str] = "misjudged"
     policy: Policy
     beliefs: Beliefs
 
     def decide(self, view: View) -> Plan:
-        """What the policy makes of what it believes, with the work that is really done."""
+        """Return what the policy decides by its beliefs, with the work that is really done."""
         plan = self.policy.decide(self.beliefs(view))
         true = {job.number: (job, rest) for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True)}
         return replace(plan, bookings=tuple(_true(booking, *true[booking.job], view) for booking in plan.bookings))
 
 
 def _true(booking: Booking, job: Job, remaining: float, view: View) -> Booking:
-    """The slot with the work that the job really does in it."""
+    """Return the slot with the work that the job really does in it."""
     types, seconds = (booking.worker_type, booking.ps_type), view.cluster.slot_seconds
     centralized = booking.placement == CENTRALIZED
     rate = elastic_rate(job, booking.workers, booking.ps, types, seconds, centralized=centralized)
@@ -47,8 +47,8 @@ def _true(booking: Booking, job: Job, remaining: float, view: View) -> Booking:
 
 
 def with_epochs(view: View, epochs: Mapping[int, int]) -> View:
-    """The view in which each job has so many epochs, by its number. One that has done all of those and goes on has one
-    more epoch to go, as far as anybody knows."""
+    """Return the view in which each job has the epochs that `epochs` names by its number. A job that has done all of
+    them and continues has one more epoch to go, as far as the policy knows."""
     jobs = tuple(replace(job, epochs=epochs[job.number]) for job in view.waiting)
     remaining = [
         max(believed.work - (job.work - rest), believed.work / believed.epochs)
@@ -59,7 +59,7 @@ def with_epochs(view: View, epochs: Mapping[int, int]) -> View:
 
 
 def epochs_error(policy: Policy, scenario: Scenario, error: float) -> Policy:
-    """Each job really trains so much more, or less, epochs than the policy is told."""
+    """Let each job really train more, or fewer, epochs by `error` than the policy believes."""
     dice = np.random.default_rng([EPOCHS_SEED, len(scenario.jobs)])
     off = [1.0 + error if dice.random() < 0.5 else 1.0 - error for _ in scenario.jobs]
     estimates = {job.number: max(1, round(job.epochs / by)) for job, by in zip(scenario.jobs, off, strict=True)}
@@ -67,13 +67,13 @@ def epochs_error(policy: Policy, scenario: Scenario, error: float) -> Policy:
 
 
 def overstated(policy: Policy, scenario: Scenario, times: float) -> Policy:
-    """Every other job was declared to have up to so many times its epochs, each its own number of times."""
+    """Let every job be declared to have up to `times` times its epochs, each its own number of times."""
     declared = declarations(scenario, times)
     return Misjudged(policy, lambda view: with_epochs(view, declared))
 
 
 def reported(policy: Policy, scenario: Scenario, times: float) -> Policy:
-    """The same jobs were submitted until they converge, and report the loss of every epoch."""
+    """Let the same jobs be submitted until they converge, and report the loss of every epoch."""
     declared = declarations(scenario, times)
     reports = {job.number: losses_of(job) for job in scenario.jobs}
 
@@ -89,18 +89,19 @@ def reported(policy: Policy, scenario: Scenario, times: float) -> Policy:
 
 
 def truth(policy: Policy, scenario: Scenario, times: float) -> Policy:
-    """Everybody is told the truth."""
+    """Return the policy as it is, which knows the truth."""
     return policy
 
 
 def declarations(scenario: Scenario, times: float) -> dict[int, int]:
-    """By job, the epochs that it was declared to have: one to so many times its own."""
+    """Return by job the epochs that it was declared to have: one to `times` times its own."""
     dice = np.random.default_rng([LOSSES_SEED, len(scenario.jobs)])
     return {job.number: round(job.epochs * dice.uniform(1.0, times)) for job in scenario.jobs}
 
 
 def losses_of(job: Job) -> tuple[tuple[float, ...], float]:
-    """The losses of a job's epochs, and the delta by which they have converged in the last one and not before."""
+    """Return the losses of a job's epochs, and the delta by which they have converged in the last one and not
+    before."""
     dice = np.random.default_rng([LOSSES_SEED, job.number])
     epochs, b0, b2 = np.arange(1, job.epochs + 1), dice.uniform(5.0, 20.0) / job.epochs, dice.uniform(0.05, 0.3)
     noise = NOISE * dice.standard_normal(job.epochs)

@@ -1,4 +1,4 @@
-"""OASiS' figures (its section V-A): workers and parameter servers on machines of their own, sigmoid values."""
+"""OASiS' figures (its section V-A), with workers and parameter servers on machines of their own and sigmoid values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHERS = (
     FigureLine("dorm", {"name": "dorm"}),
 )
 CEILINGS = "prices stay near the floor until a machine is nearly full, so the ceiling hardly matters"
-AT_LEAST_OPTIMAL = 0.999999  # the solver's tolerance
+AT_LEAST_OPTIMAL = 0.999999  # 1 less the solver's tolerance
 PARTS = (0.2, 0.5, 1.0, 3.0, 5.0, 10.0)
 
 FIGURES = (

@@ -1,4 +1,4 @@
-"""Optimus' figures (its section 6): jobs of known models on thirteen machines, slots of ten minutes."""
+"""Optimus' figures (its section 6), with jobs of known models on thirteen machines and slots of ten minutes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ ONE_SPEED = "no job here is slowed down by many workers, which is what the paper
 
 
 def better(line: str, numbers: tuple[float | None, float | None], at: float, unless: str = "") -> tuple[Claim, ...]:
-    """The line below the two others: the paper's figures against drf, and directions against tetris."""
+    """Return the claims that the line is below the two others: the paper's figures against drf, and directions against
+    tetris."""
     words = ("completion time", "makespan")
     return tuple(
         Claim("more", f"{what} with {other}, times that of {line}", other, line, measure, number, unless, at)

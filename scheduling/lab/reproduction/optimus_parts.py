@@ -1,6 +1,6 @@
 """Optimus' figures of training modes and of its own parts (its sections 6.3 and 6.4).
 
-Jobs here run at the speed of their mode, and where a gang's units are tells how much crosses the network.
+Jobs here run at the speed of their mode, and the places of a gang's units determine how much crosses the network.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BY_PLACE = (
 
 
 def _modes() -> tuple[Claim, ...]:
-    """Optimus is better in both modes, and by more where all jobs train synchronously."""
+    """Return the claims that Optimus is better in both modes, and by more where all jobs train synchronously."""
     named = ((ASYNCHRONOUS, "asynchronous"), (SYNCHRONOUS, "synchronous"))
     return (
         *(
@@ -47,7 +47,8 @@ def _modes() -> tuple[Claim, ...]:
 
 
 def _parts(of: str, drf: tuple[float, float], tetris: tuple[float | None, float | None]) -> tuple[Claim, ...]:
-    """With a part of another policy completion and makespan are so many times as long."""
+    """Return the claims that a part of another policy makes completion and makespan longer. `drf` and `tetris` are how
+    many times as long they are with that policy's part."""
     return tuple(
         Claim("more", f"{what} with {other} {of}, times that of optimus", f"{other} {of}", "optimus", measure, number)
         for other, numbers in (("drf's", drf), ("tetris'", tetris))

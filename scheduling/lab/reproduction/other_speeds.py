@@ -1,4 +1,5 @@
-"""Runs at another speed than the one that all policies share (0060): which there are, and what runs at them."""
+"""Runs at another speed than the one that all policies share (0060): the speeds there are, and how policies run at
+them."""
 
 from __future__ import annotations
 
@@ -11,24 +12,24 @@ from scheduling.core.types import Booking, Job, Plan, Policy, View
 from scheduling.lab.reproduction import measured, training_modes
 from scheduling.lab.reproduction.training_modes import Row
 
-RESTART = 30.0  # seconds
-LONGEST_RESTART = 0.9  # of a slot
+RESTART = 30.0  # seconds of a restart
+LONGEST_RESTART = 0.9  # part of a slot
 
-Speed = Callable[[Job, Sequence[Row]], float]  # mini-batches a second of a gang whose units are there
+Speed = Callable[[Job, Sequence[Row]], float]  # mini-batches a second of a gang with units in these rows
 Held = Mapping[str, Sequence[Sequence[int]]]  # job -> its rows (server, workers, ps)
 
 
 @dataclass(frozen=True, eq=False)
 class AtAnotherSpeed:
-    """`policy` decides single slots, and jobs train at `speed`, which may look at where their units are. Who is
-    resized, moved or goes on loses the time of a checkpoint, under every policy."""
+    """A policy that decides single slots, while jobs train at `speed`, which may depend on where their units are. A job
+    that is resized, moved or resumed loses the time of a checkpoint, under every policy."""
 
     name: ClassVar[str] = "at_another_speed"
     policy: Policy
     speed: Speed
 
     def decide(self, view: View) -> Plan:
-        """The policy's plan with the work that is really done."""
+        """Return the policy's plan with the work that is really done."""
         held: Held = view.memory.get("held", {})
         speeds: Mapping[str, Any] = view.memory.get("asked", {})
         plan = self.policy.decide(replace(view, memory=speeds))
@@ -37,7 +38,7 @@ class AtAnotherSpeed:
 
 
 class OfOneRound:
-    """The same for a policy that learns from what is really done: what was held in the last slot is known here."""
+    """The same for a policy that learns from what is really done: this object keeps what was held in the last slot."""
 
     def __init__(self, speed: Speed) -> None:
         self.speed = speed
@@ -49,7 +50,8 @@ class OfOneRound:
 
 
 def at_speed(plan: Plan, view: View, held: Held, speed: Speed) -> tuple[Plan, Held]:
-    """The plan with the work that its gangs do in the slot, and what they hold; `held` is that of the slot before."""
+    """Return the plan with the work that its gangs do in the slot, and what they hold. `held` is what was held in the
+    slot before."""
     jobs = {job.number: (job, rest) for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True)}
     rows = {booking.job: _rows(booking) for booking in plan.bookings}
     bookings = [

@@ -1,4 +1,5 @@
-"""PD-ORS' figures (its section 5): workers and parameter servers on the same machines, 20 slots, sigmoid values."""
+"""PD-ORS' figures (its section 5), with workers and parameter servers on the same machines, 20 slots and sigmoid
+values."""
 
 from __future__ import annotations
 

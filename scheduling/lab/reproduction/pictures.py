@@ -1,4 +1,4 @@
-"""A repeated figure as a picture: curves with their spread where something is swept, else the bars of `compare`."""
+"""Pictures of a repeated figure: curves with their spread where something is swept, else the bars of `compare`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduling.lab.plots import INK, PANELS_ACROSS, QUIET, pictures, render
 from scheduling.lab.reproduction.engine import Repeated
 from scheduling.lab.reproduction.measuring import MEASURES
 
-# Told apart by marker and dashes as well as by colour.
+# The lines differ by marker and dashes as well as by colour.
 STYLES = (
     ("#2A55D4", "o", "-"),
     ("#C2410C", "s", "--"),
@@ -21,7 +21,7 @@ STYLES = (
 
 
 def pictures_of(repeated: Repeated) -> dict[str, bytes]:
-    """{"png": ..., "svg": ...}."""
+    """Return {"png": ..., "svg": ...}."""
     figure = repeated.figure
     heading = f"{figure.paper}: {figure.title}"
     if len(repeated.scale.values) == 1:
@@ -55,7 +55,7 @@ def _curves(picture: Any, repeated: Repeated, heading: str) -> None:
 
 
 def _panel(panel: Any, repeated: Repeated, measure: str) -> None:
-    """One measure over what is swept."""
+    """Draw one measure over what is swept."""
     for place, line in enumerate(repeated.figure.lines):
         colour, marker, dashes = STYLES[place % len(STYLES)]
         points = [

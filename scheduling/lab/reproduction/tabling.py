@@ -1,4 +1,4 @@
-"""Figures that need no market: parameters of a network dealt to parameter servers."""
+"""Figures that need no market: how the parameters of a network are dealt out to parameter servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ STAGES = ((64, 64, 256, 3), (256, 128, 512, 4), (512, 256, 1024, 6), (1024, 512,
 
 
 def resnet_50_blocks() -> list[int]:
-    """Sizes of what each layer of a ResNet-50 learns, which normalises before each convolution, for 1,000 classes."""
+    """Return the sizes of what each layer of a ResNet-50 learns, which normalises before each convolution, for 1,000
+    classes."""
     blocks = [3, 3, 64 * 3 * 7 * 7, 64, 64]
     for first, narrow, outputs, units in STAGES:
         for unit in range(units):
@@ -28,7 +29,7 @@ def resnet_50_blocks() -> list[int]:
 
 
 def parameter_blocks(line: str, servers: float, seed: int) -> Figures:
-    """How even a ResNet-50 lies on so many servers, by Optimus' assignment or by MXNet's."""
+    """Return how evenly a ResNet-50 is spread over `servers` servers, by Optimus' assignment or by MXNet's."""
     blocks, count = resnet_50_blocks(), int(servers)
     dealt = assign(blocks, count) if line == "optimus" else assign_as_mxnet(blocks, count, np.random.default_rng(seed))
     even = balance(dealt, count)
@@ -44,7 +45,8 @@ def parameter_blocks(line: str, servers: float, seed: int) -> Figures:
 
 
 def _speed(workers: int, ps: int, largest: float) -> float:
-    """Of a synchronous ResNet-50 where the fullest parameter server holds such a part of all parameters."""
+    """Return the speed of a synchronous ResNet-50 whose fullest parameter server holds the part `largest` of all
+    parameters."""
     a0, a1, a2, a3, a4 = FITS["resnet-50"]
     return 1.0 / (a0 / workers + a1 + a2 * workers * largest + a3 * workers + a4 * ps)
 

@@ -1,4 +1,4 @@
-"""What a repeated figure leaves behind: every run and the means as CSV, and its verdicts in words."""
+"""Writing the results of a repeated figure: every run and the means as CSV, and its verdicts in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.lab.tables import table
 
 
 def runs_csv(repeated: Repeated) -> str:
-    """A row for each run."""
+    """Return a row for each run."""
     figure = repeated.figure
     rows = [
         [
@@ -28,7 +28,7 @@ def runs_csv(repeated: Repeated) -> str:
 
 
 def means_csv(repeated: Repeated) -> str:
-    """A row for each point of each curve: the mean over the seeds and its standard deviation."""
+    """Return a row for each point of each curve: the mean over the seeds and its standard deviation."""
     figure = repeated.figure
     rows: list[Sequence[object]] = []
     for place, line in enumerate(figure.lines):
@@ -41,7 +41,7 @@ def means_csv(repeated: Repeated) -> str:
 
 
 def verdicts_csv(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
-    """A row for each claim."""
+    """Return a row for each claim."""
     rows = [
         [
             repeated.figure.name,
@@ -58,7 +58,8 @@ def verdicts_csv(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def report(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
-    """For the screen: a table for each measure, the verdict on each claim, and one line on the whole."""
+    """Return the text for the screen: a table for each measure, the verdict on each claim, and one line on the
+    whole."""
     figure = repeated.figure
     parts = [f"{figure.name}: {figure.paper}. {figure.title}."]
     if figure.note:
@@ -79,6 +80,6 @@ def report(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def summary(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
-    """How many claims came out."""
+    """Return the line that says how many claims came out."""
     held = sum(verdict.came_out for verdict in verdicts)
     return f"{repeated.figure.name}: {held} of {len(verdicts)} claims came out ({repeated.scale.seeds} seeds)."

@@ -1,1 +1,1 @@
-"""Studies: a history decided again under other rules, and what that would have been worth, to whom, how surely."""
+"""Studies: a history decided again under other rules, with what that would have been worth, to whom, and how surely."""

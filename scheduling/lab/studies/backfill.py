@@ -1,8 +1,8 @@
 """First come, first served, with backfill: what most clusters do before there is a market.
 
 Jobs start in order of arrival. The first that does not fit gets a promise: the slot in which enough units will be free.
-Jobs behind it may start earlier if they end by then, or leave it the units that it needs. As in Slurm only so many of
-those behind are looked at. Run times are known exactly here, which clusters know only from what users ask for.
+Jobs behind it may start earlier if they end by then, or leave it the units that it needs. As in Slurm, only a limited
+number of those behind are considered. Run times are known exactly here; clusters know only what users ask for.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.speed import ceiling
 from scheduling.core.types import REJECTED, WAITING, Booking, Job, Plan, Reason, Refusal, View
 
-DEPTH = 500  # jobs behind the first that waits, looked at in a slot
+DEPTH = 500  # jobs behind the first that waits, considered in a slot
 
 
 @dataclass(frozen=True)
 class Backfill:
-    """For jobs of a fixed number of workers that each take one unit of the only resource, without parameter servers."""
+    """A policy for jobs of a fixed number of workers that each take one unit of the only resource, without parameter
+    servers."""
 
     name: ClassVar[str] = "backfill"
 
     def decide(self, view: View) -> Plan:
-        """Who starts now. `spare` are units that may be taken beyond the promised slot."""
+        """Return who starts now. `spare` counts the units that may be taken beyond the promised slot."""
         vacancies, cursors = Vacancies(view.cluster, view.occupied), Cursors.read(view.memory)
         total = int(view.cluster.total[0])
         free = total - sum(booking.workers for booking in view.active)
@@ -77,7 +78,7 @@ class Backfill:
 
 
 def _promise(job: Job, free: int, running: list[Booking]) -> tuple[int, int]:
-    """The slot in which the job will fit, and how many units will be left beside it then."""
+    """Return the slot in which the job will fit, and how many units will be left beside it then."""
     ending: Counter[int] = Counter()
     for booking in running:
         ending[booking.end] += booking.workers

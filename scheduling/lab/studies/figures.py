@@ -18,16 +18,16 @@ from scheduling.lab.studies.replays import Replay
 from scheduling.lab.studies.study import Study, StudyRule
 from tenants import csv_files
 
-OPERATOR, ALL = "operator", "all"  # the rows of the operator, whom no owner is called, and of all assumptions
-TOGETHER = LOG = ""  # no owner: all together; no rule: as the log has it
+OPERATOR, ALL = "operator", "all"  # names of the operator's rows, which no owner has, and of all assumptions
+TOGETHER = LOG = ""  # no owner means all together; no rule means as the log has it
 POINTS = {"wait_50": 0.5, "wait_90": 0.9, "wait_99": 0.99}
 SHARES = {"in_time_part": ("in_time", "asked"), "in_time_against_part": ("in_time_against", "asked")}
 
 
 class Key(NamedTuple):
-    """What a figure is of. Empty where it does not matter."""
+    """The subject of a figure. A part is empty where it does not matter."""
 
-    section: str  # owner: of an owner's days; day: of one day; log: of the log beside its replay; count: of the history
+    section: str  # owner: an owner's days; day: one day; log: the log beside its replay; count: the history
     rule: str
     against: str
     worth: str
@@ -44,7 +44,7 @@ class HistoryFigures:
     days: Mapping[Key, float]  # the parts of the figures, day by day
 
     def csv(self) -> str:
-        """All of them as a table. What has no interval because it is counted and not drawn leaves it empty."""
+        """Return all figures as a table. The interval is empty for a figure that is counted and not drawn."""
         heads = [*Key._fields, "value", "low", "high"]
         rows = [[*key, figure.value, figure.low, figure.high] for key, figure in self.by_key.items()]
         rows += [[*key, value, None, None] for key, value in self.days.items()]
@@ -52,14 +52,14 @@ class HistoryFigures:
 
 
 def _cell(value: object) -> object:
-    """A number as result files have it; what is no number is an empty cell."""
+    """Return a number as result files have it, and None, an empty cell, for one that is not finite."""
     if isinstance(value, float):
         return plain(value) if np.isfinite(value) else None
     return value
 
 
 def figures_of(study: Study, history: History, replays: Mapping[tuple[str, str], Replay]) -> HistoryFigures:
-    """All figures. `replays` are by the name of their rule and the assumption of worth."""
+    """Return all figures. `replays` are by the name of their rule and the assumption of worth."""
     weights = day_weights(history.days, study.draws, study.seed)
     by_key: dict[Key, Sure] = dict(_counts(history))
     days: dict[Key, float] = {}
@@ -81,7 +81,8 @@ def figures_of(study: Study, history: History, replays: Mapping[tuple[str, str],
 
 
 def _worths(study: Study, rule: StudyRule) -> tuple[str, ...]:
-    """The assumptions under which a rule and the one that it is beside differ from others."""
+    """Return the assumptions of worth under which a rule and the one that it is compared with may give different
+    figures."""
     return study.worths if rule.has_worth or study.rule(study.against).has_worth else study.worths[:1]
 
 
@@ -97,7 +98,7 @@ def _measured(
 def _days(
     study: Study, history: History, rule: StudyRule, worth: str, table: Mapping[str, Numbers]
 ) -> Iterator[tuple[Key, float]]:
-    """The parts of each owner's figures by day; days on which nothing happened are left out."""
+    """Return the parts of each owner's figures by day; days on which nothing happened are left out."""
     for measure, amounts in table.items():
         for number, owner in enumerate((*history.owners, OPERATOR)):
             for day, amount in zip(history.dates, amounts[number].tolist(), strict=True):
@@ -108,7 +109,7 @@ def _days(
 def _owners(
     study: Study, history: History, rule: StudyRule, worth: str, table: Mapping[str, Numbers], weights: Numbers
 ) -> Iterator[tuple[Key, Sure]]:
-    """The figures of each owner, and of all together."""
+    """Return the figures of each owner, and of all together."""
     rows: list[tuple[str, int | None]] = [(owner, k) for k, owner in enumerate((*history.owners, OPERATOR))]
     for owner, number in [(TOGETHER, None), *rows]:
         key = Key("owner", rule.name, study.against, worth, owner, "", "")
@@ -122,8 +123,8 @@ def _owners(
 def _verdicts(
     figures: Mapping[Key, Sure], study: Study, history: History, rule: StudyRule, worth: str
 ) -> dict[Key, Sure]:
-    """How many owners gain, lose, and show no difference. Who surely waits longer, or surely has less work done in
-    time, loses, whatever else it gains."""
+    """Return how many owners gain, lose, and show no difference. An owner that surely waits longer, or surely has less
+    work done in time, loses, whatever else it gains."""
     counts = {"owners_gain": 0, "owners_lose": 0, "owners_unsure": 0}
     for owner in history.owners:
         key = Key("owner", rule.name, study.against, worth, owner, "", "")
@@ -138,9 +139,9 @@ def _verdicts(
 def _log(
     study: Study, history: History, replays: Mapping[tuple[str, str], Replay], weights: Numbers
 ) -> Iterator[tuple[Key, Sure]]:
-    """Waits and use as the log has them, beside those of the replay of the log's own rule, and replay less log.
+    """Return waits and use as the log has them, those of the replay of the log's own rule, and replay less log.
 
-    All three are of the jobs whose waits both know.
+    The waits are those of the jobs whose waits both know.
     """
     rule = study.rule(study.log_rule)
     replay = replays[rule.name, study.worths[0]]
@@ -162,7 +163,7 @@ def _log(
         yield key._replace(measure="wait_mean"), ratio_of_days(sums[name], counted, weights)
         for level, measure in enumerate(POINTS):
             yield key._replace(measure=measure), of_points[name].sure(level)
-        most = 1.0 if (uses[name] <= capacity).all() else np.inf  # by the log, where machines are not all known
+        most = 1.0 if (uses[name] <= capacity).all() else np.inf  # a log may exceed it where not all machines are known
         yield key._replace(measure="use_part"), ratio_of_days(uses[name], capacity, weights, most=most)
         for day, part in zip(history.dates, (uses[name] / capacity).tolist(), strict=True):
             yield Key("log", name, "", "", TOGETHER, day, "use_part"), Sure(part, np.nan, np.nan)
@@ -177,13 +178,13 @@ def _log(
 
 
 def _per_day(amounts: Numbers, of_day: npt.NDArray[np.intp], days: int) -> Numbers:
-    """(days,) sums of amounts (jobs,) on their days (jobs,)."""
+    """Return (days,) sums of amounts (jobs,) on their days (jobs,)."""
     sums: Numbers = np.bincount(of_day, amounts, minlength=days).astype(np.float64)
     return sums
 
 
 def _counts(history: History) -> Iterator[tuple[Key, Sure]]:
-    """What was counted: exact, so without an interval."""
+    """Return what was counted. It is exact, so it has no interval."""
     counts = {
         "rows": history.rows,
         "jobs": len(history.jobs),
@@ -200,7 +201,8 @@ def _counts(history: History) -> Iterator[tuple[Key, Sure]]:
 
 
 def owners_by_loss(figures: HistoryFigures, study: Study, history: History, rule: str) -> Sequence[str]:
-    """The owners, the largest loser of waiting first; of two alike the one who came first in the log."""
+    """Return the owners, with the largest loser of waiting first; of two equal ones the one that came first in the
+    log."""
 
     def saved(owner: str) -> float:
         return figures.by_key[Key("owner", rule, study.against, ALL, owner, "", "saved")].value

@@ -1,4 +1,4 @@
-"""What a replay did for each owner on each day, beside another one."""
+"""The measures of a replay for each owner on each day, compared with another replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduling.lab.studies.replays import NEVER, Replay
 
 Numbers = npt.NDArray[np.float64]
 
-# By owner and day of submission, but `lent` and `borrowed`, which count to the day on which units were in use.
+# All are by owner and day of submission, but `lent` and `borrowed` are by the day on which units were in use.
 MEASURES = {
     "waited_against": "hours of waiting under the other rule, of jobs that ran under both",
     "waited": "hours of waiting, of jobs that ran under both",
@@ -33,9 +33,9 @@ DIFFERENCES = frozenset({"saved", "in_time_more", "net"})
 
 
 def waits(history: History, replay: Replay) -> Numbers:
-    """(jobs,) hours from the first slot in which a job may run to its start; not a number where it never ended.
+    """Return (jobs,) hours from the first slot in which a job may run to its start; NaN where it never ended.
 
-    A replay knows whole slots, so the part of a slot before the first one is nobody's waiting.
+    A replay knows whole slots, so the part of a slot before the first one counts as nobody's waiting.
     """
     first = np.array([np.ceil(history.slot_of(job.submitted)) for job in history.jobs])
     hours: Numbers = np.where(replay.end == NEVER, np.nan, (replay.start - first) * history.slot_seconds / HOUR)
@@ -43,7 +43,7 @@ def waits(history: History, replay: Replay) -> Numbers:
 
 
 def measured(history: History, replay: Replay, against: Replay) -> Mapping[str, Numbers]:
-    """(owners + 1, days) of each measure; the last owner is the operator, who has no jobs."""
+    """Return (owners + 1, days) of each measure; the last owner is the operator, who has no jobs."""
     numbers = {name: number for number, name in enumerate(history.owners)}
     owner = np.array([numbers[job.owner] for job in history.jobs])
     day = history.day_of([job.submitted for job in history.jobs])
@@ -62,7 +62,7 @@ def measured(history: History, replay: Replay, against: Replay) -> Mapping[str, 
         "waited_against": summed(np.where(both, there, 0.0)),
         "waited": summed(np.where(both, here, 0.0)),
         "asked": summed(work),
-        "in_time_against": summed(np.where(there <= run_hours, work, 0.0)),  # what is not a number is in no time
+        "in_time_against": summed(np.where(there <= run_hours, work, 0.0)),  # NaN is never in time
         "in_time": summed(np.where(here <= run_hours, work, 0.0)),
         "undone_against": summed(np.isnan(there)),
         "undone": summed(np.isnan(here)),
@@ -78,9 +78,9 @@ def measured(history: History, replay: Replay, against: Replay) -> Mapping[str, 
 
 
 def _lending(history: History, replay: Replay) -> tuple[Numbers, Numbers]:
-    """(owners + 1, days) unit-hours lent and borrowed. In a slot an owner borrows what its jobs hold beyond its own
-    units; who lends has a part of what is borrowed, by its idle units: so the market splits a payment. What those who
-    lend now cannot have lent was lent by those who lend at night, and still runs."""
+    """Return (owners + 1, days) unit-hours lent and borrowed. In a slot an owner borrows what its jobs hold beyond its
+    own units. An owner that lends has a part of what is borrowed, by its idle units, as the market splits a payment.
+    What those who lend now cannot have lent was lent by those who lend at night, and still runs."""
     use = np.vstack([replay.use, np.zeros((1, replay.use.shape[1]), dtype=np.int64)]).astype(np.float64)
     owned = replay.owned[:, None]
     borrowed, idle = np.maximum(use - owned, 0.0), np.maximum(owned - use, 0.0)
@@ -91,14 +91,15 @@ def _lending(history: History, replay: Replay) -> tuple[Numbers, Numbers]:
 
 
 def _dealt(whole: Numbers, weights: Numbers) -> Numbers:
-    """(owners + 1, slots) each slot's whole, (slots,), in proportion to the weights; nothing where there are none."""
+    """Return (owners + 1, slots) each slot's whole, (slots,), in proportion to the weights; nothing where there are
+    none."""
     sums = weights.sum(axis=0)
     dealt: Numbers = weights * np.divide(whole, sums, out=np.zeros_like(sums), where=sums > 0)
     return dealt
 
 
 def by_day(history: History, by_slot: Numbers) -> Numbers:
-    """(rows, days) unit-hours of (rows, slots) units; what comes after the last day counts to it."""
+    """Return (rows, days) unit-hours of (rows, slots) units; slots after the last day count as in it."""
     begins = history.midnights[0] + np.arange(by_slot.shape[1]) * history.slot_seconds
     table = np.zeros((by_slot.shape[0], history.days))
     np.add.at(table.T, history.day_of(begins), by_slot.T * history.slot_seconds / HOUR)
@@ -106,11 +107,11 @@ def by_day(history: History, by_slot: Numbers) -> Numbers:
 
 
 def use_by_day(history: History, replay: Replay) -> Numbers:
-    """(days,) unit-hours in use within each day; what comes after the last day is left out."""
+    """Return (days,) unit-hours in use within each day; slots after the last day are left out."""
     within = -(-(history.midnights[-1] - history.midnights[0]) // history.slot_seconds)
     return by_day(history, replay.use[:, :within].astype(np.float64)).sum(axis=0)
 
 
 def logged_waits(history: History) -> Numbers:
-    """(jobs,) hours that jobs waited by the log; not a number where it does not say."""
+    """Return (jobs,) hours that jobs waited by the log; NaN where it does not say."""
     return np.array([np.nan if job.started is None else (job.started - job.submitted) / HOUR for job in history.jobs])

@@ -10,7 +10,7 @@ from html import escape
 from scheduling.lab.studies.draws import Sure
 from tenants.ledger import amounts
 
-ROW, TOP, NAME_ABOVE = 46, 34, 14  # px of an owner's row, of the first one's line, and of its name over that
+ROW, TOP, NAME_ABOVE = 46, 34, 14  # px: an owner's row, the first one's line, a name above its line
 BEGIN, END = 2.0, 98.0  # per cent: where the scale begins and ends
 HEIGHT, BASE, HEAD = 190, 150, 8  # px of a chart by day, and the span of its scale
 MOST_DATES = 6
@@ -18,7 +18,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def dots_picture(names: Sequence[str], figures: Sequence[Sure], values: Sequence[str], unseen: str) -> str:
-    """A dot on a line for each, below its name, which may be long; `values` are the numbers as markup."""
+    """Draw a dot on a line for each owner, below its name, which may be long; `values` are the numbers as markup."""
     ends = [end for figure in figures for end in (figure.low, figure.high, figure.value) if math.isfinite(end)]
     ticks = ticks_of(min([0.0, *ends]), max([0.0, *ends]))
     low, high = ticks[0], ticks[-1]
@@ -49,7 +49,7 @@ def dots_picture(names: Sequence[str], figures: Sequence[Sure], values: Sequence
 
 
 def days_picture(dates: Sequence[str], line: Sequence[float], together: Sequence[Sequence[float]]) -> str:
-    """A line by day, and a band between the lowest and the highest of several."""
+    """Draw a line by day, and a band between the lowest and the highest of several."""
     lows, highs = [min(each) for each in together], [max(each) for each in together]
     ticks = ticks_of(min([0.0, *lows]), max([0.0, *highs]))
     band = [*_points(highs, ticks), *reversed(_points(lows, ticks))]
@@ -58,7 +58,7 @@ def days_picture(dates: Sequence[str], line: Sequence[float], together: Sequence
 
 
 def lines_picture(dates: Sequence[str], log: Sequence[float] | None, replay: Sequence[float]) -> str:
-    """Two lines of parts of a whole by day."""
+    """Draw two lines of parts of a whole by day."""
     ticks = [0.0, 0.5, 1.0] if max([*(log or ()), *replay, 0.0]) <= 1 else ticks_of(0.0, max([*(log or ()), *replay]))
     paths = (_path("log-line", log, ticks) if log else "") + _path("replay-line", replay, ticks)
     label = "Use of the cluster by day, as the log has it and as replayed"
@@ -103,7 +103,7 @@ def _y(value: float, ticks: Sequence[float]) -> float:
 
 
 def ticks_of(low: float, high: float) -> list[float]:
-    """Three to seven round numbers around a span that holds zero."""
+    """Return three to seven round numbers around a span that contains zero."""
     span = high - low or 1.0
     size = 10 ** math.floor(math.log10(span / 4))
     step = next(size * part for part in (1, 2, 5, 10, 20) if span / (size * part) <= 5)
@@ -112,12 +112,12 @@ def ticks_of(low: float, high: float) -> list[float]:
 
 
 def day_text(day: str) -> str:
-    """1 Oct for 2026-10-01."""
+    """Return 1 Oct for 2026-10-01."""
     date_shown = date.fromisoformat(day)
     return f"{date_shown.day} {MONTHS[date_shown.month - 1]}"
 
 
 def tick_text(tick: float) -> str:
-    """A round number of an axis."""
+    """Return a round number of an axis as text."""
     text = f"{tick:,.10g}" if abs(tick) < 1e9 else f"{tick:.2g}"
     return text.replace("-", "−").replace(",", amounts.THOUSANDS)

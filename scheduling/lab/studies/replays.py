@@ -1,5 +1,5 @@
 """Replays: a history decided under one rule and one assumption of worth. Each is kept under its digest when it is done,
-so that a study which was killed goes on where it stopped."""
+so that a study which was killed continues where it stopped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OnSlot = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What came of every job. Amounts are credits; the last owner is the operator, who owns what nobody does."""
+    """The outcome of every job. Amounts are credits; the last owner is the operator, who owns what nobody else does."""
 
     start: Whole  # (jobs,) slot; NEVER where it never started
     end: Whole  # (jobs,) slot; NEVER where it was never done
@@ -60,7 +60,8 @@ def replay_make(task: ReplayTask) -> None:
 
 
 def replay_bytes(history: History, study: Study, rule: StudyRule, worth: str, on_slot: OnSlot | None = None) -> bytes:
-    """A replay as it is kept. `on_slot(jobs settled, jobs)` is told of progress, and may end it by an exception."""
+    """Return a replay as it is kept. `on_slot(jobs settled, jobs)` is called with the progress, and may end the replay
+    by an exception."""
     scenario = world(history, study, rule, worth)
     try:
         outcomes = _outcomes(history, scenario, rule, on_slot)
@@ -70,7 +71,7 @@ def replay_bytes(history: History, study: Study, rule: StudyRule, worth: str, on
 
 
 def _outcomes(history: History, scenario: Scenario, rule: StudyRule, on_slot: OnSlot | None) -> list[Outcome]:
-    """One run of everybody, or one of each owner."""
+    """Return one run of all owners together, or one run of each owner."""
     if rule.kind == ALONE:
         homes = [alone_scenario(scenario, owner) for owner in range(len(scenario.cluster.tenants))]
         return [simulate(home, {BATCH: Backfill()}, on_slot) for home in homes if home.jobs]
@@ -81,13 +82,13 @@ def _outcomes(history: History, scenario: Scenario, rule: StudyRule, on_slot: On
 
 
 def replay_of(history: History, rule: StudyRule, scenario: Scenario, outcomes: list[Outcome]) -> Replay:
-    """The runs gathered into arrays by job, owner, day and slot. A job that comes twice is looked at once: what it is
-    paid for and the units that it holds count both times."""
+    """Gather the runs into arrays by job, owner, day and slot. Of a job that comes twice, start and end are those of
+    the first copy; its payments and the units that it holds count for both."""
     jobs, owners = len(history.jobs), len(scenario.cluster.tenants)
     start, end = np.full(jobs, NEVER), np.full(jobs, NEVER)
     spent, earned = np.zeros((owners + 1, history.days)), np.zeros((owners + 1, history.days))
     days = history.day_of([history.jobs[place].submitted for place in jobs_of(history, rule)]).tolist()
-    begins: list[tuple[int, int, int, int]] = []  # owner, first slot, slot behind the last, units
+    begins: list[tuple[int, int, int, int]] = []  # owner, first slot, slot after the last, units
     for track in (track for outcome in outcomes for track in outcome.tracks):
         number, owner = track.job.number, track.job.tenant
         if not track.bookings:
@@ -111,7 +112,7 @@ def replay_of(history: History, rule: StudyRule, scenario: Scenario, outcomes: l
 
 
 def _use(held: list[tuple[int, int, int, int]], owners: int) -> Whole:
-    """(owners, slots) units in use."""
+    """Return (owners, slots) units in use."""
     slots = max((row[2] for row in held), default=0)
     changes = np.zeros((owners, slots + 1), dtype=np.int64)
     if held:
@@ -122,7 +123,7 @@ def _use(held: list[tuple[int, int, int, int]], owners: int) -> Whole:
 
 
 def _lends(history: History, rule: StudyRule, scenario: Scenario, slots: int) -> npt.NDArray[np.bool_]:
-    """(owners + 1, slots) whether each lends; the operator does."""
+    """Return (owners + 1, slots) whether each lends; the operator does."""
     tenants = scenario.cluster.tenants
     always = np.array([*(tenant.lend == "lend" for tenant in tenants), True])
     at_night = np.array([*(tenant.name in rule.nights for tenant in tenants), False])
@@ -140,7 +141,7 @@ def _bytes_of(replay: Replay) -> bytes:
 
 
 def replay_read(path: Path) -> Replay:
-    """A replay that was kept."""
+    """Read a replay that was kept."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return Replay(**{field.name: arrays[field.name] for field in fields(Replay)})

@@ -1,10 +1,10 @@
-"""The report of a study: one file without anything from outside, light and dark; or the body of a page.
+"""The report of a study: one file that loads nothing from outside, in light and dark, or the body of a page.
 
-One number first, then who gains, day by day, the table, other rules, whether the replay can be believed, and what was
-assumed. An owner reads it with its own name alone.
+The one number comes first, then who gains, the days, the table, other rules, whether the replay can be believed, and
+what was assumed. An owner reads it with only its own name.
 
-Every number is a figure of `figures.csv`, and says which: `data-figure` holds its key, `data-side` which of value, low
-and high it is, `data-form` how it is written. So the report can be checked against the figures by other code.
+Every number is a figure of `figures.csv`, and says which: `data-figure` has its key, `data-side` which of value, low
+and high it is, `data-form` how it is written. So other code can check the report against the figures.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OTHER_OWNER = "Another owner"
 MONEY = ("earned", "spent", "net", "lent", "borrowed")  # measures that the operator has too
 UNSEEN = "no difference seen"
 LINES_SHOWN = 20
-FORMS = {  # factor and digits; None: none where the number is 100 or more, else one
+FORMS = {  # factor and digits; None: no digit from 100 on, else one
     "hours": (1.0, None),
     "minutes": (60.0, 1),
     "credits": (1.0, 2),
@@ -46,7 +46,7 @@ FORMS = {  # factor and digits; None: none where the number is 100 or more, else
 
 
 def text_of(value: float, form: str, *, signed: bool = False) -> str:
-    """A number as the report has it, with a true minus."""
+    """Return a number as the report writes it, with a true minus sign."""
     if not math.isfinite(value):
         return "–"
     factor, digits = FORMS[form]
@@ -59,32 +59,32 @@ def text_of(value: float, form: str, *, signed: bool = False) -> str:
 
 
 class ReportPage:
-    """Writes figures by their keys. `reader`: the owner that reads it and to whom no other is named; null: everybody is
-    named, and each number says which figure it is."""
+    """Writes figures by their keys. `reader` is the owner that reads the page and sees no other owner's name; None
+    names everybody, and then each number says which figure it is."""
 
     def __init__(self, study: Study, history: History, figures: HistoryFigures, reader: str | None = None) -> None:
         self.study, self.history, self.figures, self.reader = study, history, figures, reader
 
     def owner(self, name: str) -> str:
-        """What an owner is called here."""
+        """Return the name of an owner on this page."""
         return name if self.reader in (None, name) else OTHER_OWNER
 
     def is_about_others(self, rule: str) -> bool:
-        """Whether a rule says something of an owner that is not named here, and so may its name."""
+        """Return whether a rule says something about an owner that is not named here, as its name may do so as well."""
         return self.reader is not None and any(owner != self.reader for owner in self.study.rule(rule).owners_named)
 
     def rule(self, name: str) -> str:
-        """What a rule is called here."""
+        """Return the name of a rule on this page."""
         if not self.is_about_others(name):
             return name
         return f"{self.study.rule(name).kind}, with something else about another owner"
 
     def owner_key(self, rule: str, owner: str, measure: str, worth: str = ALL) -> Key:
-        """The key of an owner's figure, or of all owners together."""
+        """Return the key of an owner's figure, or of all owners together."""
         return Key("owner", rule, self.study.against, worth, owner, "", measure)
 
     def number(self, key: Key, form: str, side: str = "value", *, signed: bool = False, tag: str = "span") -> str:
-        """One number."""
+        """Return one number as markup."""
         text = text_of(getattr(self.figures.by_key[key], side), form, signed=signed)
         if self.reader is not None:
             return f"<{tag}>{text}</{tag}>"
@@ -94,12 +94,12 @@ class ReportPage:
         )
 
     def holds(self, key: Key, form: str, *, signed: bool = False) -> str:
-        """The interval: `18 to 65`."""
+        """Return the interval: `18 to 65`."""
         low, high = (self.number(key, form, side, signed=signed) for side in ("low", "high"))
         return f"{low} to {high}"
 
     def cell(self, key: Key, form: str, head: str, *, is_difference: bool = False) -> str:
-        """A cell with a figure and its interval; a difference that is not sure is grey and says so."""
+        """Return a cell with a figure and its interval; a difference that is not sure is grey and says so."""
         unseen = is_difference and not self.figures.by_key[key].is_seen
         number = self.number(key, form, signed=is_difference)
         words = f'<span class="holds">{UNSEEN}</span>' if unseen else ""
@@ -109,16 +109,16 @@ class ReportPage:
         )
 
     def count(self, measure: str) -> str:
-        """What was counted of the history."""
+        """Return what was counted of the history."""
         return self.number(Key("count", "", "", "", "", "", measure), "count")
 
     def verdict(self, rule: str, measure: str, worth: str = ALL) -> str:
-        """How many owners gain, lose, or show no difference."""
+        """Return how many owners gain, lose, or show no difference."""
         return self.number(Key("verdict", rule, self.study.against, worth, "", "", measure), "count")
 
 
 def answer_line(study: Study, history: History, figures: HistoryFigures) -> str:
-    """The answer for a terminal."""
+    """Return the answer for a terminal."""
     key = Key("owner", study.answer, study.against, ALL, TOGETHER, "", "saved")
     if key not in figures.by_key:
         return f"{study.answer}: nothing to set it beside"
@@ -138,7 +138,7 @@ def answer_line(study: Study, history: History, figures: HistoryFigures) -> str:
 
 
 def counts_line(study: Study, figures: HistoryFigures) -> str:
-    """For a terminal, what the hours leave out: how many owners gain and lose, and jobs that never ended."""
+    """Return, for a terminal, what the hours leave out: how many owners gain and lose, and jobs that never ended."""
     key = Key("owner", study.answer, study.against, ALL, TOGETHER, "", "undone")
     if key not in figures.by_key:
         return ""
@@ -158,7 +158,7 @@ def counts_line(study: Study, figures: HistoryFigures) -> str:
 
 
 def report(study: Study, history: History, figures: HistoryFigures) -> str:
-    """The whole file."""
+    """Return the whole file."""
     page = ReportPage(study, history, figures)
     styles = "\n".join(path.read_text(encoding="utf-8") for path in STYLES)
     title = escape(study.title)
@@ -174,7 +174,7 @@ def report(study: Study, history: History, figures: HistoryFigures) -> str:
 
 
 def body_of(page: ReportPage) -> str:
-    """The panels, one below the other."""
+    """Return the panels, one below the other."""
     study = page.study
     beside = [rule.name for rule in study.rules if rule.name != study.against]
     parts = []
@@ -199,7 +199,7 @@ def _head(page: ReportPage) -> str:
 
 
 def _answer(page: ReportPage) -> str:
-    """One number, how sure it is, and who gains and loses."""
+    """Return the panel with the one number, how sure it is, and how many owners gain and lose."""
     rule, against = page.study.answer, page.study.against
     key = page.owner_key(rule, TOGETHER, "saved")
     is_seen = page.figures.by_key[key].is_seen
@@ -253,13 +253,13 @@ def _pictures(page: ReportPage) -> str:
 
 
 def _by_day(page: ReportPage, rule: str, worth: str) -> list[float]:
-    """Hours saved by all owners, by day."""
+    """Return the hours saved by all owners, by day."""
     keys = [Key("day", rule, page.study.against, worth, owner, "", "saved") for owner in page.history.owners]
     return [sum(page.figures.days.get(key._replace(day=day), 0.0) for key in keys) for day in page.history.dates]
 
 
 def _winners(page: ReportPage) -> str:
-    """A row for each owner, the largest loser first."""
+    """Return the table with a row for each owner, the largest loser first."""
     rule, answer, against = page.study.answer, page.rule(page.study.answer), page.rule(page.study.against)
     columns: tuple[tuple[str, str, str], ...] = (
         ("waited_against", "hours", f"Waited, {against}, h"),
@@ -279,7 +279,7 @@ def _winners(page: ReportPage) -> str:
         ("undone", "count", f"Never ended, {answer}"),
     )
     if any(page.figures.by_key[page.owner_key(rule, TOGETHER, measure)].high for measure, *_ in undone):
-        columns += undone  # else the answer says it of all
+        columns += undone  # else the answer says it for all owners
     differences = ("saved", "in_time_more", "net")
 
     def row(owner: str, name: str) -> str:
@@ -288,7 +288,7 @@ def _winners(page: ReportPage) -> str:
             if owner == OPERATOR and measure not in MONEY:  # it has no jobs
                 cells += f'<td class="num blank" data-h="{escape(head)}"></td>'
                 continue
-            # What all have earned is what all have spent: no draw can make a difference of that.
+            # All together earn what they spend, so no draw can show a difference there.
             is_difference = measure in differences and not (measure == "net" and owner == TOGETHER)
             cells += page.cell(page.owner_key(rule, owner, measure), form, head, is_difference=is_difference)
         mine = ' class="me"' if page.reader == owner else ""
@@ -306,7 +306,7 @@ def _winners(page: ReportPage) -> str:
 
 
 def _rules(page: ReportPage, rules: Sequence[str]) -> str:
-    """All rules beside the one that they are set against."""
+    """Return the table of all rules, compared with the one that they are set against."""
     columns = (
         ("saved", "hours", "Saved, h"),
         ("in_time_part", "percent", "In time, %"),
@@ -335,7 +335,7 @@ def _rules(page: ReportPage, rules: Sequence[str]) -> str:
 
 
 def _believed(page: ReportPage) -> str:
-    """The log beside the replay of its own rule."""
+    """Return the panel that compares the log with the replay of its own rule."""
     rule = page.study.log_rule
     has_log = page.history.has_starts
     columns = [(LOG, "", "As the log has it")] * has_log + [(rule, "", f"Replayed, {page.rule(rule)}")]
@@ -371,7 +371,7 @@ def _point(name: str) -> str:
 
 
 def _assumed(page: ReportPage) -> str:
-    """What each assumption of worth gives, what was read, and what had to be assumed besides."""
+    """Return the panel with what each assumption of worth gives, what was read, and what had to be assumed besides."""
     study, rule = page.study, page.study.answer
     rows = []
     for worth in study.worths:
@@ -389,7 +389,7 @@ def _assumed(page: ReportPage) -> str:
     facts += [(f"Left out: {why}", page.count(f"left out: {why}")) for why in page.history.left_out or {}]
     facts += [("Minutes of a slot", page.count("slot_minutes")), ("Days", page.count("days"))]
     entries = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts)
-    remarks = [] if page.reader else [*page.history.notes, *_bad_lines(page.history)]  # they may name owners
+    remarks = [] if page.reader else [*page.history.notes, *_bad_lines(page.history)]  # remarks may name owners
     notes = "".join(f'<p class="note told">{escape(note)}</p>' for note in remarks)
     body = f'<div class="stack">{table}<dl class="kv">{entries}</dl>{notes}</div>'
     return _panel("What was assumed", "a log says nothing about worth", body, half=True)

@@ -1,4 +1,5 @@
-"""A study as a value: which history, which rules, which measures. Read strictly from YAML, known by its digest."""
+"""A study as a value: which history, which rules, which measures. It is read strictly from YAML, and identified by its
+digest."""
 
 from __future__ import annotations
 
@@ -26,16 +27,16 @@ from scheduling.lab.histories.scenarios import NOTE, scenario_log
 from scheduling.lab.studies.study_text import study_document
 from scheduling.lab.studies.worth import WORTHS
 
-VERSION = 2  # of what a replay means; another one finds no replays of this one
-# What owners may be called by in a log of each format; the first unless a study says otherwise.
+VERSION = 2  # of the meaning of a replay; another version finds no replays of this one
+# The columns that may name the owners in a log of each format; it is the first unless a study says otherwise.
 FORMATS: dict[str, tuple[str, ...]] = {
     "sacct": (*slurm.OWNERS,),
     "swf": (*standard.OWNERS,),
     "jobs": ("tenant",),
     "scenario": ("tenant",),
 }
-UNDATED = ("jobs", "scenario")  # formats that count time from nowhere
-LARGEST_MACHINES = 2**28  # characters
+UNDATED = ("jobs", "scenario")  # formats whose times begin at no known moment
+LARGEST_MACHINES = 2**28  # characters of a file of machines
 
 ALONE, BACKFILL, FIFO, FAIR_SHARE, MARKET, PAPER = "alone", "backfill", "fifo", "fair_share", "market", "market_paper"
 KINDS = {
@@ -65,39 +66,40 @@ HISTORY_FIELDS = (
     *("slot_minutes", "strict", "begins"),
 )
 RULE_FIELDS = ("name", "rule", "policy", "add_nodes", "quotas", "double", "keep", "nights", "leave", "pieces", "plan")
-LENDING = ("keep", "nights", "leave")  # of owners, in a market
+LENDING = ("keep", "nights", "leave")  # lists of owners, in a market
 
 
 @dataclass(frozen=True)
 class StudyRule:
-    """A way to decide, and what would have been otherwise about the cluster and its owners."""
+    """A way to decide, and what would have been different about the cluster and its owners."""
 
     name: str
     kind: str
     policy: Mapping[str, Any]  # fields of the market's policy that differ
-    add_nodes: Mapping[str, int]  # by owner, machines more, of the size that most machines have
-    quotas: Mapping[str, int]  # by owner, its units, where the cluster is split otherwise; empty: as the history has it
+    add_nodes: Mapping[str, int]  # by owner, how many more machines, of the size that most machines have
+    quotas: Mapping[str, int]  # by owner, its units, where the cluster is split differently; empty: as in the history
     double: tuple[str, ...]  # owners each of whose jobs comes twice
     keep: tuple[str, ...]  # owners that lend nothing
-    nights: tuple[str, ...]  # owners that lend at night alone
+    nights: tuple[str, ...]  # owners that lend only at night
     leave: tuple[str, ...]  # owners that neither lend nor rent
     pieces: float | None = None  # minutes that a save and the load after it lose, where jobs rent in pieces
-    plan: str = KEEP  # of all owners, in the market with the guarantee: places at home are kept, or planned anew
+    plan: str = KEEP  # of all owners, where a market has the guarantee: places at home are kept or renewed
 
     @property
     def has_worth(self) -> bool:
-        """Whether what jobs are worth makes a difference."""
+        """Return whether the worth of jobs makes a difference."""
         return self.kind in MARKETS
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """All that it says. A field that came later is left out where it says nothing: digests stay what they were."""
+        """Return everything that the rule says. A field that was added later is left out where it says nothing, so that
+        digests stay what they were."""
         unsaid = {"pieces": None, "plan": KEEP}
         return {name: fact for name, fact in asdict(self).items() if name not in unsaid or fact != unsaid[name]}
 
     @property
     def owners_named(self) -> tuple[str, ...]:
-        """Every owner that the rule says something about."""
+        """Return every owner that the rule says something about."""
         return tuple(
             dict.fromkeys((*self.add_nodes, *self.quotas, *self.double, *self.keep, *self.nights, *self.leave))
         )
@@ -105,7 +107,8 @@ class StudyRule:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that decides the bytes of a report. `history` is as written; `files` are digests of what it names."""
+    """Everything that decides the bytes of a report. `history` is as written; `files` are the digests of the files that
+    it names."""
 
     title: str
     history: Mapping[str, Any]
@@ -121,31 +124,33 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the study and the content of its files."""
+        """Return the SHA-256 over the study and the content of its files."""
         return digest_of({"version": VERSION, **asdict(self), "rules": [rule.facts for rule in self.rules]})
 
     def replay_digest(self, rule: StudyRule, worth: str) -> str:
-        """Of one replay: whatever it depends on, and nothing else, so that another study can use it again."""
+        """Return the digest of one replay: over whatever it depends on, and nothing else, so that another study can use
+        it again."""
         value = [self.seed, self.credits_per_unit_hour, worth] if rule.has_worth else []
         facts = {name: fact for name, fact in rule.facts.items() if name != "name"}
         return digest_of([VERSION, self.history, self.files, facts, value])
 
     def rule(self, name: str) -> StudyRule:
-        """The rule of that name."""
+        """Return the rule of that name."""
         return next(rule for rule in self.rules if rule.name == name)
 
     def worths_of(self, rule: StudyRule) -> tuple[str, ...]:
-        """The assumptions that a rule is replayed under; the first stands for all where they make no difference."""
+        """Return the assumptions under which a rule is replayed; where they make no difference, the first is used for
+        all."""
         return self.worths if rule.has_worth else self.worths[:1]
 
 
 def digest_of(value: object) -> str:
-    """SHA-256 of a value as canonical JSON."""
+    """Return the SHA-256 of a value as canonical JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def study_read(path: Path) -> Study:
-    """The study in a file; every flaw is one line with its place."""
+    """Read the study in a file; every flaw is one line with its place."""
 
     def digest(name: str) -> str:
         hasher = hashlib.sha256()
@@ -153,7 +158,7 @@ def study_read(path: Path) -> Study:
             with (path.parent / name).open("rb") as file:
                 while piece := file.read(2**20):
                     hasher.update(piece)
-        except (OSError, ValueError) as error:  # no name of a file has a NUL
+        except (OSError, ValueError) as error:  # a file's name cannot have a NUL
             raise BadScenario(f"{path.parent / name}"[:200], f"cannot be read ({reason(error)})") from None
         return hasher.hexdigest()
 
@@ -161,7 +166,8 @@ def study_read(path: Path) -> Study:
 
 
 def study_of(document: Mapping[str, Any], title: str, digest: Callable[[str], str]) -> Study:
-    """The study that a document describes. `digest` of a file by its name; `title` where the document has none."""
+    """Return the study that a document describes. `digest` returns that of a file by its name; `title` is used where
+    the document has none."""
     top = Section(document, "", FIELDS)
     history = dict(top.object("history"))
     rules = tuple(_rule(row, f"rules[{k}]") for k, row in enumerate(top.array("rules", [ALONE, BACKFILL, MARKET])))
@@ -188,7 +194,7 @@ def study_of(document: Mapping[str, Any], title: str, digest: Callable[[str], st
 
 
 def _rule(entry: object, place: str) -> StudyRule:
-    """A rule by its name, or with what differs from it."""
+    """Read a rule from its name, or from an object with what differs in it."""
     fields = entry if isinstance(entry, Mapping) else {"rule": entry}
     row = Section(fields, place, RULE_FIELDS)
     kind = row.choice("rule", KINDS)
@@ -219,14 +225,14 @@ def _rule(entry: object, place: str) -> StudyRule:
 
 
 def files_named(history: Mapping[str, Any]) -> list[str]:
-    """The files that a history names."""
+    """Return the files that a history names."""
     named = [history.get(field) for field in ("file", "machines", "nodes")]
     return [name for name in named if isinstance(name, str)]
 
 
 @dataclass(frozen=True)
 class _HistoryWords:
-    """What a study says of its history, but for what stands in files."""
+    """The choices of a study about its history, without what is in files."""
 
     row: Section
     form: str
@@ -237,13 +243,14 @@ class _HistoryWords:
 
 
 def _history_words(history: Mapping[str, Any]) -> _HistoryWords:
-    """Everything that can be judged before a file is read: whoever sends a log hears of the rest at once."""
+    """Check everything that can be checked before a file is read, so that a person who sends a log gets these errors at
+    once."""
     row = Section(history, "history", HISTORY_FIELDS)
     form = row.choice("format", FORMATS)
     row.text("file")
     unit = row.choice("unit", ("gpu", "cpu", "node", "processor"), "processor" if form == "swf" else "gpu")
     owner = row.choice("owner", FORMATS[form], FORMATS[form][0])
-    # Slurm prints local times: their zone is said, never guessed.
+    # Slurm prints local times: the study must name their zone, as it is never guessed.
     zone = row.text("zone") if form == "sacct" else row.text("zone", "UTC")
     try:
         zone_of(zone)
@@ -267,7 +274,7 @@ def _history_words(history: Mapping[str, Any]) -> _HistoryWords:
 
 
 def history_read(study: Study, folder: Path) -> History:
-    """The history that a study names; its files lie in `folder`, or where their names say."""
+    """Read the history that a study names; its files are in `folder`, or where their names say."""
     words = _history_words(study.history)
     row, form, owner, strict = words.row, words.form, words.owner, words.strict
     zone, unit = words.wishes.zone, words.wishes.unit
@@ -313,7 +320,7 @@ def _machines(row: Section, folder: Path, unit: str) -> tuple[Machine, ...] | No
 
 
 def _nodes(row: Section, folder: Path) -> Mapping[str, str] | None:
-    """By owner, its nodes: an object in the study, or a table of owner,nodes."""
+    """Return by owner its nodes, from an object in the study, or from a table of owner,nodes."""
     if not row.has("nodes"):
         return None
     entry = row.raw("nodes")
@@ -347,7 +354,7 @@ def _quotas(row: Section) -> Mapping[str, int] | None:
 
 
 def _counts(row: Section, field: str) -> Mapping[str, int] | None:
-    """By owner, a number of units."""
+    """Return by owner a number of units."""
     if not row.has(field):
         return None
     section = Section(row.object(field), f"{row.place}.{field}", row.object(field))
@@ -355,7 +362,7 @@ def _counts(row: Section, field: str) -> Mapping[str, int] | None:
 
 
 def _begins(row: Section, form: str) -> int:
-    """The moment from which a log without dates counts its seconds or slots, as seconds since 1970."""
+    """Return the moment from which a log without dates counts its seconds or slots, as seconds since 1970."""
     entry = row.raw("begins")
     if form not in UNDATED:
         raise BadScenario("history.begins", f"is for {' and '.join(UNDATED)}; {form} says when jobs came")

@@ -1,4 +1,5 @@
-"""The text of a study: YAML of plain values, in which nothing stands twice and nothing stands for something else."""
+"""Reading the text of a study: YAML of plain values, in which no name is there twice and nothing refers to something
+else."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ import yaml
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import reason
 
-LARGEST = 2**20  # bytes
-LARGEST_INTEGER = 10**18  # beyond what any field takes; the longest ones cannot even be shown
+LARGEST = 2**20  # bytes of a study's file
+LARGEST_INTEGER = 10**18  # larger than any field takes; Python cannot even print the longest ones
 
 
 class _StudyLoader(yaml.SafeLoader):
-    """Days stay texts, names are texts, references are refused: a short text could stand for an endless one."""
+    """A loader that leaves days and names as texts, and refuses references, as with them a short text could describe an
+    endless one."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -50,7 +52,7 @@ _StudyLoader.add_constructor("tag:yaml.org,2002:int", _StudyLoader.construct_yam
 
 
 def study_document(path: Path) -> dict[str, Any]:
-    """The fields that the file writes."""
+    """Return the fields in the file."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)

@@ -1,4 +1,4 @@
-"""The scenario of a rule: the history's jobs on its machines, with what the rule says would have been otherwise."""
+"""The scenario of a rule: the history's jobs on its machines, with what the rule says would have been different."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.lab.histories.machines import cells_of_counts
 from scheduling.lab.studies.study import MARKET, MARKETS, PAPER, Study, StudyRule
 from scheduling.lab.studies.worth import value_rows
 
-DRAIN_DAYS = 30  # a replay goes on for so long after the last day, for what still waits
+DRAIN_DAYS = 30  # a replay continues so long after the last day, for jobs that still wait
 RESOURCE = "worker"
 NIGHT_BEGINS, NIGHT_ENDS = 20, 8  # hours of the log's zone
 POLICIES: dict[str, dict[str, Any]] = {
@@ -28,7 +28,8 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 
 def world(history: History, study: Study, rule: StudyRule, worth: str) -> Scenario:
-    """The history under a rule. A job asks for the units that it had, no fewer and no more, and runs for as long."""
+    """Return the history under a rule. A job asks for the units that it had, no fewer and no more, and runs for as
+    long."""
     return read(
         {
             "format": "scenario/1",
@@ -43,21 +44,21 @@ def world(history: History, study: Study, rule: StudyRule, worth: str) -> Scenar
 
 
 def jobs_of(history: History, rule: StudyRule) -> list[int]:
-    """The jobs of a replay, by their place in the history: each of them, then the second ones of owners whose jobs
-    come twice."""
+    """Return the jobs of a replay, by their index in the history: each of them, then the second ones of owners whose
+    jobs come twice."""
     twice = set(rule.double)
     return [*range(len(history.jobs)), *(k for k, job in enumerate(history.jobs) if job.owner in twice)]
 
 
 def is_night(history: History, slots: int) -> npt.NDArray[np.bool_]:
-    """(slots,) whether each slot begins at night."""
+    """Return (slots,) whether each slot begins at night."""
     hours = history.hours_of_day(slots)
     return (hours >= NIGHT_BEGINS) | (hours < NIGHT_ENDS)
 
 
 @dataclass(frozen=True)
 class ByNight:
-    """A policy to which, by day, some owners lend nothing. What begins at night may run on into the day."""
+    """A policy in whose market some owners lend nothing by day. A job that begins at night may still run in the day."""
 
     policy: Policy
     by_day: Cluster
@@ -65,16 +66,16 @@ class ByNight:
     name: ClassVar[str] = "by_night"
 
     def decide(self, view: View) -> Plan:
-        """What the policy decides about the cluster as it lends in this slot."""
+        """Return what the policy decides about the cluster as its owners lend in this slot."""
         return self.policy.decide(view if self.night[view.slot] else replace(view, cluster=self.by_day))
 
     def at_the_end(self, view: View) -> Plan:
-        """What the policy settles when the replay is cut."""
+        """Return what the policy settles when the replay is cut."""
         return self.policy.at_the_end(view) if isinstance(self.policy, SettlesAtTheEnd) else Plan()
 
 
 def by_night(policy: Policy, scenario: Scenario, history: History, rule: StudyRule) -> ByNight:
-    """The policy, where the owners that the rule names lend at night alone."""
+    """Return the policy where the owners that the rule names lend only at night."""
     tenants = tuple(
         replace(tenant, lend="keep") if tenant.name in rule.nights else tenant for tenant in scenario.cluster.tenants
     )
@@ -93,7 +94,7 @@ def _servers(history: History, rule: StudyRule) -> list[dict[str, Any]]:
         for machine, cells in zip(history.machines, split, strict=True)
     ]
     usual = Counter(machine.units for machine in history.machines).most_common(1)[0][0]
-    for owner in history.owners:  # in their order: what a study writes first changes nothing
+    for owner in history.owners:  # in the owners' order, so that the order in a study changes nothing
         for number in range(1, rule.add_nodes.get(owner, 0) + 1):
             name = f"more {history.owners.index(owner) + 1}-{number}"
             rows.append({"name": name, "capacity": {RESOURCE: usual}, "cells": {owner: {RESOURCE: usual}}})
@@ -112,7 +113,8 @@ def _tenant(owner: str, rule: StudyRule) -> dict[str, Any]:
 
 
 def _jobs(history: History, rule: StudyRule, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One mini-batch is a second of one unit; names are numbers, since a log may have one name twice."""
+    """Return the jobs. One mini-batch is a second of one unit; names are numbers, since a log may have one name
+    twice."""
     in_pieces = {}
     if rule.pieces is not None:
         in_pieces = {"divisible": True, "save_slots": rule.pieces * 60 / history.slot_seconds}

@@ -1,11 +1,11 @@
-"""What jobs are worth: a log says nothing about it, so it is assumed, in three ways, and every table says in which.
+"""The worth of jobs. A log does not say it, so it is assumed in three ways, and every table says which it uses.
 
 A job of u units and r whole slots does w = u r h unit-hours, h the hours of a slot. With x the slots from its arrival
 to its end and P the slots of fourteen days:
 
 - `by_hour`: c w (1 - (x - r) / P), c credits for each unit-hour, alike for everybody, gone fourteen days too late.
 - `heavy_tail`: the same with c times an owner's own factor, drawn from a Pareto distribution with exponent 1.5 and
-  median 1: a few owners' hours are worth much more.
+  median 1, so that a few owners' hours are worth much more.
 - `deadline`: c w / (1 + exp(8 (x - 2 r - 1) / r)): full until twice the run time after the arrival, then next to none.
 """
 
@@ -21,7 +21,7 @@ from scheduling.lab.histories.history import DAY, HOUR, History
 PATIENCE_DAYS = 14
 EXPONENT = 1.5
 STEEPNESS = 8.0
-DIGITS = 9  # that count
+DIGITS = 9  # significant digits
 
 WORTHS = {
     "by_hour": "every unit-hour is worth the same to everybody, and nothing is left of it fourteen days too late",
@@ -31,7 +31,8 @@ WORTHS = {
 
 
 def value_rows(history: History, worth: str, rate: float, seed: int) -> list[dict[str, Any]]:
-    """The value functions of the jobs, as scenario files have them. Owners are drawn in their order, never by name."""
+    """Return the value functions of the jobs, as scenario files have them. Owners are drawn in their order, never by
+    name."""
     factors = dict.fromkeys(history.owners, 1.0)
     if worth == "heavy_tail":
         draws = 1.0 + np.random.default_rng(seed).pareto(EXPONENT, len(history.owners))

@@ -1,4 +1,4 @@
-"""Forms about a pool's learner: what it may do, and which weights decide."""
+"""Forms for a pool's learner: what it may do, and which weights decide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = {True: "yes", False: "no"}
 
 
 class LearnerForm(ChangeForm):
-    """What the learner may do."""
+    """The form for what the learner may do."""
 
     is_on = forms.BooleanField(required=False, label="Learn beside this pool")
     promotes = forms.BooleanField(
@@ -38,7 +38,7 @@ class LearnerForm(ChangeForm):
 
     @property
     def settings(self) -> LearnerSettings:
-        """Of a form that is valid."""
+        """Return the settings of a valid form."""
         fields = {name: value for name, value in self.cleaned_data.items() if name != "reason"}
         return LearnerSettings(**(fields | {"margin": fields["margin"] / 100}))
 
@@ -58,7 +58,8 @@ class LearnerForm(ChangeForm):
 
 
 class TakeForm(ChangeForm):
-    """Which weights decide from the next boundary on: those that are offered, or some that decided before."""
+    """The form for which weights decide from the next boundary on: those that are offered, or some that decided
+    before."""
 
     instead_of = forms.CharField(required=False, widget=forms.HiddenInput)
     fields_of = MappingProxyType({"not_offered": "weights"})
@@ -77,7 +78,7 @@ class TakeForm(ChangeForm):
 
     @property
     def weights_name(self) -> str:
-        """The name; "" for those that the pool was made with."""
+        """Return the name of the weights, or "" for those that the pool was made with."""
         return str(self.cleaned_data["weights"])[1:]
 
     def moves(self) -> list[PageChange]:

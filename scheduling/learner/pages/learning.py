@@ -1,4 +1,5 @@
-"""Learning beside a pool: its curve, the verdict on what it offers, what decides, and how to take it or go back."""
+"""The page of a pool's learner: its curve, the verdict on what it offers, what decides, and how to take it or go
+back."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ MOST_POINTS = 200
 
 @dataclass(frozen=True)
 class CurvePicture:
-    """A path in a box of 100 by 100; `level` is where the weights in use are, `low` and `high` what the box spans."""
+    """A path in a box of 100 by 100. `level` is where the weights in use are; the box spans from `low` to `high`."""
 
     path: str
     level: str  # as a length of the drawing
@@ -35,7 +36,8 @@ class CurvePicture:
 
 
 def curve_picture(curve: Sequence[Mapping[str, float]]) -> CurvePicture | None:
-    """Mean completion of the network in training, times that of the weights in use, by step; lower is better."""
+    """Draw, by step, the mean completion of the network in training, as a multiple of that of the weights in use; lower
+    is better."""
     points = [float(row["times"]) for row in curve][-MOST_POINTS:]
     if len(points) < 2:
         return None
@@ -60,7 +62,7 @@ def operator_learning(request: AccessRequest, slug: str) -> HttpResponse:
 @posted_from("operator_learning")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_learner(request: AccessRequest, slug: str) -> HttpResponse:
-    """What the learner may do."""
+    """Set what the learner may do."""
     pool = get_object_or_404(Pool, slug=slug)
     form = LearnerForm(learner_state(pool, timezone.now()).settings, request.POST)
 
@@ -82,7 +84,7 @@ def operator_learner(request: AccessRequest, slug: str) -> HttpResponse:
 @posted_from("operator_learning")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_weights(request: AccessRequest, slug: str) -> HttpResponse:
-    """Which weights decide from the next boundary on."""
+    """Set which weights decide from the next boundary on."""
     pool = get_object_or_404(Pool, slug=slug)
     form = TakeForm(learner_state(pool, timezone.now()), request.POST)
 

@@ -1,4 +1,5 @@
-"""The lock of each lane. Order, always: batch clock, instant clock, jobs and awards by id, ledger, history."""
+"""The lock of each lane. Locks are always taken in this order: batch clock, instant clock, jobs and awards by id,
+ledger, history."""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ from tenants.repeated import RepeatedRead
 
 @dataclass(frozen=True)
 class Busy:
-    """Somebody else is doing this very step at the moment; nothing was done here."""
+    """Another process is doing this same step at the moment; nothing was done here."""
 
 
 def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | None:
-    """The lane's clock, locked until the transaction ends. Without `wait`: None while somebody else holds it."""
+    """Return the lane's clock, locked until the transaction ends. Without `wait`, return None while another transaction
+    holds it."""
     clock = _locked(pool_id, lane, wait)
-    # Whoever waits and finds none was the first to ask for it, or one of the first: another may have made it just now.
+    # A call that waits and finds no clock is among the first for this lane; another one may have created it just now.
     if clock is None and (wait or not LaneClock.objects.filter(pool_id=pool_id, lane=lane).exists()):
         LaneClock.objects.bulk_create([LaneClock(pool_id=pool_id, lane=lane)], ignore_conflicts=True)
         clock = _locked(pool_id, lane, wait)
@@ -46,7 +48,7 @@ _unlocked = RepeatedRead(partial(_lockable, wait=False), scoped=False, pool_id=-
 
 
 def clocks_of(pool: Pool) -> dict[str, LaneClock]:
-    """The pool's clocks by lane, as they are now; not locked. A lane that was never asked has none."""
+    """Return the pool's clocks by lane, as they are now, without a lock. A lane that was never used has none."""
     return {clock.lane: clock for clock in _clocks(pool_id=pool.pk)}
 
 
@@ -54,13 +56,13 @@ _clocks = RepeatedRead(lambda pool_id: LaneClock.objects.filter(pool=pool_id).or
 
 
 def frontier_of(clocks: Mapping[str, LaneClock]) -> int:
-    """The first slot that the batch lane has not sold yet."""
+    """Return the first slot that the batch lane has not sold yet."""
     clock = clocks.get(Lane.BATCH)
     return clock.frontier if clock else 0
 
 
 def closes(pool: Pool, at: datetime, frontier: int | None = None) -> dict[str, Any]:
-    """The earliest boundary at which the batch lane can decide about a job that comes now. `frontier`: the lane's,
-    where it is known."""
+    """Return the earliest boundary at which the batch lane can decide about a job that arrives now. `frontier` is the
+    lane's, if the caller knows it."""
     slot = max(pool.slot_at(at) + 1, frontier_of(clocks_of(pool)) if frontier is None else frontier)
     return {"slot": slot, "closes_at": pool.slot_start(slot).isoformat()}

@@ -1,4 +1,5 @@
-"""The batch lane's rows in the reservation calendar, and the prices it posts. In bulk: a plan touches many slots."""
+"""Write the batch lane's rows of the reservation calendar, and posted prices. This is done in bulk, because a plan
+touches many slots."""
 
 from __future__ import annotations
 
@@ -29,10 +30,10 @@ SELECT %s, %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float
 
 
 def batch_reserve(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Sequence[Booking]) -> None:
-    """Enter what the bookings take. The table refuses whatever exceeds a capacity.
+    """Enter what the bookings take. The table refuses amounts that exceed a capacity.
 
-    Where an instant lane sells the operator's units, all of it lies in home cells. Without one nobody has to tell
-    the parts apart, and the home part stands for the whole server.
+    Where an instant lane sells the operator's units, all bookings of this lane lie in home cells. Without an instant
+    lane the parts need not be distinguished, and the home part stands for the whole server.
     """
     if not bookings:
         return
@@ -46,14 +47,14 @@ def batch_reserve(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Sequence[
         frame.batch_cluster.capacity[resources, servers],
         amounts[resources, slots, servers],
     )
-    # In order of the primary key, so that two writers meet at the same row first.
+    # In the order of the primary key, so that two writers lock rows in the same order.
     in_order = np.lexsort((slots, columns[1], columns[0]))
     with connection.cursor() as cursor:
         cursor.execute(_RESERVE, [Part.HOME, frame.pool.pk, *(column[in_order].tolist() for column in columns)])
 
 
 def _amounts(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Iterable[Booking], start: int) -> FloatArray:
-    """(resources, slots from `start`, servers) amounts."""
+    """Return (resources, slots from `start`, servers): the amounts that the bookings take."""
     end = max(booking.end for booking in bookings)
     totals = np.zeros((len(frame.resource_ids), end - start, len(frame.server_ids)))
     for booking in bookings:
@@ -66,7 +67,7 @@ def _amounts(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Iterable[Booki
 
 
 def prices_post(frame: PoolFrame, windows: Iterable[Window]) -> None:
-    """What the plan published: price, units for sale and units sold, by resource and slot."""
+    """Post the prices of the plan's windows: price, units for sale and units sold, by resource and slot."""
     for window in windows:
         offered = window.idle.sum(axis=1)
         ticks = {
@@ -82,7 +83,8 @@ def prices_post(frame: PoolFrame, windows: Iterable[Window]) -> None:
 
 
 def ticks_write(pool: Pool, lane: Lane, ticks: Mapping[tuple[int, int], tuple[float | None, float, float]]) -> None:
-    """(resource, slot) -> price, units for sale, units sold; in the order of the primary key."""
+    """Write posted prices in the order of the primary key. `ticks` maps (resource, slot) to price, units for sale and
+    units sold."""
     if not ticks:
         return
     rows = [(*place, *ticks[place]) for place in sorted(ticks)]

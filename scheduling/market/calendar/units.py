@@ -1,4 +1,4 @@
-"""Which units an award holds, unit by unit, and how single awards enter the calendar and leave it again."""
+"""Compute which units an award holds in each slot, and enter single awards into the calendar or remove them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scheduling.core.types import FloatArray
 from scheduling.market.view.specs import SpecReader
 from scheduling.models import Award, Lane, Part, Pool, TrainingJob
 
-ROUNDING = 1e-9  # amounts are sums of decimals; as in the calendar's constraints
+ROUNDING = 1e-9  # amounts are sums of decimals; the calendar's constraints use the same tolerance
 
 
 class UnitsMissing(RuntimeError):
-    """Units were to be given back that the calendar does not have. Its promise to hold them was broken."""
+    """The calendar does not have the units that are to be released, though it had promised to hold them."""
 
 
 class CalendarUnit(NamedTuple):
@@ -32,13 +32,13 @@ Units = Mapping[CalendarUnit, float]  # amounts
 
 
 class UnitReader:
-    """Says which units awards of one pool hold."""
+    """Computes which units the awards of one pool hold."""
 
     def __init__(self, pool: Pool) -> None:
         self._specs = SpecReader(pool)
 
     def units_of(self, award: Award, job: TrainingJob, *, since: int) -> dict[CalendarUnit, float]:
-        """What the award holds from slot `since` on; it holds nothing any more from its cut on."""
+        """Return what the award holds from slot `since` on. From its cut on it holds nothing."""
         spec = self._specs.read(job)
         worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
         ids = self._specs.resource_ids
@@ -57,7 +57,8 @@ def amounts_in(
     *,
     since: int,
 ) -> dict[CalendarUnit, float]:
-    """Amounts behind stored rows. What of `allocation` is not on operator's units lies in home cells."""
+    """Return the amounts that stored rows hold, from slot `since` on. `on_operator` is the part of `allocation` that
+    lies on the operator's units; the rest lies in home cells."""
     amounts: defaultdict[CalendarUnit, float] = defaultdict(float)
     for rows, signs in ((allocation, {Part.HOME: 1.0}), (on_operator, {Part.HOME: -1.0, Part.OPERATOR: 1.0})):
         for server_id, start, end, workers, servers in rows:
@@ -69,7 +70,8 @@ def amounts_in(
 
 
 def units_take(pool_id: int, units: Units, capacities: Mapping[tuple[int, int, str], float]) -> None:
-    """The instant lane takes these units. `capacities`: of each part of a server, by (server, resource, part)."""
+    """Enter these units into the calendar for the instant lane. `capacities` maps (server, resource, part) to the
+    capacity there."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO scheduling_calendarcell"
@@ -85,7 +87,7 @@ def units_take(pool_id: int, units: Units, capacities: Mapping[tuple[int, int, s
 
 
 def units_release(lane: Lane, units: Units) -> None:
-    """A lane gives these units back."""
+    """Remove these units of a lane from the calendar."""
     column = Lane(lane).value
     with connection.cursor() as cursor:
         cursor.execute(
@@ -102,6 +104,6 @@ def units_release(lane: Lane, units: Units) -> None:
 
 
 def _columns(units: Units) -> list[list[Any]]:
-    """In order of the primary key, so that two writers meet at the same row first."""
+    """Return the units as columns, in the order of the primary key, so that two writers lock rows in the same order."""
     rows = sorted(units.items())
     return [*([unit[column] for unit, _ in rows] for column in range(4)), [amount for _, amount in rows]]

@@ -1,4 +1,4 @@
-"""What is decided: the interval at a slot boundary, the instant lane's answers, the plans and promises of both."""
+"""The market's decisions: intervals at slot boundaries, answers of the instant lane, and their plans and promises."""
 
 from scheduling.market.decide.answers import (
     AnswerContents,
@@ -22,7 +22,7 @@ from scheduling.market.decide.chain import (
     link,
 )
 from scheduling.market.decide.cooling_off import cooling
-from scheduling.market.decide.estimates import Estimate, estimates_keep, start_estimate
+from scheduling.market.decide.estimates import LOOK_BACK, Estimate, estimates_keep, start_estimate
 from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
 from scheduling.market.decide.interval import batch_policy
 from scheduling.market.decide.plans import drafts_after, is_open, longest_told, refunds_of, work_in_pieces, work_left
@@ -34,6 +34,7 @@ from scheduling.market.decide.verdicts import verdict
 
 __all__ = [
     "FEED",
+    "LOOK_BACK",
     "REACH",
     "START",
     "UNITS",

@@ -1,8 +1,9 @@
-"""The record of an answer of the instant lane: bytes that say everything, chained to the answer before in its pool.
+"""The record of an answer of the instant lane: bytes with all its input and output, chained to the pool's answer
+before.
 
-The chain is the instant lane's own. Its end stands in the lane's clock, which an answer holds anyway until it commits,
-and the batch lane decides meanwhile. Each answer names the last interval that it saw, and each interval the last
-answer.
+The instant lane has a chain of its own. The head of the chain is kept in the lane's clock, which an answer locks anyway
+until it commits, while the batch lane can decide. Each answer names the last interval that it saw, and each interval
+names the last answer.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from scheduling.models import InstantAnswer, Lane, LaneClock, TrainingJob
 
 @dataclass(frozen=True)
 class AnswerContents:
-    """Canonical bytes, not compressed. `input`: the submission, the purse and the view without its cluster."""
+    """Canonical bytes, not compressed. `input` has the submission, the purse and the view without its cluster."""
 
     input: bytes
     plan: bytes
 
 
 class GivenUp(NamedTuple):
-    """Units that a tenant gave up, as an answer found them: how much of them was not sold again yet."""
+    """Units that a tenant gave up, as an answer found them. `unsold` is how much of them was not sold again yet."""
 
     id: int
     tenant_id: int
@@ -49,15 +50,15 @@ class GivenUp(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredQuestion:
-    """A question read back: what was submitted, and the given up units behind the view's `resale`."""
+    """A question read back from its record, with the submission, and the given up units behind the view's `resale`."""
 
     question: Question
     submission: Mapping[str, Any]
     freed: Sequence[GivenUp]
 
 
-# In one statement: whoever waits for the lane's lock waits for each journey to the database. A frame that is known
-# already stays as it is.
+# All of it is one statement: the lane stays locked during each round trip to the database, and others wait for it. A
+# frame that is stored already stays as it is.
 _STORE = """
 WITH frame AS (INSERT INTO scheduling_answerframe (digest, content) VALUES (%(frame)s, %(content)s)
                    ON CONFLICT (digest) DO NOTHING),
@@ -82,8 +83,9 @@ def answer_store(
     interval_head: str,
     at: datetime,
 ) -> str:
-    """The record's digest. `clock`: the instant lane's, locked; it is told of its new head. `freed`: the given up
-    units that the view's `resale` names, in its order; `resold`: what was sold of which of them."""
+    """Store the record of an answer and return its digest. `clock` is the instant lane's clock, locked; its head is set
+    to the digest. `freed` are the given up units that the view's `resale` names, in its order; `resold` are pairs (id,
+    amount) of those that were sold."""
     frame, content = _frame(question.cluster, policy_bytes(question.policy), question.share_percent)
     contents = AnswerContents(_input(question, job, freed), records.plan_bytes(plan))
     answer = InstantAnswer(
@@ -120,14 +122,14 @@ def answer_store(
 
 
 def answer_link(answer: InstantAnswer, contents: AnswerContents) -> str:
-    """The digest of an answer: over the one before it, what it is about, when, and all its bytes. Its number is not
-    part of it: the order of the chain is that of the digests."""
+    """Return the digest of an answer: over the digest before it, what the answer is about, its time, and all its bytes.
+    Its number is not part of it: the order of the chain follows from the digests."""
     place = records.to_bytes(answer_place(answer))
     return records.digest(answer.previous, place, contents.input, contents.plan)
 
 
 def answer_place(answer: InstantAnswer) -> dict[str, Any]:
-    """What it is about, when it was given, and what it found."""
+    """Return what an answer is about, when it was given, and the state of the market that it found."""
     return {
         "pool": answer.pool_id,
         "job": answer.job_id,
@@ -141,7 +143,7 @@ def answer_place(answer: InstantAnswer) -> dict[str, Any]:
 
 
 def answer_contents(answer: InstantAnswer) -> AnswerContents:
-    """What was stored. Raises zlib.error where that is no longer readable."""
+    """Return the stored bytes, uncompressed. Raises zlib.error where they are no longer readable."""
     return AnswerContents(unpacked(bytes(answer.input)), unpacked(bytes(answer.plan)))
 
 
@@ -154,14 +156,15 @@ SELECT (sold ->> 0)::bigint, sum((sold ->> 1)::float8)
 
 
 def sold_again(pool_id: int) -> dict[int, float]:
-    """Given up units, by id, and how much of each the pool's answers have sold again."""
+    """Map the id of given up units to how much of them the pool's answers have sold again."""
     with connection.cursor() as cursor:
         cursor.execute(_SOLD_AGAIN, [pool_id])
         return dict(cursor.fetchall())
 
 
 def plan_of(job: int, booking: Booking | None, reason: Reason | None) -> Plan:
-    """An answer as a plan. With both: a booking that was taken back, for its tenant could no longer pay it."""
+    """Return an answer as a plan. With both a booking and a reason, the booking was undone because its tenant could no
+    longer pay for it."""
     return Plan(
         bookings=() if booking is None else (booking,),
         refusals=() if reason is None else (Refusal(job, reason, REJECTED),),
@@ -174,11 +177,11 @@ def given_up_sold(
     amounts: Mapping[CalendarUnit, float],
     offered: Iterable[tuple[CalendarUnit, GivenUp, float]],
 ) -> list[tuple[int, float]]:
-    """(id, amount) of the given up units that a booking of the tenant uses, which takes `amounts`. `offered`: in which
-    place they are, and what part of the units for sale there.
+    """Return (id, amount) of the given up units that are used by a booking of the tenant that takes `amounts`.
+    `offered` lists given up units with their place, and their share of the units for sale there.
 
-    They count as sold in that proportion. Whoever runs on its own cells uses what it gave up itself, as far as that
-    goes, and nothing of others.
+    A booking uses them in proportion to that share. A job that runs on its tenant's own cells uses first what the
+    tenant itself gave up, and nothing that others gave up.
     """
     rest, resold = dict(amounts), []
     for place, units, share in offered:
@@ -206,7 +209,7 @@ def _input(question: Question, job: TrainingJob, freed: Sequence[GivenUp]) -> by
 
 
 def question_of(frame: bytes, input_: bytes) -> StoredQuestion:
-    """What the lane was asked, from the bytes of its record; `frame` not compressed."""
+    """Read the question to the lane from the bytes of its record. `frame` is the stored frame, uncompressed."""
     pool_document, document = json.loads(frame), json.loads(input_)
     cluster = records.cluster_of(pool_document["cluster"])
     submission, purse = document["submission"], document["purse"]
@@ -223,7 +226,8 @@ def question_of(frame: bytes, input_: bytes) -> StoredQuestion:
 
 @lru_cache(maxsize=KEPT)
 def _frame(cluster: Cluster, policy: bytes, share_percent: int) -> tuple[str, bytes]:
-    """Digest and compressed content. The cluster is by far the largest part of it, and rarely another one."""
+    """Return digest and compressed content of an answer's frame. They are cached, because the cluster is by far the
+    largest part and seldom changes."""
     document = {
         "cluster": records.cluster_document(cluster),
         "policy": json.loads(policy),

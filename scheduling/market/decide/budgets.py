@@ -1,6 +1,7 @@
-"""Notices of budgets: of a soft limit that is passed, and of 80 and 100 % of what may be spent; once in a period each.
+"""Events about budgets: a soft limit is passed, or 80 or 100 % of what may be spent is reached. Each is reported once
+in a period. Reasons of refusals are also corrected here where a budget was the limit.
 
-Hard limits bind where money is set aside.
+Hard limits are enforced elsewhere, where money is set aside.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from scheduling.models import Award, Event, Pool
 from scheduling.money import BudgetLimit, limits, period_start
 from tenants.ledger.amounts import credits_of
 
-MARKS = (80, 100)  # per cent of what may be spent, from below
-PASSED = 101  # more than all of it
-Budgeted = tuple[int, int | None, str, int]  # tenant, member (None: all of it), period, limit
+MARKS = (80, 100)  # per cent of what may be spent, in rising order
+PASSED = 101  # the level of a limit that is exceeded
+Budgeted = tuple[int, int | None, str, int]  # tenant, member (None for the whole tenant), period, limit
 
 
 def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[Event]:
-    """Notices for limits that these awards, already stored, carry their tenants or members past."""
+    """Return the events about limits that tenants or members pass with these awards, which are stored already."""
     payers = {(award.tenant_id, award.job.submitted_by_id) for award in awards if award.paid}
     if not payers:
         return []
@@ -40,7 +41,7 @@ def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[
 
 @dataclass(frozen=True)
 class BudgetNews:
-    """What is to be told of one limit, unless as much was told in this period already."""
+    """What to report of one limit, unless this level or a higher one was reported in this period already."""
 
     kind: EventKind
     budget: Budgeted
@@ -49,8 +50,9 @@ class BudgetNews:
 
 
 def budget_news(limit: BudgetLimit) -> list[BudgetNews]:
-    """By what is spent, not by what the last award cost: two awards at once, each of which saw half of it, are told by
-    the next one. Of the two marks the higher one that is reached. Marks are of the hard limit, where there is one."""
+    """Return what there is to report of this limit. It depends on all that is spent, not on what the last award cost:
+    if two awards at the same time each saw half of it, the next award reports them. Of the two marks only the higher
+    one that is reached is reported. Marks count towards the hard limit, where there is one."""
     named = (limit.tenant_id, limit.member_id, limit.period)
     about = {"period": limit.period, "spent": limit.spent, "member": limit.member_id}
     news = []
@@ -68,7 +70,8 @@ def budget_news(limit: BudgetLimit) -> list[BudgetNews]:
 
 
 def _levels_told(news: Sequence[BudgetNews], at: datetime) -> dict[Budgeted, int]:
-    """The highest level that was told of each limit since its period began. A changed limit is another one."""
+    """Return the highest level reported of each limit since its period began. A limit that was changed counts as a new
+    limit."""
     rows = Event.objects.filter(
         kind__in=[EventKind.BUDGET_PASSED, EventKind.BUDGET_REACHED],
         tenant__in={each.budget[0] for each in news},
@@ -83,18 +86,19 @@ def _levels_told(news: Sequence[BudgetNews], at: datetime) -> dict[Budgeted, int
 
 
 def reasons_by_budget(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
-    """The policy knows funds and price limits only; where a budget was what made them small, the reason says so."""
+    """Return the refusals with reasons that name the budget where it was the limit. The policy itself knows only funds
+    and price limits, both already reduced by budgets."""
     return [replace(refusal, reason=_by_budget(snapshot, refusal)) for refusal in refusals]
 
 
 def smaller_by_budget(snapshot: BatchSnapshot, smaller: Mapping[int, Reason]) -> dict[int, Reason]:
-    """The same of jobs that run, and with less than they could have: which of their means it was."""
+    """Do the same for jobs that run at a smaller size than they could have: name the budget where it was the limit."""
     return {number: _limit_by_budget(snapshot, number, reason) for number, reason in smaller.items()}
 
 
 def _limit_by_budget(snapshot: BatchSnapshot, number: int, reason: Reason) -> Reason:
     limit, row = reason.numbers["limit"], snapshot.waiting[number]
-    if limit == "over_max_price":  # a cap is told as the job's limit, whichever of the two is less
+    if limit == "over_max_price":  # the policy sees the lesser of the job's own limit and the cap as one limit
         by_budget = snapshot.view.jobs[number].max_price != row.spec.get("max_price")
     else:
         by_budget = limit == "low_balance" and row.tenant_id in snapshot.by_budget
@@ -106,7 +110,7 @@ def _by_budget(snapshot: BatchSnapshot, refusal: Refusal) -> Reason:
     price, cap = reason.numbers.get("price"), snapshot.caps.get(refusal.job)
     if reason.code == "low_balance" and row.tenant_id in snapshot.by_budget:
         return Reason("over_budget", reason.numbers)
-    before = snapshot.paid_before(row.pk)  # the limit counts what is paid already
+    before = snapshot.paid_before(row.pk)  # the job's limit includes what it has paid already
     if reason.code == "over_max_price" and cap is not None and reason.numbers["max_price"] == credits_of(cap + before):
         return Reason("over_budget", {"price": price, "left": credits_of(cap)})
     return reason

@@ -1,4 +1,5 @@
-"""What a stored interval is made of: bytes that say everything, and the digest that ties it to the one before."""
+"""What a stored interval consists of: bytes with all input and output of the decision, and the digest that links it to
+the interval before."""
 
 from __future__ import annotations
 
@@ -22,25 +23,26 @@ from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
 from tenants.ledger.seals import ChainHead
 from tenants.zones import day_of
 
-START = "0" * 64  # what the first interval of a pool follows
-FEED = "feed"  # the chain of its seals
-REACH = 16  # of a whole interval: itself, and those after it that are told by it
-WORTH_IT = 0.5  # of the base's stored input; a longer delta is not written
+START = "0" * 64  # stands for the digest before the first interval of a pool
+FEED = "feed"  # the name of the chain of the feed's seals
+REACH = 16  # how many intervals one whole interval serves: itself, and those stored as deltas from it
+WORTH_IT = 0.5  # the longest delta that is written, as a part of the base's stored input
 
 
 def policy_bytes(policy: Policy) -> bytes:
-    """Name and every field, as used."""
+    """Return the policy's name and the values of all its fields in use, as canonical bytes."""
     return records.to_bytes(policy_document(policy))
 
 
 def policy_document(policy: Policy) -> dict[str, Any]:
-    """Of a policy that asks another one, that one's settings too: `asdict` alone would leave out its name."""
+    """Return the policy's name and fields. For a policy that asks another one, include that one's document too:
+    `asdict` alone would leave out its name."""
     document = {"name": policy.name, **asdict(cast(Any, policy))}
     return document | ({"policy": policy_document(policy.policy)} if isinstance(policy, AsksAnother) else {})
 
 
 def link(interval: Interval, contents: Contents) -> str:
-    """The digest of an interval: over the one before it, when and where it stands, and all its bytes."""
+    """Return the digest of an interval: over the digest before it, its place and time, and all its bytes."""
     where = {
         "pool": interval.pool_id,
         "number": interval.number,
@@ -49,14 +51,15 @@ def link(interval: Interval, contents: Contents) -> str:
         "code_version": interval.code_version,
     }
     parts = (contents.policy, contents.view, contents.plan, contents.windows)
-    beside = (contents.heads,) if contents.heads else ()  # an interval from before there were any names none
+    beside = (contents.heads,) if contents.heads else ()  # intervals of early versions name no heads
     return records.digest(interval.previous, records.to_bytes(where), *parts, *beside)
 
 
 def base_for(pool_id: int, number: int, at: datetime) -> Interval | None:
-    """The whole interval by which interval `number` may be told, decided now. None: it is to be whole itself.
+    """Return the whole interval from which interval `number`, decided now, may be stored as a delta. Return None if it
+    must be stored whole.
 
-    Never one of another day: archives take whole days (`audit.archiving`), and leave none without its base.
+    The base is always of the same day: archives take whole days (`audit.archiving`), so no delta loses its base.
     """
     base = Interval.objects.filter(pool=pool_id, base=None).order_by("-number").first()
     if base is None or base.is_archived or number - base.number >= REACH:
@@ -74,7 +77,8 @@ def interval_new(
     contents: Contents,
     base: Interval | None = None,
 ) -> Interval:
-    """A row that is chained and not yet saved. `base`: by which it is told, where that is much shorter."""
+    """Return a row that has its digest in the chain and is not yet saved. It is stored as a delta from `base` where
+    that is much shorter."""
     interval = Interval(
         pool_id=pool_id,
         number=number,
@@ -93,8 +97,8 @@ def interval_new(
 
 
 def _put_as_delta(interval: Interval, contents: Contents, base: Interval) -> bool:
-    """False: the input has too little in common with the base's, and the next ones would have less; or that one was
-    changed since."""
+    """Store the contents as a delta from the base. Return False, and store nothing, if the input has too little in
+    common with the base's (later inputs would have even less), or the base was changed after it was decided."""
     before = _as_decided(base)
     if before is None:
         return False
@@ -108,7 +112,8 @@ def _put_as_delta(interval: Interval, contents: Contents, base: Interval) -> boo
 
 
 def _as_decided(base: Interval) -> Contents | None:
-    """None where somebody changed it: verification names it, nothing more is told by it, and the market goes on."""
+    """Return the contents of the base, or None where somebody changed them. Verification reports such an interval; here
+    it is just no longer used as a base, and the market goes on."""
     try:
         contents = contents_of(base)
     except (zlib.error, ValueError):
@@ -117,8 +122,8 @@ def _as_decided(base: Interval) -> Contents | None:
 
 
 def market_heads() -> dict[str, ChainHead]:
-    """Where both chains of each pool end, and that of the feed, by the names under which the seals of the ledger note
-    them."""
+    """Return the heads of both chains of each pool and of the feed's chain, by the names under which the seals of the
+    ledger note them."""
     heads = dict[str, ChainHead]()
     for name, links in ((intervals_name, Interval.objects), (answers_name, InstantAnswer.objects)):
         newest = links.filter(pool=OuterRef("pk")).order_by("-number")
@@ -145,8 +150,9 @@ SELECT (SELECT max(number) FROM scheduling_instantanswer WHERE pool_id = %(pool)
 
 
 def heads_beside(pool_id: int) -> bytes:
-    """Where the other chains end now: number and digest of the pool's last answer, and of the feed's last seal. In one
-    statement, so of one moment; an answer that is being given meanwhile is seen by the next interval."""
+    """Return the heads of the other chains now: number and digest of the pool's last answer, and of the feed's last
+    seal. One statement reads them, so they are of one moment. An answer that commits later is noted by the next
+    interval."""
     with connection.cursor() as cursor:
         cursor.execute(_BESIDE, {"pool": pool_id, "lane": Lane.INSTANT.value})
         answer, head, seal, digest = cursor.fetchone()
@@ -156,7 +162,7 @@ def heads_beside(pool_id: int) -> bytes:
 
 @cache
 def code_version() -> str:
-    """The code that decides, by a digest of its own text: the same words decide the same way."""
+    """Return the version of the code that decides: a digest of its source text. The same text decides the same way."""
     root = Path(core.__path__[0])
     text = hashlib.sha256()
     for file in sorted(root.rglob("*.py")):

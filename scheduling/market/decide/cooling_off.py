@@ -1,7 +1,7 @@
-"""A job that the instant lane refused, or that was taken back, is not tried there again at once.
+"""The cooling-off time: a job that the instant lane refused, or that was cancelled there, must wait before another try.
 
-Waiting for a better price by asking again and again would cost nothing otherwise. The same job is one that says the
-same apart from what it is worth: another value is another try, not another job.
+Otherwise it would cost nothing to submit it again and again until the price is better. Two jobs count as the same if
+their specifications are equal apart from what the job is worth: a job with another value is another try of the same.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from typing import Any
 from scheduling.models import JobState, Lane, Pool, TrainingJob
 from tenants.access import Refused
 
-WORTH = ("value", "max_price", "rent")  # what a tenant may vary from one try to the next
+WORTH = ("value", "max_price", "rent")  # fields that may differ between two tries of the same job
 
 
 @dataclass(frozen=True)
 class Cooling(Refused):
-    """`slots`: how many are left until the lane looks at the job again, at `until`."""
+    """A refusal during the cooling-off time. The lane accepts the job again at `until`, which is `slots` slots away."""
 
     slots: int
     until: datetime
 
 
 def cooling(pool: Pool, spec: Mapping[str, Any], at: datetime) -> Cooling | None:
-    """Why the open tenant must wait with this job. It may ask the batch lane meanwhile."""
+    """Return why the tenant of the open scope must wait before it submits this job to the instant lane again, or None.
+    It may use the batch lane meanwhile."""
     if not pool.instant_cooling_slots:
         return None
     length = timedelta(seconds=pool.instant_cooling_slots * pool.slot_seconds)

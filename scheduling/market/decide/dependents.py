@@ -1,7 +1,8 @@
-"""Jobs that wait for others of their tenant: they enter the market once those have ended well, or end with them.
+"""Jobs that wait for other jobs of their tenant: they enter the market once those have ended well, and are refused if
+one of those does not.
 
-A job can name only jobs that were there before it, so nobody waits in a circle, and one pass in the order of their
-numbers settles whole chains.
+A job can name only jobs that existed before it, so there are no cycles, and one pass in the order of job numbers
+settles whole chains.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _OUTCOMES: Mapping[str, str] = {**dict.fromkeys(LIVE_STATES, OPEN), JobState.FIN
 
 @dataclass(frozen=True)
 class Fates:
-    """Of jobs that wait for others. `broken`: job -> the first that did not end well, and the state it is in."""
+    """What becomes of jobs that wait for others. Jobs in `free` may enter the market. `broken` maps a job to the first
+    job that it waits for and that did not end well, and to the state of that one."""
 
     free: frozenset[int]
     broken: Mapping[int, tuple[int, str]]
@@ -46,16 +48,16 @@ class Fates:
 
 @transaction.atomic
 def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
-    """At a boundary, before its interval is decided. How many wait no longer. `at`: the boundary, which is when they
-    arrive; their value counts from then."""
+    """Release or refuse jobs that wait for others, at a boundary before its interval is decided. Return how many no
+    longer wait. `at` is the boundary: released jobs arrive then, and their value counts from then."""
     with scope_disabled("jobs of all tenants wait for others"):
         held = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, not_before=HELD)
         if not held.exists():
             return 0
-        # Whoever takes a job back holds the lane, too.
+        # Cancelling a job takes this lock too.
         if lane_lock(pool_id=pool.pk, lane=Lane.BATCH, wait=False) is None:
             return Busy()
-        # 1. Gather who waits for whom, and how those are.
+        # 1. Gather which jobs wait for which, and the states of those.
         waiting = dict(held.order_by("pk").values_list("pk", "after"))
         waited = {each for after in waiting.values() for each in after}
         named = TrainingJob.objects.filter(Q(pk__in=after_jobs(waited)) | Q(array__in=after_arrays(waited)))
@@ -83,11 +85,12 @@ def fates(
     states: Mapping[int, str],
     members: Mapping[str, Sequence[int]] | None = None,
 ) -> Fates:
-    """`waiting`: job -> what it waits for, in the order of their numbers. `states`: of all jobs that are named, and of
-    the `members` of all arrays that are. These have smaller numbers than whoever waits for them, so that an array is
-    looked at once, when all of it is settled."""
+    """Decide what becomes of waiting jobs. `waiting` maps each job to what it waits for, in the order of job numbers.
+    `states` has the states of all jobs that are named, and of the `members` of all arrays that are named. All of these
+    have smaller numbers than the jobs that wait for them, so an array is evaluated once, when all its jobs are settled.
+    """
     now, free, broken = dict(states), set[int](), dict[int, tuple[int, str]]()
-    arrays: dict[str, tuple[str, int]] = {}  # how it stands, and the first of its members for which it does
+    arrays: dict[str, tuple[str, int]] = {}  # the outcome of an array, and the first member that decides it
 
     def outcome(each: Waited) -> tuple[str, int]:
         if not isinstance(each, str):
@@ -109,7 +112,7 @@ def fates(
 
 
 def _freed(job: TrainingJob, pool: Pool, at: datetime) -> Event:
-    """From now on it is a job as any other."""
+    """Make a job enter the market at `at`: from now on it is a job like any other. Return the event of that."""
     job.arrival, job.not_before = max(job.arrival, arrival_of(pool, at)), 0
     job.reason_code, job.reason_numbers = "waiting_for_interval", closes(pool, pool.slot_start(int(job.arrival)))
     data: dict[str, Any] = {"job": job.pk, "lane": job.lane, "after": job.after}
@@ -117,7 +120,7 @@ def _freed(job: TrainingJob, pool: Pool, at: datetime) -> Event:
 
 
 def _ended(job: TrainingJob, other: int, outcome: str, at: datetime) -> Event:
-    at = max(at, job.submitted_at)  # a late clock comes to boundaries from before
+    at = max(at, job.submitted_at)  # a late clock may process boundaries from before the submission
     job.state, job.ended_at = JobState.REJECTED, at
     job.reason_code, job.reason_numbers = "dependency_failed", {"job": other, "outcome": outcome}
     data = {"job": job.pk, "reason": job.reason_code, "numbers": job.reason_numbers}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-
-from django.db import connection
 
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import Job
 from scheduling.market.view.specs import SpecRead
-from scheduling.models import Lane, Pool, StartEstimate, TrainingJob
+from scheduling.models import Pool, StartEstimate, TrainingJob
 from tenants.ledger.amounts import micro_up
 
 LOOK_BACK = 64  # slots of posted prices that a range is made of
@@ -29,31 +27,25 @@ class Estimate:
     price_high: int
 
 
-def start_estimate(
-    pool: Pool, read: SpecRead, *, frontier: int, at: datetime, posted: Mapping[int, float] | None = None
-) -> Estimate:
-    """From the batch lane's frontier and the prices of late. One short query whatever waits: a plan would cost a whole
-    decision. `posted`: these prices, where they were just read."""
-    job = read.job
-    earliest = max(math.ceil(job.arrival), frontier)
+def start_estimate(pool: Pool, read: SpecRead) -> Estimate:
+    """From the batch lane's frontier and its prices of late, whatever waits: a plan would cost a whole decision. Where
+    no price was published, nothing is known, and nothing is said."""
+    job, posted = read.job, read.rows.posted
+    earliest = max(math.ceil(job.arrival), read.rows.frontier)
     units = _unit_slots(job, float(pool.slot_seconds))
-    prices = _posted(pool, pool.slot_at(at)) if posted is None else posted
-    dearest = sum(units[index] * prices[kind] for index, kind in enumerate(read.resource_ids) if kind in prices)
+    dearest = sum(units[index] * posted[kind] for index, kind in enumerate(read.rows.resource_ids) if kind in posted)
     # Whoever is outbid at one boundary is heard again at the next; two whole windows is the range that is promised.
     return Estimate(earliest, earliest + 2 * pool.clock_cap, 0, micro_up(float(dearest)))
 
 
-def estimates_keep(
-    jobs: Sequence[tuple[TrainingJob, SpecRead]], *, frontier: int, at: datetime
-) -> dict[int, StartEstimate]:
+def estimates_keep(jobs: Sequence[tuple[TrainingJob, SpecRead]], *, at: datetime) -> dict[int, StartEstimate]:
     """By job, of jobs of one pool that came together. Belongs into the transaction of their submission."""
     if not jobs:
         return {}
     pool = jobs[0][0].pool
-    posted = _posted(pool, pool.slot_at(at))
     rows = []
     for job, read in jobs:
-        estimate = start_estimate(pool, read, frontier=frontier, at=at, posted=posted)
+        estimate = start_estimate(pool, read)
         rows.append(StartEstimate(tenant_id=job.tenant_id, job=job, made_at=at, **asdict(estimate)))
     return {row.job_id: row for row in StartEstimate.objects.bulk_create(rows, batch_size=AT_ONCE)}
 
@@ -69,14 +61,3 @@ def _unit_slots(job: Job, slot_seconds: float) -> list[float]:
             amounts = zip(worker.amounts, ps.amounts, strict=True)
             totals.append([(job.max_workers * of_worker + servers * of_ps) * slots for of_worker, of_ps in amounts])
     return [max(amounts) for amounts in zip(*totals, strict=True)]
-
-
-def _posted(pool: Pool, slot: int) -> Mapping[int, float]:
-    """Resource -> highest price of late. Where none was published, nothing is known, and nothing is said."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT resource_id, max(price) FROM scheduling_pricetick"
-            " WHERE pool_id = %s AND lane = %s AND slot >= %s AND price IS NOT NULL GROUP BY resource_id",
-            [pool.pk, Lane.BATCH.value, slot - LOOK_BACK],
-        )
-        return dict(cursor.fetchall())

@@ -1,4 +1,5 @@
-"""The instant lane: one job, one answer, at once. Admitted with a schedule and a price, or refused with the reason."""
+"""The instant lane: it answers one job at once. The job is admitted with a schedule and a price, or refused with a
+reason."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ MOST_TRIES = 3
 
 
 class _TooDear(Exception):
-    """The balance changed between the answer and the hold: the answer is taken back."""
+    """The balance changed between the answer and the hold, so that the tenant cannot pay: the answer is undone."""
 
     def __init__(self, price: int, available: int) -> None:
         super().__init__(f"{price} of {available}")
@@ -43,7 +44,7 @@ class _TooDear(Exception):
 
 @dataclass(frozen=True)
 class LaneAnswer:
-    """What the lane says to one job, before anything is written."""
+    """The lane's answer to one job, before anything is written."""
 
     snapshot: InstantSnapshot
     question: Question
@@ -51,10 +52,10 @@ class LaneAnswer:
 
 
 def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Sequence[Event] = ()) -> Award | None:
-    """Decide about a job that this very transaction has stored, under the lane's lock: nobody else knows of it yet.
+    """Decide about a job that this same transaction has stored, under the lane's lock: nobody else sees the job yet.
 
-    `clock`: the lane's, locked; its head becomes this answer's digest. `told`: what is to be told of the job before the
-    answer; it is written with it.
+    `clock` is the lane's clock, locked; its head becomes this answer's digest. `told` are events about the job from
+    before the answer; they are written together with the answer's events.
     """
     if not connection.in_atomic_block or job.state != JobState.QUEUED:
         raise RuntimeError("a job of the instant lane is decided once, in the transaction that stores it")
@@ -80,14 +81,14 @@ def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Seq
 
 
 def purse_of(job: TrainingJob, at: datetime) -> Purse:
-    """Read, not locked: the hold has the last word."""
+    """Return what the tenant can pay now. Balances are read without a lock: the hold checks again."""
     limits_now = tenant_limits(tenant_id=job.tenant_id, at=at)
     spendable = balance(account=available(job.tenant_id))
     return Purse(spendable, left_for(limits_now, job.tenant_id, job.submitted_by_id), budgeted=bool(limits_now))
 
 
 def instant_answer(job: TrainingJob, purse: Purse) -> LaneAnswer:
-    """What the lane says now; writes nothing. Under the lane's lock it stays true until the transaction ends.
+    """Return the lane's answer now; writes nothing. Under the lane's lock it stays valid until the transaction ends.
 
     Needs the scope of all tenants. The job need not be saved (a quote).
     """
@@ -95,7 +96,7 @@ def instant_answer(job: TrainingJob, purse: Purse) -> LaneAnswer:
 
 
 def answer_again(answer: LaneAnswer, job: TrainingJob, purse: Purse) -> LaneAnswer:
-    """What the lane would have said to another job of the same tenant in the same market."""
+    """Return what the lane would have answered to another job of the same tenant in the same state of the market."""
     return _answer(asked_again(answer.snapshot, job, most=purse.most), job, purse)
 
 
@@ -121,7 +122,8 @@ def _refuse(
     events: Sequence[Event],
     at: datetime,
 ) -> None:
-    """`booking`: what it would have got, and could not be paid any more."""
+    """Refuse the job with this reason, and record the answer. `booking` is what the job would have got if its tenant
+    could still have paid for it."""
     job.state, job.reason_code, job.ended_at = JobState.REJECTED, reason.code, at
     job.reason_numbers = dict(reason.numbers)
     job.save(update_fields=["state", "reason_code", "reason_numbers", "ended_at"])
@@ -164,11 +166,11 @@ def _award(
     units = _units(snapshot, award)
     units_take(job.pool_id, units, _capacities(frame, units))
     resold = _sold_again(snapshot, award, units)
-    digest = _record(job, award, answer, plan_of(job.pk, booking, None), resold, clock, at)  # with all as it was found
+    digest = _record(job, award, answer, plan_of(job.pk, booking, None), resold, clock, at)  # before rows change below
     _sell_again(snapshot, resold)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
-    starts = award.start <= snapshot.settled_slot + 1  # the boundary at which it would have been started is over
+    starts = award.start <= snapshot.settled_slot + 1  # the boundary that would have started it has passed
     news = _news(job, award, answer.question.purse, digest, starts, at)
     events_append([*events, *news, *prices_after(snapshot, booking, units, at)])
     if starts:
@@ -179,14 +181,14 @@ def _award(
 
 
 def _units(snapshot: InstantSnapshot, award: Award) -> dict[CalendarUnit, float]:
-    """All that the new award holds; the job's demands have been read already."""
+    """Return the units that the new award holds in each slot. The job's demands come from the snapshot."""
     job, ids = snapshot.job, snapshot.frame.resource_ids
     worker, ps = job.worker_types[award.worker_type].demand, job.ps_types[award.ps_type].demand
     return amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=award.start)
 
 
 def _capacities(frame: PoolFrame, units: Iterable[CalendarUnit]) -> dict[tuple[int, int, str], float]:
-    """(server, resource, part) -> units, as the calendar counts them, wherever something is taken."""
+    """Map (server, resource, part) to the units there, for every place of which something is taken."""
     parts = {Part.HOME.value: frame.home.capacity, Part.OPERATOR.value: frame.shape.parts.operator.capacity}
     return {
         (server_id, resource_id, part): float(
@@ -199,7 +201,7 @@ def _capacities(frame: PoolFrame, units: Iterable[CalendarUnit]) -> dict[tuple[i
 def _sold_again(
     snapshot: InstantSnapshot, award: Award, amounts: Mapping[CalendarUnit, float]
 ) -> list[tuple[int, float]]:
-    """How much of which given up units the award uses."""
+    """Return (id, amount) for the given up units that the award uses."""
     offered = [
         (CalendarUnit(units.server_id, units.resource_id, units.part, units.slot), _given_up(units), freed.share)
         for freed in snapshot.freed
@@ -239,7 +241,8 @@ def _hold(award: Award, at: datetime) -> None:
 
 
 def _news(job: TrainingJob, award: Award, purse: Purse, digest: str, starts: bool, at: datetime) -> list[Event]:
-    """`digest`: of the answer's record, which whoever follows the feed has then noted."""
+    """Return the events of an admission. `digest` is that of the answer's record: everyone who reads the feed has then
+    a note of it."""
     data: dict[str, object] = {"job": job.pk, "award": award.pk, "lane": award.lane, "phase": award.phase}
     data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid, "answer": digest}
     started = [job_event(EventKind.JOB_STARTED, job, at=at, data={"slot": award.start})] if starts else []

@@ -1,4 +1,4 @@
-"""The batch lane at a slot boundary: gather, decide, apply. Once, whoever calls it and however often.
+"""The batch lane at a slot boundary: gather, decide, apply. Each slot is decided once, however often this is called.
 
 The numbered steps are those of "How an interval flows" in docs/architecture.md; each leaves a line in the log.
 """
@@ -38,18 +38,18 @@ ATTEMPTS = 3  # decisions on balances that somebody else may change; the last on
 
 
 class FundsMoved(RuntimeError):
-    """Balances changed between the snapshot and the posting. The step is undone, and taken again."""
+    """Balances changed between the snapshot and the posting. The step is rolled back and repeated."""
 
 
 def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -> Interval | Busy | None:
-    """Decide at the boundary before `slot`. None: nothing new was decided, or it is not this slot's turn.
+    """Decide at the boundary before `slot`. Return None if nothing new was decided, or it is not this slot's turn.
 
-    The lane's clock says whose turn it is: a step for slot s is taken only by whoever finds s - 1 decided. While
-    the lane is held nothing is decided, and its clock goes on. `over`: the slot has passed already, and
-    nobody is to pay for it.
+    The lane's clock says which slot is next: slot s is decided only while s - 1 is the last slot decided. While the
+    lane is held nothing is decided, but its clock advances. `over` says that the slot has passed already, so that
+    nobody may be charged for it.
     """
     with scope_disabled("an interval is decided for all tenants at once"), transaction.atomic():
-        # 1. The turn: whoever finds the slot before decided has it, everybody else leaves.
+        # 1. The turn: go on only if the slot before is the last one decided; otherwise return.
         clock = lane_lock(pool_id=pool_id, lane=Lane.BATCH, wait=False)
         if clock is None:
             return Busy()
@@ -58,24 +58,24 @@ def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -
         steps = Steps("interval", f"{clock.pool.slug}:{slot}")
         interval = None
         if clock.held or over:
-            # An elastic pool's jobs run no further than they were decided about. In a slot that passed nobody is told:
-            # the next boundary comes at once.
+            # A job of an elastic pool runs only in slots that were decided. For a slot that has passed no pause is
+            # reported: the next boundary is decided right after.
             if clock.pool.is_elastic and not over:
                 jobs_pause(clock.pool, Reason("market_held"), at)
             steps.done("undecided", held=clock.held, over=over)
         else:
             interval = _decided(clock, slot, at, steps)
-        # 9. The clock goes on, with everything above or not at all.
+        # 9. The clock advances, in the same transaction as everything above.
         clock.decided_slot = slot
         clock.save(update_fields=["decided_slot", "frontier", "memory", "head"])
         return interval
 
 
 def _decided(clock: LaneClock, slot: int, at: datetime, steps: Steps) -> Interval | None:
-    """The interval of the slot, taken again where balances moved since the pool was read."""
+    """Decide the interval of the slot, and repeat it where balances changed since the pool was read."""
     pool, frame = clock.pool, None
     if not pool.is_elastic:
-        # 2. A glance at the pool without its queue: most boundaries of a slot close no interval.
+        # 2. A glance at the pool without its queue: an interval closes only at few of the slot boundaries.
         frame = _due(pool, clock, slot, at)
         if frame is None:
             steps.done("glance", quietly=True)
@@ -96,8 +96,8 @@ def _decided(clock: LaneClock, slot: int, at: datetime, steps: Steps) -> Interva
 def _attempt(
     pool: Pool, clock: LaneClock, slot: int, at: datetime, pool_frame: PoolFrame | None, steps: Steps
 ) -> Interval | None:
-    """Rows are written in the order of the locks, the book last. The clock is told once nothing can be refused any
-    more. `pool_frame`: the pool as the glance read it."""
+    """Try once to decide and store the interval. Rows are written in the order of the locks, the book last. The clock
+    object is changed only after the hold has succeeded. `pool_frame` is the pool as the glance read it."""
     # 3. Gather: rows become one frozen view.
     plans.floors_missed_void(pool.pk, slot, at)
     snapshot = batch_view(pool, slot, clock, at, last_frame=pool_frame)
@@ -107,19 +107,19 @@ def _attempt(
     view = snapshot.view
     steps.done("gather", waiting=len(view.waiting), unfit=len(snapshot.unfit), active=len(view.active))
 
-    # 4. Decide: pure, the same view gives the same plan for ever.
+    # 4. Decide: this is pure, so the same view always gives the same plan.
     plan = policy.decide(view)
     steps.done("decide", policy=policy.name, awards=len(plan.bookings), floors=len(plan.floors))
 
-    # 5. Store what was decided, and from what, as bytes in the pool's chain.
+    # 5. Store the plan and the view that it was made from, as bytes in the pool's chain.
     interval = _interval_store(snapshot, policy, plan, clock, at) if says_something(plan, view) else None
     steps.done("store", interval=interval and interval.number)
 
-    # 6. Refuse: who got nothing, and why, where that is news.
+    # 6. Refuse: write why jobs got nothing, where that is news.
     steps.done("refuse", news=_refuse(snapshot, policy, plan, at))
 
     if interval is not None:
-        # 7. Book: floors, awards, their units in the calendar, prices; what begins at once is started.
+        # 7. Book: floors, awards, their units in the calendar, prices; awards that begin with this slot are started.
         plans.floors_store(snapshot, interval, plan.floors)
         awards = plans.awards_store(snapshot, interval, plan)
         plans.jobs_award(awards, states_decided(pool))
@@ -141,8 +141,8 @@ def _attempt(
         events_append([*news, *adjusted, *passed, plans.interval_event(snapshot.frame, interval, plan, arrears)])
         steps.done("book", awards=len(awards), started=len(at_once))
 
-        # 8. Hold every award's price, in one call, last: whoever cannot pay any more undoes the attempt. Rents that are
-        # over are paid from what is held for them, so that they cannot be the reason.
+        # 8. Hold every award's price, in one call, last: if a tenant cannot pay any more, the attempt is rolled back.
+        # Rents that are over are paid from credits held for them, so they cannot be the reason for that.
         if isinstance(post_many(postings=[*arrears, *plans.holds_of(awards, interval)]), InsufficientFunds):
             raise FundsMoved
         clock.head = interval.digest
@@ -153,9 +153,9 @@ def _attempt(
 
 
 def _due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> PoolFrame | None:
-    """The pool as it stands, where a window opens at this slot or the policy has something to be told again.
+    """Return the pool as it is now, if a window opens at this slot or the policy has anything to decide; else None.
 
-    None: the queue is not read. Who is new is told when the interval closes, and the frontier moves.
+    For None the queue need not be read: the frontier is moved, and new jobs get their answer when an interval closes.
     """
     snapshot = glance(pool, slot, clock)
     policy = batch_policy(snapshot.frame, slot)
@@ -168,7 +168,8 @@ def _due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> PoolFrame | N
 
 
 def boundary_without_news(pool: Pool, clock: LaneClock, slot: int) -> int | None:
-    """The first slot from this one on at which the policy does something though nobody comes; None: there is none."""
+    """Return the first slot, from this one on, at which the policy does something even if no new job arrives, or None
+    if there is no such slot."""
     snapshot = glance(pool, slot, clock)
     policy = batch_policy(snapshot.frame, slot)
     if not isinstance(policy, HasWindows):
@@ -181,22 +182,23 @@ def boundary_without_news(pool: Pool, clock: LaneClock, slot: int) -> int | None
 
 
 def _lock_funds(pool: Pool) -> None:
-    """Before the calendar, against the usual order. The instant lane never waits for us there: what it sells of the
-    cells ends where our plans begin."""
+    """Lock the balances of all tenants with waiting jobs. This happens before the calendar is written, against the
+    usual order of locks. The instant lane never waits for us in the calendar: its sales of cells end where our plans
+    begin."""
     queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED).order_by()
     balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
 
 
 def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
-    """The policy of the pool's batch lane at a boundary; only prices of use and weights depend on which."""
+    """Return the policy of the pool's batch lane at a boundary. Only prices of use and weights depend on the slot."""
     return policy_built(batch_settings(frame.pool, frame.cluster.resources, slot), frame.batch_cluster)
 
 
 def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -> int:
-    """Who got nothing, and why: where it is anything new. How many that is."""
+    """Write why jobs got nothing, where the reason is new. Return how many such jobs there are."""
     served = {
         booking.job for booking in plan.bookings
-    }  # who bought a piece waits for the rest, and is served all the same
+    }  # a job that bought a piece still waits for the rest, but counts as served
     unserved = [refusal for refusal in plan.refusals if refusal.job not in served]
     refusals = [*snapshot.unfit, *reasons_by_budget(snapshot, unserved)]
     if isinstance(policy, HasWindows):
@@ -210,12 +212,12 @@ def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -
 
 
 def frontier_after(clock: LaneClock, plan: Plan, slot: int) -> int:
-    """The first slot that no later plan touches: it never moves back."""
+    """Return the lane's frontier after the plan: the first slot that is not yet dealt out. It never moves back."""
     return max(clock.frontier, slot + 1 if plan.frontier is None else plan.frontier)
 
 
 def says_something(plan: Plan, view: View) -> bool:
-    """Whether the plan is more than the same jobs waiting on."""
+    """Return whether the plan changes anything, other than that the same jobs keep waiting."""
     if plan.bookings or plan.floors or plan.windows or plan.settlements or plan.worths:
         return True
     if any(refusal.state != WAITING for refusal in plan.refusals):

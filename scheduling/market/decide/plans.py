@@ -1,4 +1,4 @@
-"""Storing a plan of the batch lane: floors, awards, what becomes of the jobs, and what is told of it."""
+"""Store a plan of the batch lane: floors, awards, the new states of the jobs, and the events about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tenants.ledger.split import split
 
 
 class UnbookablePlan(RuntimeError):
-    """A policy answered with something that this market cannot book."""
+    """A policy returned a plan that this market cannot book."""
 
 
 FLOOR_COLUMNS = ("tenant_id", "job_id", "attempt", "interval_id", "value", "start", "end", "worker_type", "ps_type",
@@ -35,7 +35,8 @@ _FLOORS = f"COPY scheduling_jobfloor ({', '.join(map(json.dumps, FLOOR_COLUMNS))
 
 
 def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Sequence[Floor]) -> None:
-    """In one go: at a first interval every job that waits gets one. Nobody asks for their numbers."""
+    """Store the floors with one COPY, since at a first interval every waiting job gets one. The ids of the rows are not
+    read back, because nobody needs them."""
     if not floors:
         return
     with connection.cursor() as cursor, cursor.copy(_FLOORS) as copy:
@@ -45,7 +46,7 @@ def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Sequence[F
 
 
 def floor_row(snapshot: BatchSnapshot, interval: Interval, floor: Floor) -> tuple[Any, ...]:
-    """Its columns."""
+    """Return the values of a floor's row, in the order of `FLOOR_COLUMNS`."""
     job, allocation = snapshot.row(floor.job), allocation_rows(snapshot.frame, floor.allocation)
     whose = (job.tenant_id, floor.job, job.attempt, interval.pk)
     when = (floor.value, floor.start, floor.end)
@@ -62,8 +63,9 @@ RETURNING job.id, job.tenant_id, floor.start
 
 
 def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
-    """A floor that should have begun while the lane was held, and did not, will be planned anew: a failure of the
-    platform. In a market that was not held there is none, for every window is decided before it begins."""
+    """Void the floors that should have begun while the lane was held, and did not: their jobs get a new attempt and
+    will be planned anew, since the platform failed them. In a market that was not held there are none, because every
+    window is decided before it begins."""
     with connection.cursor() as cursor:
         cursor.execute(_VOID_MISSED, [slot, pool_id])
         missed = sorted(cursor.fetchall())
@@ -75,7 +77,7 @@ def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
 
 
 def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Award]:
-    """In the order of the plan."""
+    """Store the plan's bookings as awards and return them in the plan's order."""
     bookings, drafts = plan.bookings, drafts_after(snapshot.view, plan)
     amounts = settlement.charges_of_all(bookings)
     awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
@@ -88,19 +90,21 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> lis
 
 
 def is_open(booking: Booking, drafts: Collection[int]) -> bool:
-    """Whether nothing is paid for it before its rent is settled. `drafts`: jobs that still wait in their owner's world
-    alone (K4); else what it pays may be provisional (D16)."""
+    """Return whether nothing is paid for this booking before its rent is settled. That is so if the job rents and is
+    among `drafts`, the jobs that still wait in their owner's world alone (K4), or if its payment is provisional
+    (D16)."""
     return booking.provisional or (booking.phase == SHARED and booking.job in drafts)
 
 
 def drafts_after(view: View, plan: Plan) -> frozenset[int]:
-    """Jobs that still wait in their owner's world alone once the plan is made."""
+    """Return the jobs that still wait in their owner's world alone once the plan is made."""
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     return frozenset(number for number, floor in floors.items() if floor.draft)
 
 
 def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Closing]:
-    """The plan's settlements of open rents, in whole micro-credits and with the plan at home that made them."""
+    """Return the plan's settlements of open rents in whole micro-credits, each with the job's place at home from which
+    it follows."""
     floors = {**snapshot.view.floors, **{floor.job: floor for floor in plan.floors}}
     all_or_nothing, closings = snapshot.frame.pool.parts_worth_nothing, []
     for settled in plan.settlements:
@@ -114,13 +118,14 @@ def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> li
 
 
 def refunds_of(refund: float, paid: Sequence[int]) -> list[int]:
-    """What comes back of each of a job's rents: the whole is rounded once, and split by what each of them paid."""
+    """Return how many micro-credits come back of each of a job's rents. The whole refund (in credits) is rounded once,
+    and split in proportion to what each rent has paid."""
     whole = min(settlement.micro(refund), sum(paid))
     return list(split(whole, list(paid))) if whole else [0] * len(paid)
 
 
 def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amounts) -> Award:
-    """The terms of a booking in rows and whole micro-credits; `amounts` (slots, owners) of them."""
+    """Return the award of a booking, not saved. `amounts` (slots, owners) are its charges in whole micro-credits."""
     frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
     wish = snapshot.view.jobs.get(booking.job)
     whole = not frame.pool.is_elastic and wish is not None and not wish.divisible
@@ -132,12 +137,12 @@ def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amou
 
 
 def work_in_pieces(job: Job, booking: Booking) -> int | None:
-    """Mini-batches of an award of a job that may be saved and go on; None for any other job."""
+    """Return the mini-batches that an award covers of a job that can be saved and continued; None for any other job."""
     return int(booking.work) if job.divisible else None
 
 
 def _slots_say(snapshot: BatchSnapshot, bookings: Sequence[Booking], awards: Sequence[Award]) -> None:
-    """What each award of a single slot leaves, and what was paid before it."""
+    """Write into each award of a single slot how much work it leaves, and what its job had paid before it."""
     view = snapshot.view
     remaining = dict(zip((job.number for job in view.waiting), view.remaining.tolist(), strict=True))
     for booking, award in zip(bookings, awards, strict=True):
@@ -147,18 +152,20 @@ def _slots_say(snapshot: BatchSnapshot, bookings: Sequence[Booking], awards: Seq
 
 
 def work_left(job: Job, remaining: float, booking: Booking) -> float:
-    """Mini-batches after a booking of one slot; what is only an error of rounding is nothing, as in a simulation."""
+    """Return the mini-batches that are left after a booking of one slot. A rest that is only an error of rounding
+    counts as 0, as in a simulation."""
     rest = remaining - booking.work
     return rest if rest > TOLERANCE * job.work else 0.0
 
 
 def paid_by(bookings: Iterable[Booking]) -> int:
-    """Micro-credits for all of them. A booking's charges add up to its payment, rounded once."""
+    """Return what all the bookings pay, in micro-credits. A booking's charges add up to its payment, rounded once."""
     return sum(settlement.micro(booking.paid) for booking in bookings)
 
 
 def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
-    """What each rented award sets aside: from its tenant's available credits to those it holds."""
+    """Return the postings that set aside the price of each rented award: from its tenant's available credits to its
+    held ones."""
     return [
         Posting(
             key=f"award:{award.pk}",
@@ -174,8 +181,8 @@ def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
 
 
 def jobs_award(awards: Sequence[Award], states: Sequence[str]) -> None:
-    """Jobs with an award no longer wait; one that has a piece and a place at home has two. `states`: in which one may
-    be decided about."""
+    """Set the state of the jobs that got awards; they no longer wait. A job with a piece and a place at home has two
+    awards. `states` are the states in which a job may be decided about."""
     numbers = {award.job_id for award in awards}
     queued = TrainingJob.objects.filter(pk__in=numbers, state__in=states)
     changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
@@ -190,7 +197,7 @@ UPDATE scheduling_trainingjob AS job SET worth = said.worth
 
 
 def worths_store(worths: Mapping[int, float | None]) -> None:
-    """What is done of jobs that were begun in pieces is worth this to their owners (D4)."""
+    """Store what the finished part of jobs that were begun in pieces is worth to their owners (D4)."""
     if worths:
         with connection.cursor() as cursor:
             cursor.execute(_WORTHS, [list(worths), list(worths.values())])
@@ -206,7 +213,7 @@ UPDATE scheduling_trainingjob AS job
 
 
 def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime) -> None:
-    """State and reason of jobs that got nothing. `states`: in which one may be decided about."""
+    """Store state and reason of jobs that got nothing. `states` are the states in which a job may be decided about."""
     if not refusals:
         return
     columns = (
@@ -220,7 +227,8 @@ def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime
 
 
 def longest_told(refusal: Refusal, longest: int | None) -> Refusal:
-    """A job that waits for a longer interval is told the longest that there will be, not the one just dealt out."""
+    """Put the longest window that there will be into the reason of a job that waits for a longer interval, in place of
+    the window just dealt out."""
     if refusal.state != WAITING or refusal.reason.code != "larger_than_window":
         return refusal
     return replace(refusal, reason=Reason("larger_than_window", {**refusal.reason.numbers, "window_slots": longest}))
@@ -231,7 +239,7 @@ def state_of(refusal: Refusal) -> str:
 
 
 def news(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
-    """Refusals that say anything else than what already stands in the job's row."""
+    """Return the refusals that differ from what is already in the job's row."""
     return [refusal for refusal in refusals if _differs(snapshot.waiting[refusal.job], refusal)]
 
 
@@ -241,13 +249,14 @@ def _differs(job: TrainingJob, refusal: Refusal) -> bool:
 
 
 def numbers_of(reason: Reason) -> dict[str, Any]:
-    """The numbers of a reason in plain JSON."""
+    """Return the numbers of a reason as plain JSON values."""
     numbers = reason.numbers.items()
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers}
 
 
 def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
-    """To each tenant what its jobs were given. What begins with the slot that was decided has started."""
+    """Return events that tell each tenant of its jobs' awards. An award that begins with the decided slot has also
+    started."""
     events = []
     for award in awards:
         data = {"job": award.job_id, "award": award.pk, "lane": award.lane, "phase": award.phase}
@@ -263,8 +272,9 @@ def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
 def refusal_events(
     snapshot: BatchSnapshot, refusals: Iterable[Refusal], last: Collection[int], at: datetime
 ) -> list[Event]:
-    """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told. `last`: jobs
-    that wait and had their last chance, which is told apart."""
+    """Return events that tell each tenant of its jobs that got nothing. A reason's numbers change at every boundary, so
+    a waiting job has an event only when the code is new. `last` are waiting jobs that had their last chance, for which
+    there is another event too (`last_chance_events`)."""
     events = []
     for refusal in refusals:
         job = snapshot.waiting[refusal.job]
@@ -277,8 +287,8 @@ def refusal_events(
 
 
 def last_chance_events(snapshot: BatchSnapshot, last: Mapping[int, Reason], at: datetime) -> list[Event]:
-    """To each tenant which of its jobs were outbid in their last chance, and by what. Once each, as the next boundary
-    finds them worth nothing."""
+    """Return events that tell each tenant which of its jobs were outbid in their last chance, and at what price. Each
+    job has one such event, since at the next boundary it is worth nothing."""
     events = []
     for number, reason in sorted(last.items()):
         job, data = snapshot.waiting[number], {"job": number, "reason": reason.code, "numbers": numbers_of(reason)}
@@ -296,8 +306,8 @@ _KINDS = {"waiting": EventKind.JOB_WAITING, "rejected": EventKind.JOB_REFUSED, "
 
 
 def interval_event(frame: PoolFrame, interval: Interval, plan: Plan, arrears: Sequence[Posting]) -> Event:
-    """That an interval was decided, and at what prices: for everybody. `arrears`: of rents that it settled, what their
-    owners are paid for slots that had passed."""
+    """Return the public event that an interval was decided, and at what prices. `arrears` are the postings that pay
+    owners for past slots of the rents that it settled."""
     late = paid_late(arrears)
     data: Mapping[str, Any] = {
         "number": interval.number,
@@ -314,7 +324,7 @@ def interval_event(frame: PoolFrame, interval: Interval, plan: Plan, arrears: Se
 
 
 def _price_ranges(frame: PoolFrame, plan: Plan) -> dict[str, list[float]]:
-    """Resource -> [lowest, highest] posted price of the windows."""
+    """Map each resource to the [lowest, highest] posted price of the windows."""
     return {
         resource: [
             min(float(window.prices[index].min()) for window in plan.windows),

@@ -1,4 +1,5 @@
-"""The program of a job: whether it may run, with which parameters, and that it is the work that the job pays for."""
+"""Checks of a job's program: that the tenant may run it, that its parameters are valid, and that it does the amount of
+work that the job pays for."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from scheduling.programs.saving import Saves, saves_of
 from scheduling.programs.stored import OPERATOR, StoredProgram, stored_program, usable_names, usable_programs
 
 UNITS = ("epochs", "chunks", "minibatches")
-MOST_NAMED = 12  # programs in a sentence
+MOST_NAMED = 12  # programs that one sentence lists
 
 
 def program_of(spec: Mapping[str, Any]) -> tuple[RegisteredProgram, dict[str, Any]] | None:
-    """The program and all its parameters; None: the job has none. Raises `BadScenario` at the field that is wrong.
+    """Return the built-in program and all its parameters, or None if the job has no program. Raises `BadScenario` at
+    the field that is wrong.
 
-    Epochs, chunks and mini-batches are the job's own where the parameters do not say them, and must not differ from
-    it: what is scheduled and paid is what runs.
+    Epochs, chunks and mini-batches are taken from the job where the parameters leave them out, and must not differ from
+    the job's: what runs is what is scheduled and paid.
     """
     if PROGRAM not in spec:
         return None
@@ -43,7 +45,8 @@ def program_of(spec: Mapping[str, Any]) -> tuple[RegisteredProgram, dict[str, An
 
 @dataclass(frozen=True)
 class Pinned:
-    """A specification that names one version of its program, and how that program saves; None: the job has none."""
+    """A specification that names one version of its program, and how that program saves its state. `saves` is None for
+    a job without a program."""
 
     spec: dict[str, Any]
     saves: Saves | None
@@ -53,11 +56,12 @@ Among = Callable[..., list[StoredProgram]]
 
 
 def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: Among = usable_programs) -> Pinned:
-    """The specification with the version of its program, and whose it is where it is the operator's: it keeps them.
+    """Return the specification with the version of its program written into it, and the owner where that is the
+    operator. The job keeps both.
 
-    Raises `BadScenario` at the field that is wrong. `job`: what the specification means; a program that talks to
-    parameter servers needs some, and the others must not be given any. `among`: reads the programs that the tenant may
-    use now, for whoever pins many and reads each once.
+    Raises `BadScenario` at the field that is wrong. `job` is the specification as the core reads it: a program that
+    talks to parameter servers needs some, and other programs must not have any. `among` reads the programs that the
+    tenant may use now; a caller that pins many jobs passes a function that reads each program once.
     """
     wanted = spec.get(PROGRAM)
     if not isinstance(wanted, Mapping) or wanted.get("name") in PROGRAMS:
@@ -86,8 +90,9 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: 
 
 
 def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProgram, dict[str, Value]] | None:
-    """The version of the catalogue that an accepted job keeps, with its archive, and the values of all its parameters.
-    None: the job has no program, or one of ours. Raises `BadScenario` where it cannot be started as it was accepted."""
+    """Return the version in the catalogue that an accepted job keeps, with its archive, and the values of all its
+    parameters. Return None if the job has no program, or a built-in one. Raises `BadScenario` where the program can no
+    longer be started as it was accepted."""
     wanted = spec.get(PROGRAM)
     if not isinstance(wanted, Mapping) or wanted.get("name") in PROGRAMS:
         return None
@@ -102,7 +107,8 @@ def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProg
 
 
 def _usable(choice: Mapping[str, Any], tenant_id: int, among: Among) -> StoredProgram:
-    """The version that is meant of what the tenant may use now: its own program first, then the operator's."""
+    """Return the version that the job names, among those that the tenant may use now. A program of the tenant's own
+    takes precedence over one of the operator with the same name."""
     name, version, owner = choice.get("name"), choice.get("version"), choice.get("owner")
     if not isinstance(name, str) or not name:
         raise BadScenario(f"{PROGRAM}.name", "must be the name of a program")

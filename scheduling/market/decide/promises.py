@@ -1,7 +1,7 @@
-"""What is promised on a server, which no change to it may take away: awards of both lanes, and floors (G1).
+"""The promises on a server, which no change to it may break: awards of both lanes, and floors (G1).
 
-A floor stays in its tenant's own world also where its job was served otherwise, because the floors given after it
-stand on it. What was promised on a lost server is void.
+A floor stays in its tenant's own world even if its job was served elsewhere, because later floors were planned around
+it. Promises on a lost server are void.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tenants.scoping import scope_disabled
 class BelowPromise(Refused):
     server: str
     resource: str
-    left: float  # by the change
-    promised: float  # in some slot to come
+    left: float  # units that the change would leave
+    promised: float  # the most units promised in any slot to come
 
 
 class _PromisedPlace(NamedTuple):
@@ -42,17 +42,18 @@ _Amounts = dict[_PromisedPlace, float]
 
 
 def lanes_lock(pool: Pool) -> int:
-    """Both lanes wait until the change to their cluster is over. The slot that is running: earlier ones are past."""
+    """Lock both lanes until the change to their cluster commits. Return the slot that is running; earlier slots are
+    past."""
     batch = lane_lock(pool_id=pool.pk, lane=Lane.BATCH)
     lane_lock(pool_id=pool.pk, lane=Lane.INSTANT)
     return max(batch.decided_slot, 0) if batch else 0
 
 
 def promises_kept(pool: Pool, server_ids: Collection[int], slot: int) -> BelowPromise | None:
-    """Look at these servers as they are after a change, from `slot` on: the first promise that no longer fits.
+    """Check these servers as they are after a change, from `slot` on, and return the first promise that no longer fits.
 
-    Where all do, the calendar learns the new capacities. A server that is lost keeps what it was to deliver before its
-    loss, which a late clock has still to come to.
+    If all promises fit, write the new capacities into the calendar and return None. A lost server keeps the promises
+    for slots before its loss: a late clock has not processed them yet.
     """
     rows = Server.objects.filter(pk__in=server_ids).values_list("pk", "state", "lost_from")
     lost_from = {pk: first or 0 for pk, state, first in rows if state == ServerState.LOST}
@@ -74,7 +75,7 @@ def _floors(pool: Pool, server_ids: Collection[int], slot: int) -> list[Standing
 
 
 def _booked(pool: Pool, server_ids: Collection[int], slot: int) -> _Amounts:
-    """The most that both lanes hold of each part in any slot."""
+    """Return the most that both lanes together hold of each part of a server in any slot."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT server_id, resource_id, part, max(batch + instant) FROM scheduling_calendarcell"
@@ -85,7 +86,7 @@ def _booked(pool: Pool, server_ids: Collection[int], slot: int) -> _Amounts:
 
 
 def _reserved(frame: PoolFrame, floors: list[StandingFloor], server_ids: Collection[int], slot: int) -> _Amounts:
-    """The most that each tenant's floors take of a server in any slot."""
+    """Return the most that each tenant's floors take of a server in any slot."""
     reader = JobReader(frame)
     jobs = {row.pk: reader.read(row) for row in TrainingJob.objects.filter(pk__in=[row.job_id for row in floors])}
     by_slot: defaultdict[tuple[_PromisedPlace, int], float] = defaultdict(float)
@@ -102,7 +103,7 @@ def _reserved(frame: PoolFrame, floors: list[StandingFloor], server_ids: Collect
 
 
 def _units_after(frame: PoolFrame, place: _PromisedPlace) -> float:
-    """Units there after the change."""
+    """Return the units at this place after the change."""
     resource, server = frame.resource_index[place.resource_id], frame.server_index[place.server_id]
     if isinstance(place.whose, int):
         return float(frame.cells[resource, frame.tenant_index[place.whose], server])
@@ -118,7 +119,7 @@ def _refusal(place: _PromisedPlace, rest: float, promised: float) -> BelowPromis
 
 
 def _learn(frame: PoolFrame, server_ids: Collection[int], slot: int) -> None:
-    """Rows of the calendar carry the capacity they are checked against."""
+    """Write the new capacities into the calendar, whose rows carry the capacity that they are checked against."""
     places = [
         (server_id, resource_id, part.value)
         for server_id in server_ids

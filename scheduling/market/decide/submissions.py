@@ -1,7 +1,7 @@
-"""A submission as bytes: what of a job is written once, when it is submitted, and stays as it is.
+"""A submission as bytes: the part of a job that is written once, when it is submitted, and never changes.
 
-Its digest is told with the submission (`job_submitted`), so whoever keeps that event has a receipt. The feed is sealed,
-and a verification compares every job's row with its digest.
+Its digest is published with the submission (the event `job_submitted`), so that everyone who keeps that event has a
+receipt. The feed is sealed, and a verification compares every job's row with its digest.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ EXACT = 1e16  # from here on Python writes a float with an exponent, and the dat
 
 
 def submission_document(job: TrainingJob, *, lane: str, estimate: StartEstimate | None = None) -> dict[str, Any]:
-    """`lane`: the one it was submitted to, for a job may change over; `estimate`: what the market said about its start,
-    where it said anything."""
+    """Return the submission of a job as plain values. `lane` is the lane that it was submitted to, since a job may move
+    to the other lane later. `estimate` is the market's estimate of its start, if there was one."""
     document = {
         "job": job.pk,
         "pool": job.pool_id,
@@ -44,7 +44,7 @@ def submission_document(job: TrainingJob, *, lane: str, estimate: StartEstimate 
 
 
 def submission_digest(document: Mapping[str, Any]) -> str:
-    """SHA-256 of its canonical JSON, in hexadecimal."""
+    """Return the SHA-256 of the document's canonical JSON, in hexadecimal."""
     return hashlib.sha256(records.to_bytes(document)).hexdigest()
 
 
@@ -56,8 +56,8 @@ def submission_event(
     instead_of: str = "",
     begin: datetime | None = None,
 ) -> Event:
-    """That a job, saved already, was submitted to the lane that it is in. `instead_of`: why the instant lane did not
-    even look at it. `begin`: when it arrives, where that is later."""
+    """Return the event that a job, saved already, was submitted to the lane that it is in. `instead_of` is the code why
+    the instant lane did not consider it at all. `begin` is when the job arrives, if that is later."""
     document = submission_document(job, lane=job.lane, estimate=estimate)
     data = {"name": job.name, "lane": job.lane, "digest": submission_digest(document)}
     if instead_of:
@@ -74,8 +74,8 @@ def _range(estimate: StartEstimate) -> list[int]:
 
 
 def as_stored(value: Any) -> Any:
-    """A document as the database gives it back: it keeps numbers as decimals, without an exponent or the sign of a
-    zero, so that a large float comes back as a whole number."""
+    """Return a document as the database gives it back. The database keeps numbers as decimals, without an exponent or
+    the sign of a zero, so that a large float comes back as a whole number."""
     if type(value) in _AS_THEY_ARE:
         return value
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""A booking's terms in rows and whole micro-credits, for either lane."""
+"""Turn a booking into the row of an award, with amounts in whole micro-credits. Both lanes use this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduling.models import Award, Lane, TrainingJob
 def award_new(
     job: TrainingJob, frame: PoolFrame, booking: Booking, amounts: settlement.Amounts, *, lane: Lane
 ) -> Award:
-    """The row of a booking on the pool's own servers, for either lane."""
+    """Return the award of a booking, not saved. The booking names the pool's own servers, not those of the counter."""
     charges = charges_listed(frame.owner_ids, amounts)
     paid = sum(amount for slot in charges for _, amount in slot)
     return Award(
@@ -41,17 +41,18 @@ def award_new(
 
 
 def dividend_of(booking: Booking, paid: int) -> int:
-    """Micro-credits of what is paid in whole ones."""
+    """Return the booking's dividend in whole micro-credits; at most what is paid."""
     return min(settlement.micro(booking.dividend), paid)
 
 
 def charges_of(owner_ids: Sequence[int], booking: Booking) -> list[list[list[int]]]:
-    """What each slot of the booking costs and who earns it, as an award lists it."""
+    """Return what each slot of the booking costs and who earns it, in the form in which an award stores it."""
     return charges_listed(owner_ids, settlement.charges(booking))
 
 
 def charges_listed(owner_ids: Sequence[int], amounts: settlement.Amounts) -> list[list[list[int]]]:
-    """Per slot, pairs [owner's id, micro-credits] without zeros; nothing at all for a booking that costs nothing."""
+    """Return for each slot its pairs [owner's id, micro-credits], without zeros. The list is empty for a booking that
+    costs nothing."""
     if not amounts.any():
         return []
     return [
@@ -60,5 +61,5 @@ def charges_listed(owner_ids: Sequence[int], amounts: settlement.Amounts) -> lis
 
 
 def allocation_rows(frame: PoolFrame, allocation: Iterable[Allocation]) -> list[list[int]]:
-    """Rows as they are stored: with the server's id in place of its index."""
+    """Return the rows of an allocation as they are stored: with the server's id in place of its index."""
     return [[frame.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]

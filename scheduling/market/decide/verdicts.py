@@ -1,4 +1,4 @@
-"""What the instant lane says to one job, as a function of what it is told: the same question has the same answer."""
+"""The instant lane's answer to one job, as a pure function: the same question always gets the same answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scheduling.core.types import Booking, Cluster, Job, Plan, Policy, Reason, V
 from scheduling.market.view.instant import share_of
 from tenants.ledger.amounts import credits_of
 
-# Worker-slots of a job times its most workers at once. Finding the cheapest schedule takes time in proportion, and
-# meanwhile everybody else in the lane waits. What is larger has time for the batch lane.
+# The largest job of the lane: its worker-slots times its most workers at once. Finding the cheapest schedule takes time
+# in proportion to that, and meanwhile everybody else in the lane waits. A larger job must go to the batch lane.
 LARGEST = 500_000
 
 
@@ -19,27 +19,27 @@ class Purse:
     """What a tenant can pay for one more job now, in micro-credits."""
 
     available: int
-    budget_left: int | None  # None: no budget binds
-    budgeted: bool = False  # whether its tenant has any budget at all; no answer depends on it
+    budget_left: int | None  # None: no budget limits this job
+    budgeted: bool = False  # whether the tenant has any budget at all; no answer depends on it
 
     @property
     def most(self) -> float:
-        """Credits."""
+        """The most that can be paid, in credits."""
         amounts = [self.available] if self.budget_left is None else [self.available, self.budget_left]
         return credits_of(min(amounts))
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """All on which an answer depends. The view is the counter's, and its one waiting job is bounded by the purse and by
-    its share of the pool; `cluster` is the whole pool's."""
+    """Everything that an answer depends on. `view` is that of the counter (what the lane has for sale); its one waiting
+    job is limited by the purse and by its share of the pool. `cluster` is the whole pool."""
 
     cluster: Cluster
     policy: Policy
     share_percent: int
     view: View
     purse: Purse
-    own_limit: float | None  # the most that its tenant set for the job itself, in credits
+    own_limit: float | None  # the highest price that the tenant set for this job, in credits
 
     @property
     def job(self) -> Job:
@@ -47,7 +47,8 @@ class Question:
 
 
 def verdict(question: Question) -> Booking | Reason:
-    """A booking names the counter's servers, see `scheduling.core.calendar`."""
+    """Return a booking, or the reason why there is none. A booking's servers are those of the counter, see
+    `scheduling.core.calendar`."""
     if (reason := _too_large(question) or _over_share(question)) is not None:
         return reason
     return _booking_or_reason(question.policy.decide(question.view), question)
@@ -71,7 +72,8 @@ def _over_share(question: Question) -> Reason | None:
 
 
 def _booking_or_reason(plan: Plan, question: Question) -> Booking | Reason:
-    """The booking, or a reason that names what bound: the price the tenant set, its budget, or its balance."""
+    """Return the booking, or a reason. For a price that is too high the reason names the limit that it exceeds: the
+    price the tenant set, its budget, or its balance."""
     if plan.bookings:
         return plan.bookings[0]
     purse, own_limit, reason = question.purse, question.own_limit, plan.refusals[0].reason

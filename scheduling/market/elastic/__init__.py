@@ -1,17 +1,18 @@
-"""Elastic pools live: jobs are sized anew in every slot, and pay for what they use.
+"""Elastic pools in the live market: jobs are sized anew in every slot, and pay for what they use.
 
-What decides is in `core/policies`: `elastic` prices each slot, and asks another policy (Optimus, DL2 and others) for
-the numbers of workers and parameter servers. Here is what such a pool has beside that, in the order of a boundary:
+The decisions are made in `core/policies`: `elastic` prices each slot, and asks another policy (Optimus, DL2 and others)
+for the numbers of workers and parameter servers. This folder has what else such a pool needs, in the order of a
+boundary:
 
-1. `read_slots`: what its jobs have had so far. `read_reports`: what their programs report, for policies that heed it;
-   how that is heard is in `runs/reports.py`.
-2. `read_weights`: which trained weights decide the slot. `read_prices`: what the operator asks for a unit in it.
-   `view/policy.py` makes the policy's settings of both.
-3. `boundary`: what is written when the slot is decided, beside its awards. `decide/interval.py` calls it.
-4. `read_sizes`: the awards of a job, one for each slot, as people read them.
+1. `read_slots` reads what its jobs have had so far. `read_reports` reads what their programs report, for policies that
+   use it; the reports come in through `runs/reports.py`.
+2. `read_weights` reads which trained weights decide the slot, `read_prices` what the operator asks for a unit in it.
+   `view/policy.py` makes the policy's settings from both.
+3. `boundary` writes what a decided slot leaves beside its awards. `decide/interval.py` calls it.
+4. `read_sizes` reads the awards of a job, one for each slot, for people.
 
-`read_targets` says until when a job trains whose loss is listened to, and `prices` which amounts are prices. Operators
-set these in `operator/use_prices.py`, and `quotes/elastic_quotes.py` says beforehand what a job would get.
+`read_targets` has the rule until when a job trains that ends by its loss, and `prices` which amounts are valid prices.
+Operators set prices in `operator/use_prices.py`, and `quotes/elastic_quotes.py` quotes what a job would get.
 """
 
 from scheduling.market.elastic.prices import MOST_CREDITS, MOST_PRICE, NOT_ELASTIC, prices_refusal, prices_write

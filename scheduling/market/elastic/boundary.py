@@ -1,4 +1,4 @@
-"""What an elastic pool's slots leave behind beside their awards: posted prices, what is told, and who is paused."""
+"""What a decided slot of an elastic pool leaves beside its awards: posted prices, events, and paused jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tick = tuple[float, float, float]  # price, units offered, units in use
 
 
 def use_ticks(pool: Pool, resource_ids: Sequence[int], view: View, bookings: Sequence[Booking]) -> dict[Place, Tick]:
-    """The slot's prices, what there is of each resource on servers that host, and what of it is in use."""
+    """Return the slot's price of each resource, with the units on servers that host new work, and those in use."""
     prices = in_credits(use_prices(pool, view.slot))
     used = np.zeros(len(resource_ids))
     for booking in bookings:
@@ -36,7 +36,8 @@ def use_ticks(pool: Pool, resource_ids: Sequence[int], view: View, bookings: Seq
 
 
 def smaller_write(smaller: Mapping[int, Reason]) -> None:
-    """Jobs that run, and why with less than the policy gave them. Once they have begun the slot."""
+    """Write why running jobs have a smaller size than the policy gave them. To be called after they were started, since
+    starting clears the reason."""
     jobs = list(TrainingJob.objects.filter(pk__in=smaller).only("pk"))
     for job in jobs:
         job.reason_code, job.reason_numbers = smaller[job.pk].code, dict(smaller[job.pk].numbers)
@@ -46,8 +47,8 @@ def smaller_write(smaller: Mapping[int, Reason]) -> None:
 def elastic_events(
     so_far: Mapping[int, SlotsSoFar], awards: Iterable[Award], smaller: Mapping[int, Reason]
 ) -> list[Event]:
-    """To each tenant: who begins, who goes on after a pause, who has other numbers, and whose money made them smaller.
-    A slot like the last is no news."""
+    """Return events that tell each tenant which of its jobs begin, continue after a pause, have another size, or have a
+    smaller size for lack of money. A job whose size stays the same has no event."""
     events = []
     for award in awards:
         before = so_far.get(award.job_id)
@@ -70,7 +71,7 @@ def _kind(award: Award, before: SlotsSoFar | None) -> EventKind | None:
 
 
 def taken_over_events(pool: Pool, view: View, plan: Plan, at: datetime) -> list[Event]:
-    """To everybody, once: the teacher of a learned policy decides from this slot on, and why."""
+    """Return the public event that the teacher of a learned policy decides from this slot on, and why; once."""
     guard, before = (plan.memory or {}).get("guard"), view.memory.get("guard")
     if not guard or before:
         return []
@@ -79,7 +80,7 @@ def taken_over_events(pool: Pool, view: View, plan: Plan, at: datetime) -> list[
 
 
 def jobs_pause(pool: Pool, reason: Reason, at: datetime) -> None:
-    """Whoever ran waits, for everybody the same reason. Needs every tenant's scope and the lane's lock."""
+    """Make all running jobs wait, for the same reason. Needs the scope of all tenants and the lane's lock."""
     running = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.RUNNING).order_by("pk")
     jobs = list(running.values_list("pk", "tenant_id"))
     TrainingJob.objects.filter(pk__in=[pk for pk, _ in jobs]).update(

@@ -1,4 +1,4 @@
-"""Prices of use as rows, and which amounts are prices. Apart, for a new pool brings its first ones with it."""
+"""Check and write prices of use. This is a module of its own because a new pool comes with its first prices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_ELASTIC = Refused("not_elastic", "Only an elastic pool has prices of use; el
 
 
 def prices_refusal(prices: Mapping[str, int], resources: Collection[str]) -> Refused | None:
-    """Micro-credits by resource name."""
+    """Return why these prices (micro-credits by resource name) are not valid, or None."""
     for name, amount in prices.items():
         if name not in resources:
             there = ", ".join(resources)
@@ -26,7 +26,7 @@ def prices_refusal(prices: Mapping[str, int], resources: Collection[str]) -> Ref
 
 
 def prices_write(pool: Pool, prices: Mapping[str, int], first: int, at: datetime) -> None:
-    """They hold from slot `first` on."""
+    """Store the prices, in micro-credits by resource name. They hold from slot `first` on."""
     if not prices:
         return
     kinds = dict(ResourceKind.objects.filter(pool=pool).values_list("name", "pk"))

@@ -1,4 +1,4 @@
-"""Prices of use of an elastic pool: those of the next slot, and how they came."""
+"""Read the prices of use of an elastic pool: those of the next slot, and their history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_CHANGES = 100
 
 @dataclass(frozen=True)
 class UsePriceRow:
-    """Micro-credits for a unit and slot."""
+    """One price that was set. `amount` is micro-credits for a unit and slot."""
 
     resource: str
     label: str
@@ -26,7 +26,8 @@ class UsePriceRow:
 
 @dataclass(frozen=True)
 class UsePricesNow:
-    """`slot`: the next that is not decided. `prices` by resource name, in the pool's order."""
+    """The prices of use of a pool. `slot` is the next one that is not decided. `prices` are by resource name, in the
+    pool's order."""
 
     pool: str
     elastic: bool
@@ -36,8 +37,8 @@ class UsePricesNow:
 
 
 def use_prices(pool: Pool, slot: int) -> dict[str, int]:
-    """Resource name -> micro-credits for a unit in the slot, in the order of the pool's resources; 0 where nothing was
-    set."""
+    """Return the micro-credits for a unit in the slot by resource name, in the order of the pool's resources; 0 where
+    no price was set."""
     newest = UsePrice.objects.filter(pool=pool, from_slot__lte=slot).order_by("resource_id", "-from_slot", "-pk")
     prices = dict(newest.distinct("resource_id").values_list("resource_id", "amount"))
     kinds = ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name")
@@ -45,12 +46,12 @@ def use_prices(pool: Pool, slot: int) -> dict[str, int]:
 
 
 def in_credits(prices: Mapping[str, int]) -> dict[str, float]:
-    """As the core counts them."""
+    """Return the prices in credits, as the core uses them."""
     return {name: credits_of(amount) for name, amount in prices.items()}
 
 
 def use_prices_of(pool: Pool, at: datetime) -> UsePricesNow:
-    """Four short queries."""
+    """Return the prices of the next slot and the newest changes of prices. Takes four short queries."""
     decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
     slot = max(pool.slot_at(at), -1 if decided is None else decided, -1) + 1
     kinds = {kind.pk: kind for kind in ResourceKind.objects.filter(pool=pool).order_by("pk")}

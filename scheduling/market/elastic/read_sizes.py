@@ -1,4 +1,4 @@
-"""A job of an elastic pool: its awards of single slots, put together as if they were one."""
+"""Put together the awards of an elastic pool's job, which are for single slots, as if they were one award."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import datetime
 
 from scheduling.models import Award, AwardState, Pool
 
-MOST_SLOTS = 2_000  # of the newest, on a page
+MOST_SLOTS = 2_000  # of the newest slots, on a page
 MOST_SIZES = 40  # spans of the same size that a page lists
 
 
 @dataclass(frozen=True)
 class Sized:
-    """The slots [start, end), all with the same numbers. Micro-credits."""
+    """The slots [start, end), in all of which a job had the same size. `paid` is in micro-credits."""
 
     starts_at: datetime
     ends_at: datetime
@@ -31,8 +31,8 @@ class Sized:
 
 @dataclass(frozen=True)
 class SoFar:
-    """`paid`: for all slots, also those that are not listed any more; the running one too. `lost`: slots that the
-    platform did not deliver, whose price came back."""
+    """What a job has had so far. `paid` is for all slots, including the running one and those that are not listed any
+    more. `lost` is the number of slots that the platform did not deliver and whose price was returned."""
 
     newest: Award
     paid: int
@@ -42,15 +42,15 @@ class SoFar:
 
 
 def so_far(pool: Pool, awards: Sequence[Award]) -> SoFar:
-    """At least one, oldest first, as read from the database."""
+    """Sum up a job's awards. `awards` are as read from the database: at least one, the oldest first."""
     newest, delivered = awards[-1], _delivered(awards)
     paid = newest.paid_before + newest.paid - newest.returned
     return SoFar(newest, paid, len(delivered), len(awards) - len(delivered), _sizes(pool, delivered)[-MOST_SIZES:])
 
 
 def award_of_slots(awards: Sequence[Award]) -> Award:
-    """One award, not saved, with the slots of all of them that were not lost; nothing in those in which it waited. Its
-    numbers are the largest that it had."""
+    """Return one award, not saved, with all slots of these awards that were not lost; slots in which the job waited are
+    empty. Its numbers of workers and parameter servers are the largest that the job had."""
     last, delivered = awards[-1], _delivered(awards)
     begin, end = awards[0].start, last.end
     charges = {award.start: award.charges[0] for award in delivered if award.charges}

@@ -1,4 +1,6 @@
-"""What jobs of an elastic pool have had so far: an award for each of their slots, of which the newest says it all."""
+"""Read what jobs of an elastic pool have had so far. Each slot has an award of its own, and the newest one has the
+sums.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from scheduling.models import PROGRAM, Award, AwardState, Run, RunState, Trainin
 
 @dataclass(frozen=True)
 class SlotsSoFar:
-    """`work_left`: mini-batches, as planned. `epochs_left`: the part of all epochs that its program still has to do, by
-    its own report; None where no program runs. `paid`: micro-credits for all slots. The rest is of the last slot."""
+    """What a job has had so far. `work_left` is mini-batches, as planned. `epochs_left` is the part of all epochs that
+    its program still has to do, by its own report; None for a job without a program. `paid` is micro-credits for all
+    slots. The other fields are about the last slot."""
 
     work_left: float
     epochs_left: float | None
@@ -24,7 +27,7 @@ class SlotsSoFar:
 
 
 def slots_so_far(jobs: Iterable[TrainingJob]) -> dict[int, SlotsSoFar]:
-    """By job, for those that have run. Two queries."""
+    """Return by job what these jobs have had so far, for those that have run. Takes two queries."""
     rows = {job.pk: job for job in jobs}
     newest = Award.objects.filter(job__in=rows).exclude(state=AwardState.VOID).order_by("job_id", "-attempt", "-start")
     latest = newest.distinct("job_id").only(
@@ -46,7 +49,7 @@ def slots_so_far(jobs: Iterable[TrainingJob]) -> dict[int, SlotsSoFar]:
 
 
 def _reports(numbers: list[int]) -> Mapping[int, float]:
-    """Job -> the part of its epochs that its newest report left; who has told nothing is not named."""
+    """Map each job to the part of its epochs that is left by its newest report. Jobs without a report are left out."""
     if not numbers:
         return {}
     runs = Run.objects.filter(job__in=numbers, progress__has_key="epochs").order_by("job_id", "-pk").distinct("job_id")
@@ -58,8 +61,8 @@ def _reports(numbers: list[int]) -> Mapping[int, float]:
 
 
 def epochs_reported(progress: object) -> tuple[float, float] | None:
-    """(epochs done, of how many), where a report says so; whatever else stands there is no report. It may be a
-    stranger's, and whoever is decided about beside it must not suffer by it."""
+    """Return (epochs done, of how many) if a report has both, else None. Anything else in it is ignored: the report may
+    come from a program of unknown people, and must not harm the other jobs that are decided about with it."""
     if not isinstance(progress, Mapping):
         return None
     done, epochs = _number(progress.get("epoch", 0)), _number(progress.get("epochs"))
@@ -67,8 +70,8 @@ def epochs_reported(progress: object) -> tuple[float, float] | None:
 
 
 def share_reported(progress: object) -> tuple[float, float] | None:
-    """(steps or epochs done, of how many), where a program of people's own says both. Where it says steps and epochs,
-    `of` is about one of them and nobody knows of which: then the one that is farther counts."""
+    """Return (steps or epochs done, of how many) if the report of a program that people brought has both, else None. If
+    it has steps and epochs, it is unknown which of them `of` is about, so the larger number counts."""
     numbers = progress.get("numbers") if isinstance(progress, Mapping) else None
     if not isinstance(numbers, Mapping) or not ("step" in numbers or "epoch" in numbers):
         return None
@@ -77,7 +80,7 @@ def share_reported(progress: object) -> tuple[float, float] | None:
 
 
 def _number(value: object) -> float:
-    """0 for what is no finite number."""
+    """Return the value as a float, or 0 if it is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     try:
@@ -87,7 +90,8 @@ def _number(value: object) -> float:
 
 
 def remaining(job: Job, before: SlotsSoFar | None) -> float:
-    """Mini-batches. A program's own report counts; as long as it has not finished it has an epoch to do."""
+    """Return the mini-batches that a job has left. For a job with a program its own report counts; as long as it has
+    not finished, at least one epoch is left."""
     if before is None:
         return float(job.work)
     if before.epochs_left is None:

@@ -1,4 +1,4 @@
-"""Until when a job trains, where that is until its loss has stopped falling."""
+"""Read the target of a job that trains until its loss has stopped falling."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from scheduling.core.scenario.fields import Section
 from scheduling.core.types import Job
 from scheduling.models import UNTIL
 
-THRESHOLD, PATIENCE = 0.01, 3  # where a job does not say them
+THRESHOLD, PATIENCE = 0.01, 3  # used where a job does not set them
 LEAST_THRESHOLD, MOST_THRESHOLD = 1e-6, 0.5
 MOST_PATIENCE = 100
-MOST_EPOCHS = 2_000  # of a job whose losses are listened to
+MOST_EPOCHS = 2_000  # for a job that ends by its loss
 
 
 def target_of(spec: Mapping[str, Any], epochs: int) -> LossTarget | None:
-    """None: the job trains a number of epochs. `epochs`: its own, which are then the most. Raises `BadScenario` at the
-    field that is wrong."""
+    """Return the target that a specification sets, or None if the job trains a fixed number of epochs. With a target,
+    the job's `epochs` are the most that it may train. Raises `BadScenario` at the field that is wrong."""
     if spec.get(UNTIL) is None:
         return None
     section = Section(spec[UNTIL], UNTIL, ("threshold", "patience"))
@@ -33,7 +33,7 @@ def target_of(spec: Mapping[str, Any], epochs: int) -> LossTarget | None:
 
 
 def target_check(spec: Mapping[str, Any], job: Job, *, elastic: bool, has_program: bool) -> None:
-    """Raises `BadScenario` where nobody could end the job by its loss."""
+    """Raise `BadScenario` if the job has a target but could not be ended by its loss."""
     if target_of(spec, job.epochs) is None:
         return
     if not elastic:

@@ -1,4 +1,4 @@
-"""Weights of live pools: which of them are in use, and their content where settings name them."""
+"""Read the weights of live pools: which ones are in use, and the content of those that settings name."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ LEARNED = ("dl2", "offline_rl")
 
 
 def is_learned(pool: Pool) -> bool:
-    """Whether a network with weights decides its slots."""
+    """Return whether a network with trained weights decides the pool's slots."""
     return pool.batch_policy.get("name") in LEARNED
 
 
 def settings_in_use(pool: Pool, slot: int) -> dict[str, Any]:
-    """The settings of an elastic pool's policy in a slot: as the pool was made, with the weights that were put in place
-    by then. The interval that is decided with them names these weights, their digest and since when they serve."""
+    """Return the settings of an elastic pool's policy in a slot: those of its creation, with the weights that were put
+    in place by then. The interval decided with them names these weights, their digest, and the slot since which they
+    hold.
+    """
     settings = dict(pool.batch_policy)
     promotion = promotion_by(pool, slot) if is_learned(pool) else None
     if promotion is None:
@@ -33,13 +35,16 @@ def settings_in_use(pool: Pool, slot: int) -> dict[str, Any]:
 
 
 def promotion_by(pool: Pool, slot: int) -> WeightsPromotion | None:
-    """The one that holds in the slot; None where the pool decides with what it was made with."""
+    """Return the promotion of weights that holds in the slot, or None if the pool still decides with its first
+    settings.
+    """
     rows = WeightsPromotion.objects.filter(pool=pool, from_slot__lte=slot).order_by("-from_slot", "-pk")
     return rows.select_related("weights").defer("weights__content").first()
 
 
 def with_stored_weights(settings: Settings) -> Settings:
-    """The settings with the content of the weights that they name, their own or those of the policy within."""
+    """Return the settings with the content of the weights that they name, in themselves or in the policy inside
+    them."""
     if isinstance(settings.get("policy"), Mapping):
         return {**settings, "policy": with_stored_weights(settings["policy"])}
     if not isinstance(named := settings.get("weights"), str):
@@ -48,7 +53,7 @@ def with_stored_weights(settings: Settings) -> Settings:
 
 
 def weights_stored(name: str) -> bytes:
-    """The content of the weights of that name. Raises `BadScenario` where there are none."""
+    """Return the content of the weights of that name. Raises `BadScenario` if there are none."""
     digest = PolicyWeights.objects.filter(name=name).values_list("digest", flat=True).first()
     if digest is None:
         names = ", ".join(PolicyWeights.objects.values_list("name", flat=True)) or "none"
@@ -58,5 +63,5 @@ def weights_stored(name: str) -> bytes:
 
 @lru_cache(maxsize=8)
 def _content(digest: str) -> bytes:
-    """The same digest is the same bytes, so that they are read once."""
+    """Read the content of weights by digest. The same digest means the same bytes, so the content is cached."""
     return bytes(PolicyWeights.objects.filter(digest=digest).values_list("content", flat=True)[0])

@@ -1,4 +1,4 @@
-"""Shapes of the market's board: step lines of prices, slots of the interval, squares of units."""
+"""Compute the shapes of the market's board: step lines of prices, slots of the interval, squares of units."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tile:
 
     @property
     def digits(self) -> int:
-        """Of all prices of the tile."""
+        """The number of digits with which all prices of the tile are shown."""
         prices = (self.resource.price, self.then, self.low, self.high)
         return price_digits(price for price in prices if price is not None)
 
@@ -76,7 +76,8 @@ def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile
 
 
 def step_line(prices: Sequence[float | None], *, width: int, height: int) -> str:
-    """A price holds for its slot, so it does not slope. Slots without one carry the last on."""
+    """Return prices as a path of steps, since a price holds for its whole slot. A slot without a price shows the last
+    one."""
     highest = max((price for price in prices if price is not None), default=0.0)
     if not prices or highest <= 0.0:
         return ""
@@ -89,7 +90,7 @@ def step_line(prices: Sequence[float | None], *, width: int, height: int) -> str
 
 
 def slot_bars(span: WindowSpan | None, now: MarketNow) -> tuple[SlotBar, ...]:
-    """The slots of the interval that runs; none where it is too long to count."""
+    """Return the slots of the running interval as bars, or none if there are too many to count."""
     if span is None or not 0 < span.end - span.start <= MOST_BARS:
         return ()
     width = 100 / (span.end - span.start)
@@ -104,7 +105,7 @@ def slot_bars(span: WindowSpan | None, now: MarketNow) -> tuple[SlotBar, ...]:
 
 
 def squares(units: MyUnits) -> tuple[BoardSquare, ...]:
-    """One for each unit; none where there are too many to tell apart."""
+    """Return one square for each unit, or none if there are too many to tell apart."""
     counts = (("own", units.used), ("lent", units.lent), ("idle", units.idle), ("rent", units.rented))
     kinds = [kind for kind, count in counts for _ in range(count)]
     if len(kinds) > MOST_SQUARES:

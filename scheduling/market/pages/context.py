@@ -1,4 +1,4 @@
-"""What the frame of a tenant's page shows: the tape, the purse, the count of its jobs, the bell."""
+"""The context of the frame of a tenant's page: the tape, the purse, the count of its jobs, the bell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tenants.roles import Permission
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Everything is asked only if the page shows it. The cursor is: from where the page's socket catches up."""
+    """Return the frame of a request. It is lazy: nothing is read unless the page shows it. Its cursor is the place in
+    the feed from which the page's socket continues."""
     access: Access = getattr(request, "access", NOBODY)
     tenant = access.tenant
     if tenant is None:
@@ -28,14 +29,15 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def frame_values(access: Access, tenant: Tenant, pool_slug: str | None) -> dict[str, Any]:
-    """The cursor first: what happens while the rest is read is told again, never left out."""
+    """Read the values of the frame. The cursor is read first, so that an event that happens meanwhile comes twice
+    rather than not at all."""
     opening = page_opening(access.user)
     pool = _pool(pool_list(), pool_slug)
     return frame_of(access, tenant, opening, None if pool is None else market_now(pool, timezone.now()))
 
 
 def frame_in(access: Access, tenant: Tenant, pool: Pool, overview: PoolOverview) -> Any:
-    """Of a page that is about this pool and has looked at its servers. Asked only if the page shows it."""
+    """Return the frame for a page about this pool that has read its servers already. It is lazy too."""
 
     def values() -> dict[str, Any]:
         opening = page_opening(access.user)
@@ -45,7 +47,7 @@ def frame_in(access: Access, tenant: Tenant, pool: Pool, overview: PoolOverview)
 
 
 def frame_of(access: Access, tenant: Tenant, opening: Opening, now: MarketNow | None) -> dict[str, Any]:
-    """Of a page that has asked for the market itself."""
+    """Return the frame for a page that has read the market itself."""
     return {
         "cursor": opening.cursor,
         "unread": opening.unread,
@@ -56,5 +58,5 @@ def frame_of(access: Access, tenant: Tenant, opening: Opening, now: MarketNow | 
 
 
 def _pool(pools: list[Pool], slug: str | None) -> Pool | None:
-    """The one that is asked for, else the first."""
+    """Return the pool with this slug, else the first pool, or None if there is none."""
     return next((pool for pool in pools if pool.slug == slug), pools[0] if pools else None)

@@ -1,4 +1,4 @@
-"""The parts of the frame that move: the tape, the purse, the count of jobs, and what a reader asked to be told."""
+"""The parts of the frame that change while a page is open: the tape, the purse, the count of jobs, and toasts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ PARTS = {
 @require_safe
 @requires(Permission.TENANT_VIEW)
 def tenant_frame(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """`?part=toasts&after=CURSOR`: what happened since; the other parts as they are now."""
+    """Return one part of the frame. `?part=toasts&after=CURSOR` returns the toasts since that cursor; the other parts
+    are as they are now."""
     toasts = toasts_after(by=request.access, after=_number(request.GET.get("after"))) if _asks_toasts(request) else ()
     return part_or_page(request, "shell/tape.html", PARTS, {"toasts": toasts})
 

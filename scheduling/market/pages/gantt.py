@@ -1,5 +1,5 @@
-"""Shapes of the servers x time chart: across in per cent of the span, down in pixels. Made on the server, so that it
-is whole without scripts."""
+"""Compute the shapes of the chart of servers over time: x in per cent of the span, y in pixels. This is done on the
+server, so that the chart is complete without scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduling.models import Pool
 
 HEAD, ROW = 66, 52  # px
 _MOST_TICKS = 8
-# Per cent of the narrowest chart, 736 pixels: half of the plate, and before it the width of a time.
+# In per cent of the narrowest chart, 736 pixels: half of the plate at "now"; before it also the width of a time.
 _PLATE_AFTER, _PLATE_BEFORE = 4.0, 10.5
 WORDS = {HOME: "mine, at home", RENTED: "mine, rented", LENT: "lent from my share", OTHER: "others"}
 
@@ -42,13 +42,13 @@ class PriceStrip:
 class GanttTick:
     x: float
     at: datetime
-    has_label: bool  # its time is written; not where the plate of the present moment would cover it
+    has_label: bool  # whether its time is written; not where the plate at "now" would cover it
 
 
 @dataclass(frozen=True)
 class GanttRow:
     name: str
-    owners: tuple[tuple[str, bool], ...]  # (name, mine); none: the operator
+    owners: tuple[tuple[str, bool], ...]  # (name, mine); empty if only the operator owns units
     lost: bool
     y: int
     line: float
@@ -143,7 +143,7 @@ def chart(
 def _servers(
     overview: PoolOverview, ids: Mapping[str, int], bookings: BookedSlots, tenant_id: int, most: int
 ) -> list[ServerView]:
-    """All of them, or those that are the reader's business first, in the pool's order."""
+    """Return at most `most` servers, in the pool's order. Servers with the reader's cells or bookings are preferred."""
     if len(overview.servers) <= most:
         return list(overview.servers)
     mine = {booking.server_id for booking in bookings.rows if booking.relation != OTHER}
@@ -164,7 +164,8 @@ def _row(server: ServerView, index: int, tenant_id: int) -> GanttRow:
 
 
 def _prices(history: PriceHistory, span: BarSpan, now: int) -> Iterator[PriceStrip]:
-    """Of the first resource; its number is written where a slot is wide enough."""
+    """Yield the prices of the first resource. The number is written only on some slots, so that there is room for
+    it."""
     slots = [one for one in history.slots if span.first <= one.slot < span.last]
     highest = max((one.prices[0] or 0.0 for one in slots if one.prices), default=0.0)
     every = max(1, -(-(span.last - span.first) // 16))
@@ -178,7 +179,7 @@ def _prices(history: PriceHistory, span: BarSpan, now: int) -> Iterator[PriceStr
 
 
 def _ticks(pool: Pool, span: BarSpan, now: float) -> Iterator[GanttTick]:
-    """`now`: in per cent, as all that is drawn."""
+    """Yield the ticks of the time axis. `now` is in per cent, like everything that is drawn."""
     every = max(1, -(-(span.last - span.first) // _MOST_TICKS))
     for slot in range(span.first, span.last, every):
         x = span.x(slot)

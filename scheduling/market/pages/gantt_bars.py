@@ -1,4 +1,4 @@
-"""The bars of the servers x time chart, and the names on them."""
+"""Compute the bars of the chart of servers over time, and the names on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _LEAST_WORDS = 12.0  # px of height that a name needs
 
 @dataclass(frozen=True)
 class GanttBar:
-    """`kind`: home | rented | lent | other | planned. `label` only where a reader may know more than the shape."""
+    """One bar. `kind` is home | rented | lent | other | planned. `label` names the job only where the reader may know
+    it.
+    """
 
     kind: str
     x: float
@@ -79,12 +81,12 @@ def bars_of(
 
 
 def _lanes(bookings: Sequence[tuple[BookedUnits, int]]) -> list[tuple[int, int, BookedUnits]]:
-    """(first unit, last unit, booking): units drawn side by side, none of them twice at a time.
+    """Return (first unit, last unit, booking): the bookings on rows of units, so that no unit has two at a time.
 
-    By start, each booking takes the lowest units whose last one is over. So as many are enough as are ever busy at
-    once; a booking whose units do not lie together is drawn in pieces.
+    In the order of their starts, each booking takes the lowest units whose last booking is over. So there are only as
+    many units as are ever busy at once. A booking whose units are not adjacent is drawn in pieces.
     """
-    over: list[int] = []  # per unit, when its last booking ends
+    over: list[int] = []  # for each unit, when its last booking ends
     blocks = []
     for booking, count in sorted(bookings, key=lambda one: (one[0].start, -one[1])):
         free = [unit for unit, end in enumerate(over) if end <= booking.start][:count]
@@ -114,7 +116,7 @@ def _label(booking: BookedUnits, server: str, index: int, units: int, pool: Pool
 
 
 def word_of(bar: GanttBar, booking: BookedUnits, span: BarSpan, at: float) -> Words | None:
-    """The name, right of "now", on the part still to come."""
+    """Return the name to write on a bar, on the part right of "now", or None if there is no room for it."""
     if bar.radius != 3 or bar.height < _LEAST_WORDS or booking.relation == OTHER:
         return None
     x = max(span.x(at), bar.x) if booking.start <= at else bar.x

@@ -1,4 +1,4 @@
-"""How it works: one example that moves with the reader's own numbers; and the glossary."""
+"""The page "How it works", with an example that the reader can change, and the glossary."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from tenants.views.parts import part_or_page
 from tenants.words import WORDS
 
 PARTS = {"lessons": "market/how_lessons.html"}
-LEAST_SPAN = 12  # hours of a picture
+LEAST_SPAN = 12  # hours that a picture shows at least
 CURVE_HEIGHT, CURVE_TOP = 190.0, 12.0
 BAR_HEIGHT, BAR_TOP = 110.0, 24.0
 ROW_HEIGHT = 38
-SQUARE = 13  # with the gap to the next one
+SQUARE = 13  # width with the gap to the next one
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OwnerRow:
 
 @dataclass(frozen=True)
 class StayBar:
-    """In a picture of time: per cent."""
+    """One bar of a timeline. `x` and `width` are per cent."""
 
     name: str
     y: int
@@ -104,7 +104,8 @@ class NumberAsked:
 
 @require_safe
 def how(request: HttpRequest) -> HttpResponse:
-    """For whoever is logged in, whatever they may do. The numbers are in the address; `?part=lessons`: the steps."""
+    """Show the page to everybody who is logged in, without any permission. The numbers are in the address;
+    `?part=lessons` returns only the steps."""
     numbers, flaws = numbers_read(request.GET.dict())
     answer = example(numbers)
     context = {
@@ -154,7 +155,7 @@ def _owners(owners: Sequence[ExampleOwner]) -> list[OwnerRow]:
 
 
 def _alone(example: Example) -> Timeline:
-    """Each tenant's cells as they would be if it were alone."""
+    """Return the timeline of each tenant's cells as it would be if that tenant were alone."""
     rows = [
         (EARLIER if example.numbers.busy else "", NOON + BUSY_HOURS, example.mine),
         (TARNS, NOON + 2 * BUSY_HOURS, example.storms),
@@ -178,7 +179,7 @@ def _alone(example: Example) -> Timeline:
 
 
 def _y(part: float) -> float:
-    """`part` of the height of the curve."""
+    """Return the y of a point at `part` of the height of the curve."""
     return round(CURVE_TOP + CURVE_HEIGHT * (1 - part), 1)
 
 
@@ -189,7 +190,7 @@ def _curve_path(example: Example) -> str:
 
 
 def _dots(example: Example) -> list[CurveDot]:
-    """With none, a quarter, half, three quarters and all of it sold."""
+    """Return the dots of the curve: with none, a quarter, half, three quarters and all of the units sold."""
     highest = example.curve[-1][1]
     step = (len(example.curve) - 1) // 4
     dots = []
@@ -212,7 +213,7 @@ def _hour_bars(example: Example) -> list[HourBar]:
 
 
 def _split(job: ExampleJob) -> list[SplitPart]:
-    """Of one payment, in per cent."""
+    """Return the parts of one payment, in per cent."""
     fills, at, parts = ("f2", "f4", "f5", "f6"), 0.0, []
     for number, payee in enumerate(job.payees):
         width = 100 * payee.amount / job.paid

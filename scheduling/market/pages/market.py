@@ -1,4 +1,4 @@
-"""The tenant's market page: prices now and ahead, the next interval, servers by time, its jobs."""
+"""The tenant's market page: present and coming prices, the next interval, servers over time, and the tenant's jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARTS = {
     "jobs": "market/market_jobs.html",
 }
 MOST_SERVERS = 12
-BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart
+BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart of servers: before now; least and most after it
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class MarketRequest:
 
     @property
     def owned(self) -> int:
-        """Units of the first resource."""
+        """The tenant's units of the first resource."""
         return self.overview.totals[0].units_by_tenant.get(self.tenant.pk, 0) if self.overview.totals else 0
 
     @cached_property
@@ -65,7 +65,7 @@ class MarketRequest:
 @require_safe
 @requires(Permission.PRICES_VIEW)
 def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first. A part asks only for what it shows."""
+    """Show the market of one pool: `?pool=slug`, or the first pool. A request for a part reads only what it shows."""
     pools, tenant = pool_list(), open_tenant(request)
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
@@ -140,7 +140,7 @@ def _servers(market_request: MarketRequest) -> dict[str, Any]:
 
 
 def near(now: MarketNow) -> gantt.BarSpan:
-    """From a little before now to well past what is decided."""
+    """Return the slots of the chart: from a little before now to well after the last decided slot."""
     ahead = min(max(now.frontier - now.slot + 4, LEAST_AHEAD), MOST_AHEAD)
     return gantt.BarSpan(now.slot - BACK, now.slot + ahead)
 

@@ -1,4 +1,4 @@
-"""The servers x time chart of a pool, gathered and shaped."""
+"""Gather and compute the chart of a pool's servers over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def servers_chart(
     span: gantt.BarSpan,
     most: int,
 ) -> gantt.Chart:
-    """`most`: servers drawn. Needs the tenant's scope."""
+    """Return the chart, with at most `most` servers. Needs the tenant's scope."""
     ids = {server.name: server.id for server in overview.servers}
     home = [server for server in overview.servers if any(units.units_of(tenant.pk) for units in server.capacities)]
     bookings = bookings_between(

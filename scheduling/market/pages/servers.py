@@ -1,4 +1,4 @@
-"""The tenant's page of servers: who runs where and when over the whole pool, and whose cells they are."""
+"""The tenant's page of servers: what runs where and when in the whole pool, and who owns which cells."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ FARTHEST = 100_000  # slots from now that an address may ask for
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first. `?window=` slots, from slot `?from=`, else around now. Of a large pool
-    a page of servers, filtered by `?owner=`, `?state=` and `?name=`."""
+    """Show the servers of one pool: `?pool=slug`, or the first pool. The chart shows `?window=` slots from slot
+    `?from=` on, or around now. For a large pool it is a page of servers, filtered by `?owner=`, `?state=` and
+    `?name=`."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:

@@ -1,4 +1,4 @@
-"""Shapes of the servers' chart and table, from an overview and whose page it is. Lengths are per cent."""
+"""Compute the shapes of the chart and table of servers, as one tenant sees them. Lengths are per cent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from scheduling.cluster import CapacityView, PoolOverview, ResourceTotal, Server
 from scheduling.models import ServerState
 
 MINE, OTHERS, OPERATOR = "mine", "others", "operator"
-MOST_SQUARES = 48  # above it single units would be too narrow to tell apart
-_FILLED = 0.86  # of a unit's width; the rest is the gap to the next one
+MOST_SQUARES = 48  # with more units, single ones would be too narrow to tell apart
+_FILLED = 0.86  # the filled part of a unit's width; the rest is the gap to the next one
 
 
 @dataclass(frozen=True)
 class ChartShare:
-    """One resource, in the whole pool or on one server, by owner."""
+    """The units of one resource by owner, in the whole pool or on one server."""
 
     name: str  # ps
     label: str  # parameter server
@@ -51,8 +51,8 @@ class ChartOwner:
 @dataclass(frozen=True)
 class ServerRow:
     name: str
-    trouble: str  # "" in service
-    hosts: str  # "" hosts both
+    trouble: str  # "" if it is in service
+    hosts: str  # "" if it hosts both
     owners: tuple[ChartOwner, ...]  # mine first, then by name
     bands: tuple[Band, ...]  # one per resource of the pool
 
@@ -96,8 +96,8 @@ def _share(capacity: CapacityView, label: str, tenant_id: int) -> ChartShare:
 
 
 def _squares(share: ChartShare, unit: float, *, whole: bool) -> Iterator[ChartSquare]:
-    """`unit`: the width of one, the same on every server, so that a larger server looks larger. `whole`: one bar
-    per owner instead of one square per unit."""
+    """Yield the squares of a server. `unit` is the width of one unit, the same on every server, so that a larger server
+    looks larger. `whole` draws one bar per owner instead of one square per unit."""
     at = 0
     for owner, units in ((MINE, share.mine), (OTHERS, share.others), (OPERATOR, share.operator)):
         runs = [units] if whole and units else [1] * units
@@ -123,7 +123,8 @@ def _hosts(server: ServerView) -> str:
 
 
 def _widest(overview: PoolOverview) -> list[int]:
-    """Per resource, how many units fill the width. Squares of all resources are alike where they fit."""
+    """Return for each resource how many units fill the width. All resources have squares of the same width where these
+    fit."""
     columns = range(len(overview.totals))
     most = [max((server.capacities[index].units for server in overview.servers), default=0) for index in columns]
     together = max(most, default=0)

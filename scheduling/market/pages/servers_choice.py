@@ -1,4 +1,4 @@
-"""Which servers of a large pool a page shows: a filter by owner, state and name, and pages of what fits."""
+"""Choose which servers of a large pool a page shows: a filter by owner, state and name, and pages of the result."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from urllib.parse import urlencode
 from scheduling.cluster import PoolOverview, ServerView
 from scheduling.models import ServerState
 
-FEW = 24  # servers of a pool that is shown whole
-ROWS = 16  # on a page of a larger one
-MINE, OPERATOR = "@mine", "@operator"  # in an address; no tenant has such a slug
+FEW = 24  # a pool with at most this many servers is shown whole
+ROWS = 16  # servers on a page of a larger pool
+MINE, OPERATOR = "@mine", "@operator"  # used in addresses; no tenant has such a slug
 
 
 @dataclass(frozen=True)
 class OwnerGroup:
-    """One owner's part of the pool. `units`: of each resource, in the pool's order."""
+    """One owner's part of the pool. `units` are those of each resource, in the pool's order."""
 
-    value: str  # as an address says it
+    value: str  # the owner in an address
     name: str
     servers: int
     units: tuple[int, ...]
@@ -27,7 +27,7 @@ class OwnerGroup:
 
 @dataclass(frozen=True)
 class ServersAsked:
-    """What an address says. Nothing that is known: every server."""
+    """The filter and the page that an address asks for. Without any known value it means every server."""
 
     owner: str
     state: str
@@ -39,7 +39,7 @@ class ServersAsked:
         return bool(self.owner or self.state or self.name)
 
     def query(self, **instead: str | int) -> str:
-        """The same in an address, to stand behind other fields of it."""
+        """Return the same filter as the end of an address's query, with the fields in `instead` replaced."""
         fields = {"owner": self.owner, "state": self.state, "name": self.name, "page": self.page} | instead
         parameters = {name: value for name, value in fields.items() if value and (name, value) != ("page", 1)}
         return f"&{urlencode(parameters)}" if parameters else ""
@@ -47,7 +47,9 @@ class ServersAsked:
 
 @dataclass(frozen=True)
 class ServersChoice:
-    """`overview`: of the pool, with the servers of this page alone; its totals are the pool's."""
+    """One page of servers. `overview` is that of the pool with only the servers of this page; its totals are the
+    pool's.
+    """
 
     overview: PoolOverview
     wish: ServersAsked
@@ -75,7 +77,8 @@ class ServersChoice:
 
 
 def servers_choice(overview: PoolOverview, tenant_id: int, address: Mapping[str, str]) -> ServersChoice | None:
-    """The servers of which the reader owns units come first. None: the pool is small enough to be shown whole."""
+    """Choose the servers of a page. Servers on which the reader owns units come first. Return None if the pool is small
+    enough to be shown whole."""
     if len(overview.servers) <= FEW:
         return None
     owners = _owners(overview, tenant_id)
@@ -116,7 +119,7 @@ def _fits(server: ServerView, servers_asked: ServersAsked, tenant_id: int) -> bo
 
 
 def _units(server: ServerView, owner: str, tenant_id: int) -> tuple[int, ...]:
-    """Of each resource on this server, what this owner has; nothing at all where that is nothing."""
+    """Return this owner's units of each resource on the server; an empty tuple if it has none at all."""
     if owner == OPERATOR:
         units = tuple(capacity.operator_units for capacity in server.capacities)
     elif owner == MINE:
@@ -129,7 +132,7 @@ def _units(server: ServerView, owner: str, tenant_id: int) -> tuple[int, ...]:
 
 
 def _owners(overview: PoolOverview, tenant_id: int) -> tuple[OwnerGroup, ...]:
-    """The reader's own part, the others' by name, the operator's."""
+    """Return the owners' parts: the reader's own first, then the others by name, the operator last."""
     owners: dict[str, tuple[str, int, list[int]]] = {}
     for server in overview.servers:
         on_this: set[str] = set()

@@ -1,4 +1,4 @@
-"""My share: what becomes of the tenant's units, who rents them, and the instructions under which that happens."""
+"""The page My share: how the tenant's units are used, who rents them, and the tenant's instructions for that."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARTS = {
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.QUOTA_VIEW)
 def tenant_share(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first. A POST changes the instructions there."""
+    """Show the share in one pool: `?pool=slug`, or the first pool. A POST changes the instructions there."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
@@ -46,7 +46,7 @@ def tenant_share(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _changed(request: AccessRequest, pool: Pool, form: SharingForm) -> HttpResponse | None:
-    """None: not changed, and the form says why."""
+    """Change the instructions. Return None if they were not changed; then the form has the error."""
     if not form.is_valid():
         return None
     outcome = sharing_change(

@@ -1,4 +1,4 @@
-"""Use over time: what became of a tenant's own units, and of all units of a pool, by hour and by day."""
+"""The page Use over time: how a tenant's own units, or all units of a pool, were used by hour and by day."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARTS = {"panel": "market/use_panel.html", "week": "market/use_week.html"}
 WHOSE = {"mine": "My units", "pool": "The whole pool"}
 SPANS = {"day": "24 hours", "week": "7 days", "month": "30 days"}
 HEIGHT, PANEL_HEIGHT = 190, 96
-LEAST_HOURS = 3  # of a picture
+LEAST_HOURS = 3  # hours that a picture shows at least
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class UsePeriod:
 
 
 def period_of(span: str, now: datetime) -> UsePeriod:
-    """The last 24 hours with the running one; the last days with today, of the reader."""
+    """Return the period of a span: the last 24 hours including the running one, or the last days including today, in
+    the reader's zone."""
     if span == "day":
         end = hour_of(now) + HOUR
         return UsePeriod(end - timedelta(days=1), end, UseStep.HOUR)
@@ -64,8 +65,9 @@ def period_of(span: str, now: datetime) -> UsePeriod:
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """`?pool=` slug, else the first; `?of=mine` or `pool`; `?span=` day, week or month; `?resource=` name, else the
-    first. `?part=panel` is the picture alone, as other pages show it; `?part=week` the reader's own use by weekday."""
+    """Show use over time. `?pool=` is a slug, by default the first pool; `?of=` is `mine` or `pool`; `?span=` is day,
+    week or month; `?resource=` is a name, by default the first resource. `?part=panel` returns only the picture, as
+    other pages show it; `?part=week` returns the use of the tenant's own units by weekday."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     kinds = resource_kinds(pool) if pool else []
@@ -89,14 +91,15 @@ def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _week_part(request: AccessRequest, pool: Pool, resource: ResourceKind) -> HttpResponse:
-    """Of the tenant's own units, as the page My share shows it."""
+    """Return the use of the tenant's own units by weekday, as the page My share shows it."""
     tenant = open_tenant(request)
     week = _week(pool, resource, tenant)
     return render(request, PARTS["week"], {"week": week, "own": True, "resource": resource})
 
 
 def _week(pool: Pool, resource: ResourceKind, tenant: Tenant | None) -> Week | None:
-    """By weekday and hour of the reader, of 30 days. `tenant`: of its own units, and of its own jobs on them."""
+    """Return the use of 30 days by weekday and hour of the reader's zone. With `tenant`, only its own units and its own
+    jobs on them count."""
     period = period_of("month", timezone.now())
     columns = use_over_time(
         pool=pool,
@@ -113,7 +116,7 @@ def _week(pool: Pool, resource: ResourceKind, tenant: Tenant | None) -> Week | N
 def use_context(
     tenant: Tenant, pool: Pool, resource: ResourceKind, *, whose: str, span: str, panel: bool
 ) -> dict[str, Any]:
-    """What the page or its picture shows. Needs the tenant's scope."""
+    """Return the context of the page or of its picture. Needs the tenant's scope."""
     # 1. Gather the sums of the period.
     now = timezone.now()
     period, own = period_of(span, now), whose == "mine"
@@ -133,7 +136,8 @@ def use_context(
         groups = server_groups(list(names))
         uses = servers_by_hour(pool=pool, resource_id=resource.pk, groups=groups, first=period.first, end=period.end)
 
-    # 2. Shape them. The day of a young market begins with what is counted, so that its first minutes can be seen.
+    # 2. Shape them. For a young market the day begins with the first counted hour, so that its first minutes are
+    # visible.
     order = OWN_PARTS if own else POOL_PARTS
     begun = columns[0].starts_at if columns and span == "day" else period.first
     first = max(period.first, min(begun, period.end - LEAST_HOURS * HOUR))
@@ -170,5 +174,5 @@ def use_context(
 
 
 def _choice(text: str | None, among: list[str]) -> str:
-    """The first where nothing that is known is asked for."""
+    """Return the text if it is one of the choices, else the first choice."""
     return text if text in among else among[0]

@@ -1,7 +1,7 @@
-"""Shapes of use over time: bands of units with the price above them, a heat map of servers, and the table behind both.
+"""Compute the shapes of use over time: bands of units with the price above them, a heat map of servers, and a table.
 
-x is per cent of the drawing, y pixels; no script is needed. What a table shows adds up: the digits of a row are made so
-that its parts are its capacity, and the last row is the sum of those that are shown.
+x is per cent of the drawing, y is pixels; no script is needed. The numbers in a table add up as shown: the parts of a
+row are rounded so that they sum to its capacity, and the last row is the sum of the rows shown.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tenants.ledger.split import split
 from tenants.zones import day_of, midnight
 
 HOUR = timedelta(hours=1)
-CENTS = 100  # of a unit-hour: as exactly as a table shows it
+CENTS = 100  # in a unit-hour; a table shows no finer amounts
 UPPER_HEIGHT, GAP, FOOT = 54, 22, 26
-MOST_ROWS = 40  # of a heat map
+MOST_ROWS = 40  # rows of a heat map
 SHADES = 5
 FILLS = {
     "used": "u-own",
@@ -40,7 +40,7 @@ class Rect:
 
     @property
     def fill(self) -> str:
-        """Of a pattern; empty where a class says it."""
+        """The fill of a pattern; empty where a class sets the fill."""
         return FILLS[self.name] if FILLS[self.name].startswith("url") else ""
 
     @property
@@ -73,7 +73,7 @@ class UsePicture:
     ticks: tuple[AxisTick, ...]
     price_ticks: tuple[AxisTick, ...]
     times: tuple[TimeTick, ...]
-    caps: tuple[tuple[float, float, float], ...]  # x from, x to, y: what is owned, where something may stand above it
+    caps: tuple[tuple[float, float, float], ...]  # lines (x from, x to, y) at what is owned, below rented units
     base: float
     upper_base: float
     price_line: str  # in a drawing of 100 by its height
@@ -84,14 +84,14 @@ class UsePicture:
 
     @property
     def price_area(self) -> str:
-        """Below the line, where it begins at the left and is never broken."""
+        """The area below the line; empty unless the line begins at the left and is unbroken."""
         whole = self.price_line.startswith("M0 ") and self.price_line.count("M") == 1
         return f"{self.price_line}V{self.upper_base:g}H0Z" if whole else ""
 
 
 @dataclass(frozen=True)
 class UseTableRow:
-    """Hundredths of unit-hours: `parts` add up to `capacity`."""
+    """One row, in hundredths of unit-hours. `parts` add up to `capacity`."""
 
     starts_at: datetime | None
     capacity: int
@@ -102,12 +102,12 @@ class UseTableRow:
 
 @dataclass(frozen=True)
 class HeatCell:
-    """Texts, for a picture has a thousand of them."""
+    """One cell of a heat map. Its fields are texts already, because a picture has a thousand cells."""
 
     x: str
     width: str
     shade: str  # h0 .. h4, or "down"
-    percent: str  # of what was up; a dash: nothing was
+    percent: str  # use of the units that were up; a dash if none was
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Heat:
 
     @property
     def shades(self) -> tuple[tuple[str, str], ...]:
-        """Each with its words, for the legend."""
+        """The shades with their words, for the legend."""
         width = 100 // SHADES
         steps = ((f"h{number}", f"{number * width} to {(number + 1) * width} %") for number in range(SHADES))
         return (*steps, ("down", "down"))
@@ -138,7 +138,8 @@ def use_picture(
     columns: Sequence[UseColumn], *, first: datetime, end: datetime, order: Sequence[str], own: bool, height: int,
     with_price: bool,
 ) -> UsePicture:  # fmt: skip
-    """`order`: of the bands, from below. `own`: what is rented stands above what is owned. `height`: of the bands."""
+    """Return the picture. `order` is that of the bands, from below. With `own`, rented units are drawn above the owned
+    ones. `height` is that of the bands."""
     prices = [column.price for column in columns if column.price is not None]
     with_price = with_price and bool(prices)
     top = 8 + (UPPER_HEIGHT + GAP if with_price else 0)
@@ -181,7 +182,7 @@ def _place(column: UseColumn, first: datetime, end: datetime) -> tuple[float, fl
 
 
 def _merged(rects: Sequence[Rect]) -> tuple[Rect, ...]:
-    """Neighbours that are alike are one."""
+    """Join neighbouring rectangles of a band that have the same height."""
     merged: list[Rect] = []
     last: dict[str, int] = {}  # the last rectangle of each band
     for rect in rects:
@@ -206,7 +207,7 @@ def _caps(caps: Sequence[tuple[float, float, float]]) -> tuple[tuple[float, floa
 
 
 def _steps(most: float) -> list[float]:
-    """At most five round numbers from zero on."""
+    """Return at most five round numbers, from zero on."""
     if most <= 0:
         return [0.0]
     step = next(size * 10**power for power in range(-2, 12) for size in (1, 2, 5) if most / (size * 10**power) <= 4)
@@ -214,8 +215,8 @@ def _steps(most: float) -> list[float]:
 
 
 def _times(first: datetime, end: datetime) -> tuple[TimeTick, ...]:
-    """About eight; every second one may be left out where there is little room. Of days they stand where the reader's
-    days begin, which are longer or shorter where clocks are changed."""
+    """Return about eight ticks; every second one may be left out where there is little room. Ticks of days are at the
+    beginning of the reader's days, which are longer or shorter when clocks change."""
     hours = (end - first) / HOUR
     step = next(size for size in (1, 3, 6, 12, 24, 96, 24 * 365) if hours / size <= 9)
     day, ticks = day_of(first), list[TimeTick]()
@@ -232,7 +233,9 @@ def _times(first: datetime, end: datetime) -> tuple[TimeTick, ...]:
 
 
 def _price_line(columns: Sequence[UseColumn], first: datetime, end: datetime, highest: float) -> str:
-    """A price holds for its slot, so it does not slope. Where none was posted the line is broken."""
+    """Return prices as a path of steps, since a price holds for its whole slot. Where none was posted the line is
+    broken.
+    """
     path, was = [], None
     for column in columns:
         x, width = _place(column, first, end)
@@ -247,7 +250,7 @@ def _price_line(columns: Sequence[UseColumn], first: datetime, end: datetime, hi
 def use_table(
     columns: Sequence[UseColumn], *, order: Sequence[str], slot_seconds: int
 ) -> tuple[tuple[UseTableRow, ...], UseTableRow]:
-    """The rows, and their sum as shown."""
+    """Return the rows of the table, and the sum of the rows as they are shown."""
     rows = tuple(_row(column, order, slot_seconds) for column in columns)
     return rows, UseTableRow(
         starts_at=None,
@@ -271,18 +274,18 @@ def _row(column: UseColumn, order: Sequence[str], slot_seconds: int) -> UseTable
 
 
 def _hundredths(amount: int, slot_seconds: int) -> int:
-    """Of millionths of a unit, times slots: hundredths of unit-hours, rounded half up."""
+    """Convert millionths of a unit, times slots, to hundredths of unit-hours, rounded half up."""
     unit = MILLIONTHS * 3600
     return (2 * amount * slot_seconds * CENTS + unit) // (2 * unit)
 
 
 def percents(amounts: Sequence[int]) -> tuple[int, ...]:
-    """Whole per cent that add up to 100; nothing of nothing."""
+    """Return the amounts in whole per cent that add up to 100, or zeros if all amounts are 0."""
     return split(100, amounts) if sum(amounts) else tuple(0 for _ in amounts)
 
 
 def server_groups(servers: Sequence[int]) -> list[Sequence[int]]:
-    """The rows of a heat map: more than forty servers share them, neighbour by neighbour."""
+    """Return the servers of each row of a heat map. If there are more than forty servers, neighbours share a row."""
     each = max(-(-len(servers) // MOST_ROWS), 1)
     return [servers[begin : begin + each] for begin in range(0, len(servers), each)]
 
@@ -296,8 +299,9 @@ def heat(
     end: datetime,
     slot: timedelta = HOUR,
 ) -> Heat | None:
-    """`uses`: of the groups, by group and hour; `names`: of the servers; `slot`: its length, where it is longer than an
-    hour: an hour is then shown up to the next one in which a slot begins."""
+    """Return the heat map. `uses` are those of the groups, by group and hour; `names` are those of the servers. `slot`
+    is the length of a slot: if it is longer than an hour, an hour is drawn up to the next one in which a slot
+    begins."""
     if not uses:
         return None
     each = max(len(group) for group in groups)

@@ -1,4 +1,4 @@
-"""When units are in use: by weekday and hour, the mean of some weeks. Hours are those of the reader."""
+"""Compute how busy units are by weekday and hour, as the mean of some weeks. Hours are those of the reader's zone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduling.market.reads.use import UseColumn, hour_of
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
 ROW, FOOT = 19, 22  # pixels
-LABELLED = 6  # every so many hours have their number below
-QUARTER = timedelta(minutes=15)  # by which all zones differ from UTC
+LABELLED = 6  # every sixth hour has a label below
+QUARTER = timedelta(minutes=15)  # all zones differ from UTC by multiples of this
 
 
 @dataclass(frozen=True)
 class WeekCell:
-    """`percent` None: nothing was counted in this hour."""
+    """One hour of one weekday. `percent` is None if nothing was counted in it."""
 
     weekday: int
     hour: int
@@ -31,7 +31,7 @@ class WeekCell:
 
     @property
     def shade(self) -> str:
-        """h0 .. h4; empty where nothing was counted."""
+        """The class of the shade, h0 to h4; empty where nothing was counted."""
         return "" if self.percent is None else f"h{min(SHADES * self.percent // 100, SHADES - 1)}"
 
     @property
@@ -54,7 +54,7 @@ class Week:
 
     @property
     def by_hour(self) -> list[tuple[str, list[WeekCell]]]:
-        """For a table: the hour, and its cell of each day."""
+        """The rows of a table: each hour, and its cell of each day."""
         return [(f"{hour:02}:00", [row.cells[hour] for row in self.rows]) for hour in range(HOURS)]
 
     height = len(WEEKDAYS) * ROW + FOOT
@@ -67,8 +67,8 @@ class Week:
 
 
 def week_of(columns: Sequence[UseColumn], *, parts: Sequence[str], zone: tzinfo) -> Week | None:
-    """Of hours of one resource: how much of the capacity these parts took. A slot longer than an hour counts in each
-    hour that it covers. None: nothing is counted, or there was no capacity."""
+    """Compute from hours of one resource how much of the capacity these parts took. A slot longer than an hour counts
+    in each hour that it covers. Return None if nothing is counted, or there was no capacity."""
     use: defaultdict[tuple[int, int], float] = defaultdict(float)
     there: defaultdict[tuple[int, int], float] = defaultdict(float)
     for column in columns:
@@ -84,14 +84,15 @@ def week_of(columns: Sequence[UseColumn], *, parts: Sequence[str], zone: tzinfo)
     if not counted:
         return None
     rows = tuple(WeekRow(name, number * ROW, tuple(cells[number])) for number, name in enumerate(WEEKDAYS))
-    # Of several that are alike the first of the week is named.
+    # Among equal cells the first of the week is named.
     return Week(
         rows, max(counted, key=lambda cell: cell.percent or 0), min(counted, key=lambda cell: cell.percent or 0)
     )
 
 
 def _places(column: UseColumn, zone: tzinfo) -> list[tuple[tuple[int, int], float]]:
-    """(weekday, hour) -> seconds of the column that lie in it. In many zones an hour of UTC lies in two."""
+    """Return pairs of (weekday, hour) and the seconds of the column in it. In some zones an hour of UTC lies in two
+    hours."""
     places = []
     quarter: datetime = hour_of(column.first_at)
     while quarter < column.ends_at:

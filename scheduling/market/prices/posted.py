@@ -1,6 +1,7 @@
-"""The instant lane's posted prices, published: at the start of each slot for the slots ahead, and as units are sold.
+"""Publish the instant lane's posted prices: at the start of each slot for the slots ahead, and when units are sold.
 
-A price is that of one unit more. None: the policy sells none in that slot, because it is full, or not yet for sale.
+A price is that of one more unit. It is None where the policy sells no unit in that slot, because the slot is full or
+not yet for sale.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ Ticks = dict[tuple[int, int], tuple[float | None, float, float]]  # (resource, s
 
 
 def prices_refresh(*, pool: Pool) -> bool:
-    """At the start of a slot, once: the prices of the slots ahead, which batch decisions may have moved too.
+    """Post the prices of the slots ahead, once at the start of each slot; batch decisions may have changed them too.
+    Return whether this was done.
 
-    The instant lane's clock says up to which slot that is done, so that a tick after a crash finds what is missing.
+    The instant lane's clock says up to which slot it is done, so that a tick after a crash finds what is missing.
     """
     if pool.instant_policy is None or not pool.posted_slots or not _is_due(pool):
         return False
@@ -50,7 +52,7 @@ def prices_refresh(*, pool: Pool) -> bool:
 def prices_after(
     snapshot: InstantSnapshot, booking: Booking, units: Mapping[CalendarUnit, float], at: datetime
 ) -> list[Event]:
-    """What a sale does to the posted prices of its own slots; the event that tells of it, where one changed."""
+    """Update the posted prices in the slots of a sale. Return the event about it, if any price changed."""
     frame, end = snapshot.frame, min(booking.end, snapshot.view.slot + snapshot.frame.pool.posted_slots)
     stored = _stored(frame, booking.start, end)
     prices = _prices(frame, after_booking(snapshot, booking), end - booking.start) if stored else None
@@ -73,13 +75,14 @@ def _is_due(pool: Pool) -> bool:
 
 
 def _prices(frame: PoolFrame, view: View, slots: int) -> FloatArray | None:
-    """(resources, slots) of one unit more; nothing where the lane's policy posts no prices."""
+    """Return (resources, slots): the price of one more unit; None if the lane's policy posts no prices."""
     policy = policies.build(frame.pool.instant_policy or {}, frame.cluster, ())
     return policy.posted(view, slots) if isinstance(policy, PostsPrices) and slots > 0 else None
 
 
 def _ticks_now(frame: PoolFrame, view: View, prices: FloatArray) -> Ticks:
-    """The prices with the units for sale in each slot: what is free, and of what was for sale, sold at once."""
+    """Return the prices with the units offered in each slot (those that are free, and those that the instant lane has
+    sold), and the units sold."""
     slots = prices.shape[1]
     free = np.repeat((view.cluster.capacity - (0.0 if view.tail is None else view.tail))[:, None, :], slots, axis=1)
     ahead = min(slots, view.occupied.shape[1])
@@ -99,8 +102,8 @@ def _ticks_now(frame: PoolFrame, view: View, prices: FloatArray) -> Ticks:
 
 
 def _posted(frame: PoolFrame, first: int, ticks: Ticks, *, at: datetime, stored: Ticks | None = None) -> list[Event]:
-    """Write what differs from what is posted. A slot that comes into sight with the prices of the one before it is
-    written and not told: everybody expects them."""
+    """Write the prices that differ from those posted, and return the event about them. A slot that is posted for the
+    first time with the prices of the slot before it has no event, since nobody expects otherwise."""
     last = max(slot for _, slot in ticks)
     if stored is None:
         stored = _stored(frame, first, last + 1)

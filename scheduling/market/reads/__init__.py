@@ -1,4 +1,4 @@
-"""The market as people and programs see it at a moment. Reads alone: nothing here writes."""
+"""Read the market as people and programs see it at a moment. Nothing here writes."""
 
 from scheduling.market.reads.anonymous import AwardSeen, awards_seen
 from scheduling.market.reads.award_prices import Factor, decided_award

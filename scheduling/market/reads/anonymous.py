@@ -1,4 +1,4 @@
-"""Awards behind a tenant's money: its own with their names, other tenants' as what they are and nothing else."""
+"""Read the awards behind a tenant's money: its own with their names, those of other tenants without names."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from tenants.scoping import scope_disabled
 
 @dataclass(frozen=True)
 class AwardSeen:
-    """`job_id` None and `job_name` empty: another tenant's. `part`: what of its whole price is the reader's."""
+    """An award as a tenant may see it. For an award of another tenant `job_id` is None and `job_name` empty. `part` is
+    the reader's part of its whole price."""
 
     award_id: int
     pool_id: int
     lane: str
     state: str
-    interval: int | None  # number; none of the instant lane
+    interval: int | None  # number; None in the instant lane
     start: int
     end: int
     workers: int
     ps: int
-    worker_slots: int  # of its whole life
-    paid: int  # by its terms, less what came back because alone was better
-    mine: int  # of `paid`, what the reader's cells earn by its terms
+    worker_slots: int  # over its whole life
+    paid: int  # by its terms, less the refund when its rent was closed
+    mine: int  # the part of `paid` that the reader's cells earn by its terms
     job_id: int | None
     job_name: str
-    by: str  # who submitted it, the reader's own only
+    by: str  # the person who submitted the job; empty for jobs of other tenants
 
     @property
     def part(self) -> float:
@@ -41,7 +42,7 @@ class AwardSeen:
 
 
 def awards_seen(*, tenant_id: int, award_ids: Iterable[int]) -> dict[int, AwardSeen]:
-    """In one query, whoever's they are."""
+    """Read these awards by id, no matter whose they are. Takes one query."""
     with scope_disabled("who earns from an award may know its size, lane and times, and never whose it is"):
         rows = Award.objects.filter(pk__in=set(award_ids)).only(*_READ, *_JOB).order_by("pk")
         awards = list(rows.select_related("job__submitted_by").annotate(interval_number=F("interval__number")))
@@ -87,6 +88,6 @@ def _row(award: Award, tenant_id: int) -> AwardSeen:
 
 
 def earned_from(award: Award, owner_id: int, *, since: int = 0) -> int:
-    """What the terms of an award bring one owner from slot `since` on."""
+    """Return what one owner earns by the terms of an award from slot `since` on."""
     slots = award.owed[max(since - award.start, 0) :]
     return sum(amount for slot in slots for owner, amount in slot if owner == owner_id)

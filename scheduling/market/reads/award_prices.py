@@ -1,5 +1,5 @@
-"""At which prices a job got its units, slot by slot: those that were posted when it was its turn, which were decided
-with its award and never change. They are worked out again from what the interval stored."""
+"""The prices at which a job got its units, slot by slot: those posted when it was the job's turn. They were decided
+with its award and never change. They are computed again from the stored interval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDED_UP = "rounded up to the smallest amount"
 
 @dataclass(frozen=True)
 class Factor:
-    """units x price = amount, of one resource in one slot. Credits."""
+    """One term of a price: units x price = amount, for one resource in one slot, in credits."""
 
     label: str
     units: float
@@ -38,7 +38,7 @@ class Factor:
 
     @property
     def words(self) -> str:
-        """What the units are, of one or of several: "workers", "workers with their parameter servers"."""
+        """The name of the units, in the plural for several: "workers", "workers with their parameter servers"."""
         if self.units == 1 or self.label == ROUNDED_UP:
             return self.label
         first, behind, rest = self.label.partition(" with its ")
@@ -47,7 +47,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class DecidedAward:
-    """What an interval saw and answered, and in it the booking behind one award."""
+    """The stored view and plan of an interval, and in it the booking of one award."""
 
     view: View
     plan: Plan
@@ -59,12 +59,14 @@ class DecidedAward:
         return self.view.jobs[self.booking.job]
 
     def factors(self, labels: Sequence[str]) -> dict[int, tuple[Factor, ...]]:
-        """Slot -> units x posted price by resource (`labels`), where these make up the gross price of the booking."""
+        """Map each slot to its factors, units x posted price by resource (`labels`). Return nothing if they do not add
+        up to the gross price of the booking."""
         return _factors(self.view, self.plan, self.booking, self.policy, labels)
 
 
 def decided_award(interval: Interval, job_id: int, start: int) -> DecidedAward | None:
-    """Of a job's award that begins with this slot. None where the stored bytes cannot be read: verification says so."""
+    """Read the decision about a job's award that begins with this slot. Return None where the stored bytes cannot be
+    read; verification reports that."""
     try:
         contents = contents_of(interval)
         view, plan = view_shown(contents.view), records.plan_from(contents.plan)
@@ -85,8 +87,8 @@ def _factors(
     amounts = _amounts(view, booking)
     gross = (amounts * prices).sum(axis=0)
     due = np.zeros_like(gross) if booking.slot_payouts is None else booking.slot_payouts.sum(axis=1)
-    more = np.where(due > gross * (1 + ROUNDING), due - gross, 0.0)  # where the prices come to less than can be paid
-    if booking.dividend:  # what is due is more than a price
+    more = np.where(due > gross * (1 + ROUNDING), due - gross, 0.0)  # prices can sum to less than can be paid
+    if booking.dividend:  # the payouts then include more than the price
         more = np.zeros_like(gross)
     if abs(float((gross + more).sum()) - booking.cost) > ROUNDING * max(1.0, booking.cost):
         return {}
@@ -102,8 +104,9 @@ def _factors(
 
 
 def _posted_before(view: View, plan: Plan, booking: Booking, policy: Mapping[str, Any]) -> FloatArray | None:
-    """(resources, slots of the booking) price floor + price base ^ (rented / for sale) - 1, as posted when it was the
-    job's turn (G6); or the operator's prices of use. None for a policy that posts its prices in another way."""
+    """Return (resources, slots of the booking): price floor + price base ^ (rented / for sale) - 1, as posted when it
+    was the job's turn (G6); in an elastic pool the operator's prices of use. Return None for a policy that posts its
+    prices in another way."""
     if policy["name"] == Elastic.name:
         return np.array([[policy["prices"][name]] for name in view.cluster.resources])
     settings = policies.build(dict(policy), view.cluster, ())
@@ -111,14 +114,15 @@ def _posted_before(view: View, plan: Plan, booking: Booking, policy: Mapping[str
     window = next((one for one in plan.windows if one.start <= booking.start and booking.end <= one.end), None)
     if in_force is None or window is None or getattr(settings, "price_counts", "") != "pool":
         return None
-    if window.kappa is not None:  # searched: no sale moves it (K8)
+    if window.kappa is not None:  # the price was searched, and no sale changes it (K8)
         return window.prices[:, booking.start - window.start : booking.end - window.start]
     astraea = in_force(view)
     turn = {job.number: place for place, job in enumerate(view.waiting)}
     rests = dict(zip(turn, view.remaining.tolist(), strict=True))
 
     def passed(each: Booking) -> tuple[bool, int]:
-        """Who finishes a job comes first, then pieces, each in the order of arrival (D7)."""
+        """Return the place of a booking in the order of turns: those that finish a job come first, then pieces, each in
+        the order of arrival (D7)."""
         return each.work < rests[each.job], turn[each.job]
 
     rented = np.zeros_like(window.rented)
@@ -134,7 +138,7 @@ def _posted_before(view: View, plan: Plan, booking: Booking, policy: Mapping[str
 
 
 def _amounts(view: View, booking: Booking) -> FloatArray:
-    """(resources, slots) units that the booking takes."""
+    """Return (resources, slots): the units that the booking takes."""
     job = view.jobs[booking.job]
     worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
     amounts = np.zeros((len(view.cluster.resources), booking.end - booking.start))

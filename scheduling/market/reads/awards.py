@@ -1,4 +1,4 @@
-"""Awards: the open tenant's own with their terms, everybody's as what they are and nothing else."""
+"""Read awards: those of the open tenant with their terms, those of everybody without names or amounts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Placed:
 
 @dataclass(frozen=True)
 class AwardPayee:
-    """`payee`: a tenant's short name, or "operator". Micro-credits by the terms, before anything is given back."""
+    """What one payee gets of an award. `payee` is a tenant's short name, or "operator". `amount` is micro-credits by
+    the terms, before any refund."""
 
     payee: str
     amount: int
@@ -41,19 +42,19 @@ class AwardRow:
 
 
 def award_list() -> QuerySet[Award]:
-    """The open tenant's awards, with what `award_rows` needs at hand: `job_name`, `interval_number` and, made once for
-    all, the pool that many share."""
+    """Return the open tenant's awards with what `award_rows` needs: `job_name`, `interval_number`, and the pool, which
+    is read once for all."""
     names = {"job_name": F("job__name"), "interval_number": F("interval__number")}
     return Award.objects.annotate(**names).prefetch_related("pool")
 
 
 def award_by_id(award_id: int) -> Award | None:
-    """Of the open tenant."""
+    """Return this award of the open tenant, or None."""
     return award_list().filter(pk=award_id).first()
 
 
 def award_rows(awards: Sequence[Award]) -> list[AwardRow]:
-    """In their order; two queries more."""
+    """Return these awards with their places and payees, in the same order. Takes two more queries."""
     names = _server_names(awards)
     sums = [_sums(award) for award in awards]
     slugs = dict(
@@ -66,12 +67,13 @@ def award_rows(awards: Sequence[Award]) -> list[AwardRow]:
 
 
 def touching(pool: Pool, first: int, end: int) -> QuerySet[Award]:
-    """Those with a slot in [first, end), by the index of spans: also where it is one day of a year long ago."""
+    """Return the pool's awards with a slot in [first, end). The index of spans is used, so this is fast also for one
+    day long ago."""
     return Award.objects.alias(span=span_of()).filter(pool=pool, span__overlap=(first, end))
 
 
 def awards_anonymous(pool: Pool, first: int, end: int) -> QuerySet[Award]:
-    """Everybody's with a slot in [first, end): the span is short, so the rows are few."""
+    """Return everybody's awards with a slot in [first, end). The span must be short, so that the rows are few."""
     with scope_disabled("everybody sees that units are taken, and nobody sees by whose job"):
         rows = touching(pool, first, end).exclude(cut_at__lte=F("start"))
         fields = ("id", "pool_id", "lane", "state", "phase", "start", "end", "workers", "ps", "allocation", "cut_at")
@@ -79,7 +81,7 @@ def awards_anonymous(pool: Pool, first: int, end: int) -> QuerySet[Award]:
 
 
 def anonymous_rows(pool: Pool, awards: Sequence[Award]) -> list[AwardRow]:
-    """Of this pool, in their order; one query more."""
+    """Return these awards of the pool with their places, in the same order. Takes one more query."""
     names = _server_names(awards)
     for award in awards:
         award.pool = pool
@@ -89,7 +91,8 @@ def anonymous_rows(pool: Pool, awards: Sequence[Award]) -> list[AwardRow]:
 def placed(
     allocation: Iterable[Sequence[int]], names: dict[int, str], *, until: int | None, first: int = 0
 ) -> tuple[Placed, ...]:
-    """Rows of an allocation with the servers' names, without what lies before `first` or was cut off."""
+    """Return the rows of an allocation with the servers' names. Rows that end before `first`, and everything from
+    `until` on, are left out."""
     rows = []
     for server_id, start, end, workers, ps in allocation:
         last = end if until is None else min(end, until)
@@ -108,7 +111,8 @@ class OwnBooking:
 
 
 def own_bookings(pool: Pool, first: int, end: int, *, most: int) -> list[OwnBooking] | None:
-    """The open tenant's, by server and slot; None where more than `most` awards touch the slots [first, end)."""
+    """Return the open tenant's bookings by server and slot, or None if more than `most` awards touch the slots
+    [first, end)."""
     rows = touching(pool, first, end).select_related("job")
     rows = rows.defer("job__spec", "job__reason_numbers", "charges").order_by("start", "pk")
     awards = list(rows[: most + 1])
@@ -130,7 +134,7 @@ def _server_names(awards: Iterable[Award]) -> dict[int, str]:
 
 
 def _sums(award: Award) -> dict[int, int]:
-    """By its terms: also what came back later, so that all of them together are its price."""
+    """Sum up an award's charges by owner. These are its terms, before any refund, so the sums add up to its price."""
     sums: defaultdict[int, int] = defaultdict(int)
     for slot in award.charges:
         for owner, amount in slot:
@@ -139,6 +143,6 @@ def _sums(award: Award) -> dict[int, int]:
 
 
 def _payees(sums: dict[int, int], slugs: dict[int, str]) -> tuple[AwardPayee, ...]:
-    """The largest part first."""
+    """Return the payees by name, the largest part first."""
     ordered = sorted(sums.items(), key=lambda part: (-part[1], part[0]))
     return tuple(AwardPayee(slugs.get(owner, "operator"), amount) for owner, amount in ordered if amount)

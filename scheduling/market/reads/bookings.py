@@ -1,4 +1,4 @@
-"""Who runs where and when: awards on servers over a span of slots. The reader's own by name, others' without."""
+"""Read which awards run on which servers over a span of slots: the reader's own with names, others' without."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOME, RENTED, LENT, OTHER = "home", "rented", "lent", "other"
 
 @dataclass(frozen=True)
 class BookedUnits:
-    """Units on one server from `start` up to `end` (slots). Another tenant's has neither job nor name."""
+    """Units on one server in the slots [start, end). For another tenant's award there is neither job nor name."""
 
     server_id: int
     start: int
@@ -30,18 +30,18 @@ class BookedUnits:
     job_id: int | None
     name: str
     lane: str
-    planned: bool  # has not begun
+    planned: bool  # the award has not begun
 
 
 @dataclass(frozen=True)
 class BookedSlots:
     rows: tuple[BookedUnits, ...]  # by start, then the reader's own first
-    cut: bool  # there are more than anybody could look at
+    cut: bool  # there are more awards than `MOST_AWARDS`, and the rest is left out
 
 
 def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home: Sequence[int]) -> BookedSlots:
-    """Of slots [first, last). `home`: the servers on which the tenant has cells. What a renter pays the tenant for is
-    lent from its share as far as it lies on those."""
+    """Read the bookings in the slots [first, last). `home` are the servers on which the tenant has cells. Units for
+    which a renter pays the tenant count as lent where they lie on these servers."""
     with scope_disabled("everybody sees that a server is taken, and nobody sees by whose job"):
         rows = Award.objects.filter(pool=pool, end__gt=first, start__lt=last).exclude(start__gte=F("cut_at"))
         paid = "jsonb_path_exists(scheduling_award.charges, 'strict $[*][*] ? (@[0] == $me && @[1] > 0)', %s)"

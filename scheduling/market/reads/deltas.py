@@ -1,9 +1,9 @@
-"""A text told by another one: which of its rows to copy from there, and what is new between them.
+"""Write a text as a delta from another one: which rows to copy from the other text, and the new bytes between them.
 
-Canonical JSON is a list of rows, and the row of a job that did not change is the same bytes wherever it stands. So rows
-are what is compared, and nothing is known here of what they say: what comes out is the text to the byte. A delta is one
-line of JSON, and behind it all new bytes in a row. The line is a list of numbers, three for each step: how many of the
-new bytes come next, how far from the end of the last copy the next one begins, and how long it is.
+In canonical JSON a text is a list of rows, and the row of a job that did not change has the same bytes wherever it is.
+So rows are compared as bytes, without knowing their meaning, and the text is restored byte by byte. A delta is one line
+of JSON, followed by all new bytes. The line is a list of numbers, three for each step: how many of the new bytes come
+next, how far from the end of the last copy the next copy begins, and how long that copy is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BETWEEN_ROWS = b"},{"
 
 
 class Original:
-    """A text that others are told by."""
+    """A text from which other texts are written as deltas."""
 
     def __init__(self, text: bytes) -> None:
         self._rows = _rows(text)
@@ -23,11 +23,11 @@ class Original:
         self._place_by_row = {row: place for place, row in reversed(list(enumerate(self._rows)))}
 
     def delta(self, text: bytes) -> bytes:
-        """What `delta_apply` makes the text of. Linear in both."""
+        """Return the delta from which `delta_apply` restores the text. Takes time linear in both texts."""
         rows, starts, last = self._rows, self._starts, len(self._rows)
         steps, news, new, end, following = list[int](), list[bytes](), 0, 0, last
         for row in _rows(text):
-            # What comes next there, where that is the same: a row that is there twice would break a copy into pieces.
+            # Prefer the row that follows the last copy: with a row that occurs twice, a copy would break into pieces.
             place = following if following < last and rows[following] == row else self._place_by_row.get(row, -1)
             if place < 0:
                 news.append(row)
@@ -43,7 +43,7 @@ class Original:
 
 
 def delta_apply(original: bytes, delta: bytes) -> bytes:
-    """The text that is told. Raises ValueError where the delta says what cannot be, or of another original."""
+    """Restore the text from its delta. Raises ValueError if the delta is invalid, or belongs to another original."""
     line, _, news = delta.partition(b"\n")
     steps = json.loads(line)
     if not isinstance(steps, list) or len(steps) % 3 or not all(type(number) is int for number in steps):
@@ -61,6 +61,6 @@ def delta_apply(original: bytes, delta: bytes) -> bytes:
 
 
 def _rows(text: bytes) -> list[bytes]:
-    """The text in pieces, each but the last with the separator that ends it."""
+    """Split the text into rows; each of them, except the last, includes the separator that ends it."""
     *rows, last = text.split(BETWEEN_ROWS)
     return [row + BETWEEN_ROWS for row in rows] + [last]

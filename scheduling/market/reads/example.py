@@ -1,7 +1,7 @@
 """The worked example of "How it works": one interval of a small market with the reader's own numbers.
 
-The core decides it as it decides a live market: a scenario is made, simulated, and read. No price and no split is
-worked out here. It takes some hundredths of a second, for every number has a bound.
+The core decides it as it decides a live market: a scenario is made and simulated, and the result is read. No price and
+no split is computed here. It takes some hundredths of a second, since every number has a bound.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ME, CASTOR, PELICAN, TARN, QUARRY, OPERATOR = (
     "Operator",
 )
 SLUGS = {"me": ME, "castor": CASTOR, "pelican": PELICAN, "tarn": TARN, "quarry": QUARRY, "operator": OPERATOR}
-HOURS = 4  # of the interval; a slot is an hour
+HOURS = 4  # length of the interval; a slot is an hour
 NOON = 4  # the slot that begins at 12:00, and the interval with it
 LAST = 76  # slots
-BASE, FLOOR_PRICE = 16.0, 0.5  # of the price's curve
+BASE, FLOOR_PRICE = 16.0, 0.5  # constants of the price curve
 OPERATOR_UNITS, TARN_UNITS, BUSY_HOURS = 4, 2, 4
 EARLIER, SWEEP, TARNS, STORMS, SMOKE = "ranker", "sweep", "reanalysis", "storms", "smoke"
 SMOKE_ARRIVES = NOON + 1.4  # 13:24
@@ -39,7 +39,7 @@ SMOKE_ARRIVES = NOON + 1.4  # 13:24
 
 @dataclass(frozen=True)
 class ExampleNumbers:
-    """What the reader may change: workers, hours, credits."""
+    """The numbers that the reader may change: workers, hours, credits."""
 
     mine: int = 4
     busy: int = 4
@@ -84,7 +84,7 @@ class ExampleOwner:
 
 @dataclass(frozen=True)
 class Stay:
-    """Slots [start, end) at home or rented; `value`: what ending then is worth, credits."""
+    """The slots [start, end), at home or rented. `value` is what it is worth to end then, in credits."""
 
     start: int
     end: int
@@ -101,7 +101,7 @@ class Stay:
 
 @dataclass(frozen=True)
 class ExamplePayee:
-    """Micro-credits. `units`: that it had for sale where the job began."""
+    """An owner that is paid. `amount` is micro-credits; `units` are those that it had for sale when the job began."""
 
     name: str
     units: float
@@ -118,7 +118,7 @@ class ExampleJob:
     award: Stay | None
     rents: bool
     payees: tuple[ExamplePayee, ...]
-    code: str  # of the reason why it got nothing
+    code: str  # the reason why it got nothing
     numbers: Mapping[str, Any]
 
     @property
@@ -127,12 +127,12 @@ class ExampleJob:
 
     @property
     def surplus(self) -> int:
-        """What it is worth, less what it pays."""
+        """What the job is worth, less what it pays."""
         return micro(self.award.value) - self.paid if self.award else 0
 
     @property
     def per_worker_hour(self) -> int:
-        """Micro-credits on average, without what is left of a division."""
+        """What it pays for a worker and hour on average, in whole micro-credits, rounded down."""
         return self.paid // (self.workers * (self.award.end - self.award.start)) if self.award else 0
 
 
@@ -140,15 +140,15 @@ class ExampleJob:
 class ExampleHour:
     starts: str
     sold: float
-    price: float  # of one worker more, once the plan is made
+    price: float  # price of one more worker, once the plan is made
 
 
 @dataclass(frozen=True)
 class Example:
     numbers: ExampleNumbers
     owners: tuple[ExampleOwner, ...]
-    for_sale: int  # when the interval begins
-    curve: tuple[tuple[float, float], ...]  # part of what is for sale that is sold, price
+    for_sale: int  # units for sale when the interval begins
+    curve: tuple[tuple[float, float], ...]  # pairs (sold part of the units for sale, price)
     mine: ExampleJob
     storms: ExampleJob
     smoke: ExampleJob
@@ -160,7 +160,7 @@ class Example:
 
     @property
     def earned(self) -> tuple[tuple[str, tuple[tuple[str, int], ...], int], ...]:
-        """Each payee with what each job, by its name, pays it, and the sum."""
+        """For each payee its name, what each job pays it (by the job's name), and the sum."""
         names = [
             name for name in SLUGS.values() if any(name == payee.name for job in self.jobs for payee in job.payees)
         ]
@@ -183,7 +183,8 @@ def clock_of(slot: int) -> str:
 
 
 def numbers_read(query: Mapping[str, str]) -> tuple[ExampleNumbers, dict[str, str]]:
-    """The reader's numbers, and what is wrong with those that cannot be used, by name; these are as usual."""
+    """Return the reader's numbers, and by name what is wrong with those that cannot be used. In place of these the
+    usual numbers are returned."""
     values, flaws = {}, {}
     for field in fields(ExampleNumbers):
         text, bound = query.get(field.name, ""), BOUNDS[field.name]
@@ -202,7 +203,7 @@ def numbers_read(query: Mapping[str, str]) -> tuple[ExampleNumbers, dict[str, st
 
 
 def example(numbers: ExampleNumbers) -> Example:
-    """Decide the interval, and read what came of it."""
+    """Decide the interval, and read the result."""
     scenario = read(_document(numbers))
     policies = {
         BATCH: build(scenario.policy, scenario.cluster, scenario.jobs),
@@ -261,7 +262,7 @@ def _example_job(tenant: str, workers: int, track: Track, names: Sequence[str], 
 
 
 def _document(numbers: ExampleNumbers) -> dict[str, Any]:
-    """A scenario file: `docs/guide/scenario-files.md`. Parameter servers are left out."""
+    """Return the example as a scenario file (see `docs/guide/scenario-files.md`), without parameter servers."""
     servers = [
         _server("s1", numbers.mine, "me"),
         _server("s2", numbers.castor, "castor"),
@@ -313,8 +314,8 @@ def _job(
     arrival: float = NOON - 1.0,
     priority: int = 0,
 ) -> dict[str, Any]:
-    """So many workers for so many hours, no fewer and no more. Value is counted from the arrival, an hour before the
-    interval begins; `worth` is what ending at its beginning would be worth."""
+    """Return a job with exactly this number of workers and hours. Its value counts from the arrival, an hour before the
+    interval begins; `worth` is what it would be worth to end when the interval begins."""
     return {
         "name": name,
         "tenant": tenant,

@@ -1,4 +1,4 @@
-"""Where a job is, and why: its newest award, and its reason with the numbers and in words."""
+"""Explain the state of a job: its newest award, and its reason with the numbers and in words."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from scheduling.market.reads.now import is_late
 from scheduling.models import Award, JobState, Pool, TrainingJob
 from scheduling.reasons import Numbers, reason_help, reason_sentence, slot_clock, units_words
 
-# Of awards whose jobs may have had others, and which do not say what those cost: `has_several` as a condition.
+# A condition for awards whose jobs may have had other awards, and which do not have the cost of those in their row. It
+# is the same as `has_several`.
 SEVERAL = Q(work_left=None) & (Q(work__isnull=False) | Q(attempt__gt=0))
 
 
 @dataclass(frozen=True)
 class ReasonInWords:
-    """`code`: of `scheduling.reasons`, or the job's state where it has no reason. `help`: what would help; empty
-    where nothing is to be done."""
+    """A reason for people. `code` is one of `scheduling.reasons`, or the job's state where it has no reason. `help`
+    says what would help, and is empty where nothing needs to be done."""
 
     code: str
     numbers: Numbers
@@ -30,8 +31,8 @@ class ReasonInWords:
 
 @dataclass(frozen=True)
 class JobView:
-    """A job as its tenant sees it. Amounts in micro-credits; times are those of the award, if there is one. `price`:
-    for all that it has been given, also before a loss, less what came back."""
+    """A job as its tenant sees it. Amounts are micro-credits; times are those of the award, if there is one. `price` is
+    for everything that it was awarded, also before a loss, less what was returned."""
 
     id: int
     name: str
@@ -39,7 +40,7 @@ class JobView:
     state: str
     phase: str
     payer: str
-    price: int | None  # None: not decided yet
+    price: int | None  # None if it is not decided yet
     reason: ReasonInWords
     starts_at: datetime | None
     ends_at: datetime | None
@@ -47,14 +48,14 @@ class JobView:
 
 
 def job_explain(job: TrainingJob) -> JobView:
-    """One job, with its last award. Needs the tenant's scope."""
+    """Explain one job, with its last award. Needs the tenant's scope."""
     return jobs_explain(job.pool, [job])[0]
 
 
 def paid_beside() -> Case:
-    """Micro-credits, less what came back: of a job that may have had several awards, for it goes on in pieces or was
-    lost before, the sum of its others; of any other what its award says itself. Costs nothing where every job has had
-    one."""
+    """Return an expression for what a job paid beside this award, in micro-credits, less what was returned. For a job
+    that may have had several awards, because it runs in pieces or was lost before, it is the sum of the others. For any
+    other job it is the number in the award itself. It costs nothing where every job has had one award."""
     others = Award.objects.filter(job=OuterRef("job")).exclude(pk=OuterRef("pk")).order_by()
     total = others.values("job").annotate(total=Sum(F("paid") - F("returned"))).values("total")
     beside = Coalesce(Subquery(total), 0, output_field=BigIntegerField())
@@ -62,12 +63,13 @@ def paid_beside() -> Case:
 
 
 def has_several(award: Award) -> bool:
-    """Whether its job may have had other awards, pieces or those before a loss."""
+    """Return whether the award's job may have had other awards: pieces, or awards before a loss."""
     return award.work_left is None and (award.work is not None or award.attempt > 0)
 
 
 def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = None) -> list[JobView]:
-    """All of one pool, with `tenant` at hand; one query for their awards. `at`: see `job_view`."""
+    """Explain jobs of one pool, whose `tenant` must be loaded. Takes one query, for their awards. For `at` see
+    `job_view`."""
     awards: dict[int, Award] = {}
     newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
     for award in newest.distinct("job_id").annotate(beside=paid_beside()):
@@ -76,11 +78,12 @@ def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = 
 
 
 def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None = None) -> JobView:
-    """With `tenant` at hand, and the job's last award; asks the database nothing. `at`: the reader's moment, so that
-    nothing that is over for the reader is told as to come; decisions may be late."""
+    """Explain a job from its row, whose `tenant` must be loaded, and its last award. Makes no query. `at` is the moment
+    of reading: decisions may be late, and what is over for the reader must not be shown as still to come."""
     paid = None if award is None else award.paid_before + award.paid - award.returned
     if award is not None and award.attempt != job.attempt:
-        paid, award = paid or None, None  # of an earlier attempt: the job waits anew, and has paid what was delivered
+        # The award is of an earlier attempt: the job waits again, and has paid for what was delivered.
+        paid, award = paid or None, None
     in_parts = award is not None and (award.work_left is not None or award.work is not None)
     waits = job.state == JobState.QUEUED and in_parts  # between its slots, or its pieces
     return JobView(
@@ -132,7 +135,7 @@ def _reason(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | No
 
 
 def _overdue(pool: Pool, job: TrainingJob, at: datetime | None) -> str:
-    """Of a job that waits for an interval which should have been decided by now; else empty."""
+    """Return the sentence for a job that waits for an interval which should have been decided by now, else ""."""
     slot = job.reason_numbers.get("slot", job.reason_numbers.get("closes_at"))
     if at is None or not isinstance(slot, int) or not is_late(pool.slot_start(slot), at):
         return ""
@@ -140,7 +143,7 @@ def _overdue(pool: Pool, job: TrainingJob, at: datetime | None) -> str:
 
 
 def _sized(pool: Pool, job: TrainingJob, award: Award) -> ReasonInWords:
-    """Of a job that is sized anew in every slot, by its newest one."""
+    """Explain a job that is sized anew in every slot, by its newest award."""
     paid = award.paid_before + award.paid - award.returned
     numbers = {"slot": award.start, "workers": award.workers, "ps": award.ps, "paid": paid}
     units = units_words(award.workers, award.ps)

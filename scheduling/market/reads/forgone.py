@@ -1,4 +1,4 @@
-"""What idle units would have brought at the posted price: offered and not bought, or kept and not offered."""
+"""Compute what idle units would have earned at the posted price: units offered but not sold, and units kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenants.ledger.amounts import adding_up, micro
 
 @dataclass(frozen=True)
 class Forgone:
-    """Micro-credits at the price of each slot, and the unit-slots behind them."""
+    """Micro-credits at the price of each slot, and the unit-slots that they are for."""
 
     unsold: int
     unsold_units: float
@@ -29,15 +29,15 @@ class Forgone:
 
     @property
     def digits(self) -> int:
-        """With which the two parts add up as they are shown."""
+        """The number of digits with which the shown parts add up to the shown total."""
         return adding_up((self.unsold, self.kept, -self.total))
 
 
 def forgone_in(
     *, windows: Iterable[Published], first: int, last: int, quota: Sequence[float], used: FloatArray | None
 ) -> Forgone:
-    """Over the slots [first, last) as far as windows reach. `quota` (resources,); `used` (resources, slots): what the
-    tenant's own jobs held, where it keeps its idle units; None where it offers them."""
+    """Compute this for the slots [first, last), as far as windows reach. `quota` is (resources,). `used` (resources,
+    slots) is what the tenant's own jobs held, if it keeps its idle units; None if it offers them."""
     sums = np.zeros(4)
     for window in windows:
         begin, end = max(window.start, first), min(window.end, last)
@@ -53,7 +53,7 @@ def forgone_in(
 
 
 def used_by_own_jobs(*, pool: Pool, tenant_id: int, first: int, last: int) -> FloatArray:
-    """(resources, slots) amounts that the tenant's own jobs held at home. Needs the tenant's scope."""
+    """Return (resources, slots): the amounts that the tenant's own jobs held at home. Needs the tenant's scope."""
     names = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
     used = np.zeros((len(names), max(last - first, 0)))
     rows = Award.objects.filter(pool=pool, tenant=tenant_id, phase=OWN, end__gt=first, start__lt=last)

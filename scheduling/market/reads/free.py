@@ -1,4 +1,6 @@
-"""The calendar as everybody may see it: how much of each resource is taken in a slot, by lane, and how much is free."""
+"""Read the calendar as everybody may see it: how much of each resource is taken by each lane in a slot, and what is
+free.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from scheduling.models import CalendarCell, Lane, LaneClock, Pool, ResourceKind,
 
 @dataclass(frozen=True)
 class FreeUnits:
-    """One resource in one slot. `units`: in service now; `decided`: no later plan touches the slot."""
+    """One resource in one slot. `units` are those in service now; `decided` says that no later plan changes the
+    slot."""
 
     slot: int
     at: datetime
@@ -28,7 +31,8 @@ class FreeUnits:
 
 
 def free_units(pool: Pool, first: int, end: int) -> list[FreeUnits]:
-    """Every resource in every slot of [first, end): four queries, the longest over the rows of those slots alone."""
+    """Return every resource in every slot of [first, end). Takes four queries; the longest reads only rows of these
+    slots."""
     kinds = list(ResourceKind.objects.filter(pool=pool).order_by("pk"))
     serving = ServerCapacity.objects.filter(pool=pool).exclude(server__state=ServerState.LOST)
     units = dict(serving.order_by().values_list("resource").annotate(Sum("units")))

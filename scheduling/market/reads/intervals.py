@@ -1,4 +1,4 @@
-"""One interval as one tenant may see it: its own bids, prices, what was for sale, its payouts, and the chain."""
+"""Read one interval as one tenant may see it: its own bids, prices, units for sale, its payouts, and the chain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tenants.ledger.sums import EarnedFrom, earned_by_award
 from tenants.models import Tenant
 
 PAGE = 20
-MOST_BIDS = 100  # on a page; programs get all of them
+MOST_BIDS = 100  # shown on a page; programs get all of them
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Bid:
 
     job_id: int
     name: str
-    floor: int | None  # micro-credits that it was worth alone; None: given earlier
-    state: str  # awarded, or the state it was left in
+    floor: int | None  # micro-credits that it would be worth alone; None if the interval does not name its floor
+    state: str  # awarded, or the state that the interval left it in
     text: str
     paid: int
     value: int
@@ -40,7 +40,7 @@ class Bid:
 
 @dataclass(frozen=True)
 class OfferedResource:
-    """One resource over the whole window, in unit-slots. Prices in micro-credits for one of them."""
+    """One resource over the whole window, in unit-slots. Prices are micro-credits for one unit-slot."""
 
     label: str
     offered: float
@@ -103,7 +103,7 @@ class IntervalView:
     labels: tuple[str, ...]
     payouts: tuple[Payout, ...]
     payments: IntervalPayments | None
-    tries: tuple[PriceTry, ...]  # of the window's price, where that is searched
+    tries: tuple[PriceTry, ...]  # tries for the window's price, where it is searched
 
     @property
     def bids_shown(self) -> tuple[Bid, ...]:
@@ -131,7 +131,8 @@ class IntervalRow:
 
 
 def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs: bool) -> IntervalView | None:
-    """Needs the tenant's scope. `money`, `jobs`: whether the reader may see those parts; they are not read if not."""
+    """Read one interval, or None if there is none. Needs the tenant's scope. `money` and `jobs` say whether the reader
+    may see these parts; otherwise they are not read."""
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
@@ -166,7 +167,7 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
 
 
 def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool) -> list[IntervalRow]:
-    """Newest first, a page of them; the next page lies `below` the last one's number."""
+    """Return one page of intervals, the newest first. For the next page, `below` is the number of the last one."""
     rows = Interval.objects.filter(pool=pool).order_by("-number").defer("view", "plan", "policy", "windows")
     intervals = list((rows.filter(number__lt=below) if below else rows)[:PAGE])
     spans = [
@@ -192,8 +193,8 @@ def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool)
 
 
 def _bids(tenant: Tenant, pool: Pool, stored: bytes, plan: Mapping[str, Any], longest: int | None) -> list[Bid]:
-    """The tenant's own rows of the stored input and answer, in the order of the queue. `longest`: slots of the longest
-    interval that there will be."""
+    """Return the tenant's own jobs in the stored view and plan, in the order of the queue. `longest` is the length in
+    slots of the longest interval that there will be."""
     view, jobs = document_and_jobs(stored)
     tenants = [row["name"] for row in view["cluster"]["tenants"]]
     index = tenants.index(str(tenant.pk)) if str(tenant.pk) in tenants else None
@@ -229,13 +230,15 @@ def _bid(
         return Bid(number, name, alone, "queued", "Still waits; nothing new.", 0, 0)
     state = "queued" if refusal["state"] == "waiting" else refusal["state"]
     numbers = refusal["numbers"]
-    if refusal["code"] == "larger_than_window" and longest is not None:  # the plan has the one that it dealt out
+    if refusal["code"] == "larger_than_window" and longest is not None:  # the plan names the window that it dealt out
         numbers = {**numbers, "window_slots": longest}
     return Bid(number, name, alone, state, reason_sentence(pool, refusal["code"], numbers), 0, 0)
 
 
 def _tries(windows: Sequence[Published]) -> Iterator[PriceTry]:
-    """Of the last window: an interval of a pool that searches its price has one."""
+    """Yield the multiples tried for the price of the last window: an interval of a pool that searches its price has
+    one.
+    """
     for window in windows[-1:]:
         for kappa, score in zip(KAPPAS, window.scores, strict=False):
             yield PriceTry(kappa, micro(score), kappa == window.kappa)
@@ -274,7 +277,8 @@ def _slots(pool: Pool, windows: Sequence[Published], kinds: Sequence[ResourceKin
 
 
 def _payouts(tenant: Tenant, pool: Pool, interval: Interval) -> list[Payout]:
-    """Of both lanes. A slot is paid at its end, so the last one's payment carries the time of the window's end."""
+    """Return what the tenant was paid in the interval's slots, from both lanes. A slot is paid at its end, so the
+    payment for the last slot carries the time of the window's end."""
     if interval.window_start is None or interval.window_end is None:
         return []
     start = pool.slot_start(interval.window_start + 1)

@@ -1,4 +1,4 @@
-"""The market as one tenant sees it at a moment: prices that were and are to come, the next interval, its units."""
+"""Read the market as one tenant sees it at a moment: past and coming prices, the next interval, its units and jobs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
 MOST_JOBS = 20
-SLOTS_BACK = 72  # of the price chart
-MOST_ASKING = 2_000  # a queue longer than this is counted no further
+SLOTS_BACK = 72  # how far back the price chart goes
+MOST_ASKING = 2_000  # jobs of the queue that are counted at most
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,16 @@ class SlotPrice:
 
 @dataclass(frozen=True)
 class PriceHistory:
-    """Posted prices from some slots ago to the end of what is decided."""
+    """Posted prices from some slots ago to the last decided slot."""
 
     slots: tuple[SlotPrice, ...]
-    edge: datetime  # from here on nothing is decided
+    edge: datetime  # nothing is decided from this moment on
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Workers asked for in the batch lane. `more`: the queue goes on beyond what was counted."""
+    """The workers that waiting jobs ask for in the batch lane. `more` says that the queue is longer than was
+    counted."""
 
     my_jobs: int
     my_workers: int
@@ -65,12 +66,12 @@ class Demand:
 
 @dataclass(frozen=True)
 class NextInterval:
-    """What the next interval can deal out of the pool's first resource: what is free when it begins."""
+    """What the next interval can deal out of the pool's first resource: the units that are free when it begins."""
 
     resource: ResourceNow
     demand: Demand
     units: int
-    booked: float  # passes the boundary
+    booked: float  # units of awards that run on beyond the boundary
     my_units: int
     first_price: float | None
     last_price: float | None
@@ -104,7 +105,7 @@ class MyUnits:
 
 
 def price_history(pool: Pool, now: MarketNow) -> PriceHistory:
-    """`now` as of `market_now(..., back=SLOTS_BACK)`."""
+    """Return the prices that `now` has read. It must come from `market_now(..., back=SLOTS_BACK)`."""
     end = min(now.frontier, now.slot + MOST_AHEAD)
     if not now.prices:
         return PriceHistory((), pool.slot_start(end))
@@ -117,7 +118,8 @@ def price_history(pool: Pool, now: MarketNow) -> PriceHistory:
 
 
 def next_interval(tenant: Tenant, pool: Pool, now: MarketNow, owned: int) -> NextInterval | None:
-    """`owned`: the tenant's units of the first resource."""
+    """Read what the next interval can deal out; None if the pool has no resource. `owned` is the tenant's units of the
+    first resource."""
     if not now.resources:
         return None
     resource = now.resources[0]
@@ -135,7 +137,7 @@ def next_interval(tenant: Tenant, pool: Pool, now: MarketNow, owned: int) -> Nex
 
 
 def _constant(pool: Pool, name: str, resource: str) -> float | None:
-    """A constant of the pool's price curve, where its policy names one (see `market.view.policy.fixed_settings`)."""
+    """Return a constant of the pool's price curve, if its policy sets it (see `market.view.policy.fixed_settings`)."""
     setting = pool.batch_policy.get(name)
     setting = setting.get(resource) if isinstance(setting, dict) else setting
     return float(setting) if isinstance(setting, int | float) else None
@@ -143,7 +145,7 @@ def _constant(pool: Pool, name: str, resource: str) -> float | None:
 
 def _demand(tenant: Tenant, pool: Pool) -> Demand:
     with scope_disabled("everybody sees how much is asked for, and nobody sees by whom"):
-        # Where every slot is dealt out anew, those that run ask again.
+        # Where every slot is dealt out anew, running jobs count as demand too.
         states = [JobState.QUEUED, JobState.RUNNING] if pool.is_elastic else [JobState.QUEUED]
         queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states)
         rows = list(
@@ -157,7 +159,7 @@ def _demand(tenant: Tenant, pool: Pool) -> Demand:
 
 
 def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview) -> MyUnits | None:
-    """As the page of the tenant's share counts them. Needs the tenant's scope."""
+    """Count the tenant's units as the page My share does. Needs the tenant's scope."""
     holdings = holdings_in(pool, now.slot, near=tenant.pk)
     units = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, holdings=holdings, overview=overview)
     if not units.totals:
@@ -169,13 +171,13 @@ def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview)
 
 
 def my_jobs(tenant: Tenant, pool: Pool, at: datetime) -> tuple[JobView, ...]:
-    """Live ones first, then the newest. Needs the tenant's scope."""
+    """Return some of the tenant's jobs: live ones first, then the newest. Needs the tenant's scope."""
     return tuple(jobs_explain(pool, _jobs(tenant, pool), at))
 
 
 def _jobs(tenant: Tenant, pool: Pool) -> Sequence[TrainingJob]:
-    """Two short walks along an index in one query: to sort a million finished ones behind a few that live would read
-    them all."""
+    """Read these jobs with two short index scans in one query. A sort that puts a million finished jobs behind a few
+    live ones would read them all."""
     rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).order_by("-pk")
     live = rows.filter(state__in=LIVE_STATES).values("pk")[:MOST_JOBS]
     newest = rows.values("pk")[: MOST_JOBS // 2]

@@ -1,4 +1,4 @@
-"""What every page of a tenant says about the market at a moment: the tape."""
+"""Read what every page of a tenant shows about the market at a moment: the tape."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from scheduling.models import (
 from scheduling.models.jobs import LIVE_STATES
 from tenants.models import Tenant
 
-MOST_AHEAD = 96  # slots of prices
-LATE = 5  # seconds after which decisions that have not been made are late; a tick of the clock takes one or two
-MOST_COUNTED = 1_000  # a page that says "1000" is not made to wait for the rest
+MOST_AHEAD = 96  # slots ahead for which prices are read
+LATE = 5  # seconds after which a missing decision is late; a tick of the clock takes one or two
+MOST_COUNTED = 1_000  # counting stops here, so that the page need not wait for more
 
 
 @dataclass(frozen=True)
 class ResourceNow:
-    """One resource in the running slot. Price in credits per unit and slot; None where none is posted. While decisions
-    are late, it is the price of the last slot that was decided, which began `price_age` seconds ago."""
+    """One resource in the running slot. The price is in credits per unit and slot; None where none is posted. While
+    decisions are late, it is the price of the last decided slot, which began `price_age` seconds ago."""
 
     id: int
     name: str
     label: str
     price: float | None
-    price_age: int | None  # None: it is the running slot's
+    price_age: int | None  # None if the price is that of the running slot
     units: int  # in service
-    free: float  # of them, neither lane holds
+    free: float  # of `units`, those that neither lane holds
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class MarketNow:
     slot: int
     frontier: int  # the first slot that the next interval may decide
     closes_at: datetime
-    seconds_left: int  # 0: it is being decided
-    late_seconds: int  # since when the running slot, or one before it, should have been decided; 0: nothing is late
+    seconds_left: int  # 0 while the interval is being decided
+    late_seconds: int  # how long the decision of the first undecided slot is overdue; 0 if it is not late
     held: bool
-    memory: Mapping[str, Any]  # of the batch lane's policy
+    memory: Mapping[str, Any]  # the memory of the batch lane's policy
     prices: Mapping[tuple[int, int], float]  # (slot, resource id) -> posted price
     taken_then: Mapping[int, float]  # resource id -> units held in the first slot of the next interval
     resources: tuple[ResourceNow, ...]
@@ -72,10 +72,11 @@ class JobCount:
 
 
 def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOverview | None = None) -> MarketNow:
-    """With `back`: also the prices of so many slots before, and of those ahead. `overview`: where it is at hand."""
+    """Read the market at this moment. With `back`, also read the prices of `back` slots before it, and of those ahead.
+    `overview` is that of the pool, if the caller has read it already."""
     slot = pool.slot_at(at)
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
-    # No later plan touches a slot before the frontier, so that is where the next one begins.
+    # No later plan changes a slot before the frontier, so the next plan begins there.
     frontier = max(clock.frontier if clock else 0, slot + 1)
     closes_at = pool.slot_start(frontier)
     prices = _prices(pool, slot - back, min(frontier, slot + MOST_AHEAD) if back else slot + 1)
@@ -113,12 +114,13 @@ def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOvervie
 
 
 def is_late(due: datetime, at: datetime) -> bool:
-    """Whether what should have been done when `due` should be there by now."""
+    """Return whether something that is due at `due` is late by now."""
     return (at - due).total_seconds() >= LATE
 
 
 def _late_seconds(pool: Pool, clock: LaneClock | None, at: datetime) -> int:
-    """A pool that has not begun, or has never decided anything, is not late."""
+    """Return how many seconds the next decision is late. A pool that has not begun, or has never decided anything, is
+    not late."""
     if clock is None or clock.decided_slot < 0:
         return 0
     due = pool.slot_start(clock.decided_slot + 1)
@@ -126,7 +128,7 @@ def _late_seconds(pool: Pool, clock: LaneClock | None, at: datetime) -> int:
 
 
 def _prices(pool: Pool, first: int, end: int) -> dict[tuple[int, int], float]:
-    """(slot, resource id) -> posted price, of slots [first, end)."""
+    """Map (slot, resource id) to the posted price, for the slots [first, end)."""
     ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=first, slot__lt=end)
     prices = ticks.values_list("slot", "resource_id", "price")
     return {(slot, resource): price for slot, resource, price in prices if price is not None}
@@ -151,13 +153,13 @@ def _kinds_of(overview: PoolOverview) -> Kinds:
 
 
 def _use(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
-    """(slot, resource id) -> units that either lane holds."""
+    """Map (slot, resource id) to the units that both lanes hold."""
     rows = CalendarCell.objects.filter(pool=pool, slot__in=slots).order_by().values_list("slot", "resource")
     return {(slot, kind): amount for slot, kind, amount in rows.annotate(taken=Sum(F("batch") + F("instant")))}
 
 
 def jobs_count(tenant: Tenant) -> JobCount:
-    """Of all pools. Needs the tenant's scope."""
+    """Count the tenant's live jobs in all pools. Needs the tenant's scope."""
     live = TrainingJob.objects.filter(tenant=tenant, state__in=LIVE_STATES).order_by()
     states = list(live.values_list("state", flat=True)[:MOST_COUNTED])
     running = states.count(JobState.RUNNING)

@@ -1,7 +1,7 @@
-"""What the units of every owner do in one slot, all owners in one pass: for sums over a whole pool.
+"""How the units of every owner are used in one slot, for all owners in one pass, for sums over a whole pool.
 
-The rule is that of `share_units`: what is rented in the cells of a server is laid on their owners in proportion to what
-they leave idle there. What is rented of no cell is the operator's.
+The rule is that of `share_units`: what is rented in the cells of a server is split between their owners in proportion
+to their idle units there. What is rented outside of cells is the operator's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from scheduling.models import ServerState
 
 @dataclass(frozen=True)
 class OwnerShare:
-    """Units of one resource. `down`: on servers that are lost. `rented`: what the tenant's own jobs hold of others."""
+    """One owner's units of one resource. `down` are units on lost servers. `rented` is what the tenant's jobs hold of
+    others' units."""
 
     tenant_id: int  # 0: the operator
     units: float = 0.0
@@ -42,9 +43,9 @@ class OwnerShare:
 
 
 def owners_now(*, holdings: Iterable[Holding], overview: PoolOverview, resource: str) -> tuple[OwnerShare, ...]:
-    """Every owner and every renter of one resource; `holdings`: those of `holdings_in`. Costs one step for each
-    place that is held and one for each cell."""
-    used: defaultdict[tuple[int, int], float] = defaultdict(float)  # by server and tenant; the others by server
+    """Return the shares of every owner and every renter of one resource. `holdings` comes from `holdings_in`. Takes one
+    step for each place that is held and one for each cell."""
+    used: defaultdict[tuple[int, int], float] = defaultdict(float)  # by server and tenant; the next two by server
     in_cells: defaultdict[int, float] = defaultdict(float)
     of_operator: defaultdict[int, float] = defaultdict(float)
     units, own, lent, rented, down = (defaultdict[int, float](float) for _ in range(5))  # by tenant

@@ -1,4 +1,4 @@
-"""Who is paid, by name, with the colour that stands for each owner on every page."""
+"""The payees of a payment by name, with the colour that each owner has on every page."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from django.db.models import Q
 from tenants.models import Tenant
 
 OPERATOR_ID = 0
-COLOURS = 8  # 1 is always the reader's own tenant
+COLOURS = 8  # colour 1 is always the reader's own tenant
 OTHERS = "Others"
 
 
 @dataclass(frozen=True)
 class NamedPayee:
-    """`colour` 1 to 8, or 0 for the operator, who is striped. Amounts in micro-credits."""
+    """A payee. `colour` is 1 to 8, or 0 for the operator, which is drawn striped. Amounts are micro-credits."""
 
     name: str
     colour: int
     amount: int
     settled: int
-    x: float = 0.0  # per cent, of the whole payment
+    x: float = 0.0  # per cent of the whole payment, as `width`
     width: float = 0.0
 
     @property
@@ -31,7 +31,7 @@ class NamedPayee:
 
 
 def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] | None = None) -> tuple[NamedPayee, ...]:
-    """In the order of owners everywhere, the operator last. One query."""
+    """Return the payees in the usual order of owners, the operator last. Takes one query."""
     ids = sorted((owner for owner in amounts if amounts[owner]), key=lambda owner: (owner == OPERATOR_ID, owner))
     names = _names(own_id, ids)
     total, before, parts = sum(amounts.values()), 0, []
@@ -44,7 +44,8 @@ def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] |
 
 
 def _names(own_id: int, ids: Iterable[int]) -> dict[int, tuple[str, int]]:
-    """Name and colour. A tenant keeps its colour as long as there are few enough tenants for that."""
+    """Map each owner to its name and colour. A tenant has the same colour everywhere as long as there are no more
+    tenants than colours."""
     wanted = set(ids)
     first = Tenant.objects.order_by("pk").values("pk")[: COLOURS + 1]
     rows = list(Tenant.objects.filter(Q(pk__in=wanted) | Q(pk__in=first)).order_by("pk").values_list("pk", "name"))

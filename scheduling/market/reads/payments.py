@@ -1,4 +1,4 @@
-"""Does it add up? What was paid in an interval's slots by all tenants, and to whom, read from the book itself."""
+"""Check that payments add up: what all tenants paid in an interval's slots, and to whom, read from the book itself."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class IntervalPayments:
 
 
 def slot_prefix(pool_id: int, slot: int) -> str:
-    """How the keys of all settlements of one slot begin."""
+    """Return the prefix of the keys of all settlements of one slot."""
     return f"settle:{pool_id}:{slot}:"
 
 
 def settled_to(pool: Pool) -> int:
-    """The first slot that is not paid yet."""
+    """Return the first slot that is not paid yet."""
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     return (clock.settled_slot if clock else -1) + 1
 
@@ -55,8 +55,8 @@ def settled_to(pool: Pool) -> int:
 def payments_of_intervals(
     *, pool: Pool, spans: Sequence[tuple[int, int, int]], tenant_id: int, until: int
 ) -> list[IntervalPayments]:
-    """`spans`: number, first slot and end of windows; `until`: the first slot that is not paid yet. One query, whose
-    cost is in proportion to what was settled in them."""
+    """Read the payments in these windows. `spans` has number, first slot and end of each; `until` is the first slot
+    that is not paid yet. Takes one query, in time proportional to the settlements in these slots."""
     slots = [slot for _, start, end in spans for slot in range(start, min(end, until))]
     with scope_disabled("whether payments and payouts are equal is a sum over all payers and owners"):
         prefixes = [slot_prefix(pool.pk, slot) for slot in slots]
@@ -66,7 +66,7 @@ def payments_of_intervals(
 
 
 def payments_of_latest(*, pool: Pool, tenant_id: int, most: int = 5) -> list[IntervalPayments]:
-    """The last intervals whose slots have been paid, at least in part; newest first."""
+    """Read the payments of the last intervals whose slots have been paid, at least in part; the newest first."""
     clock = LaneClock.objects.filter(pool=pool.pk, lane=Lane.BATCH).values("settled_slot")[:1]
     rows = Interval.objects.filter(pool=pool).annotate(settled=Coalesce(Subquery(clock), Value(-1)))
     payments = rows.filter(window_start__lte=F("settled")).order_by("-window_end")

@@ -1,4 +1,4 @@
-"""What a period brought a tenant and what it cost: one rule for every page that says so."""
+"""What a tenant earned and spent in a period: the one rule for every page that shows it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tenants.zones import day_of, midnight
 
 @dataclass(frozen=True)
 class PeriodMoney:
-    """Micro-credits. Together with what came from outside they are the whole difference of the balances."""
+    """Micro-credits earned and spent. Together with payments from outside and back they are the whole difference of the
+    balances."""
 
     earned: int
     spent: int
 
 
 def period_money(opening: TenantBalances, closing: TenantBalances, outside: Outside) -> PeriodMoney:
-    """Earned: what the account of that name gained, and what left it to be spent. Spent: all else that the total lost;
-    every other movement leaves it as it is."""
+    """Return what was earned and spent between two balances. Earned is what the account "earned" gained, plus what left
+    it to be spent. Spent is all else that the total lost; every other movement leaves the total as it is."""
     earned = closing.earned - opening.earned + outside.off_earned
     return PeriodMoney(earned, total(opening) + outside.paid_in + earned - total(closing))
 
@@ -29,7 +30,8 @@ def period_money(opening: TenantBalances, closing: TenantBalances, outside: Outs
 def money_since(
     *, tenant_id: int, starts: Sequence[datetime], at: datetime
 ) -> tuple[tuple[PeriodMoney, ...], TenantBalances]:
-    """From each start until now, and the balances now; one query. Needs the tenant's scope."""
+    """Return what was earned and spent from each start until now, and the balances now. Takes one query. Needs the
+    tenant's scope."""
     end = midnight(day_of(at) + timedelta(days=1))
     places = [Position(moment, 0) for moment in (end, *starts)]
     (now, *opened), outside = period_sums(
@@ -39,5 +41,5 @@ def money_since(
 
 
 def total(balances: TenantBalances) -> int:
-    """All three together."""
+    """Return the sum of the three balances."""
     return balances.available + balances.held + balances.earned

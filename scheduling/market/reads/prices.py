@@ -1,4 +1,4 @@
-"""Posted prices of both lanes, slot by slot: those that hold now, those to come, and those that were."""
+"""Read posted prices of both lanes, slot by slot: present, coming and past ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.models import Lane, Pool, PriceTick, ResourceKind
 
 @dataclass(frozen=True)
 class PostedPrice:
-    """One resource in one slot of one lane. Credits per unit and slot; None where none is posted."""
+    """One resource in one slot of one lane. The price is credits per unit and slot; None where none is posted."""
 
     slot: int
     at: datetime
@@ -26,9 +26,9 @@ class PostedPrice:
 
 
 class PricesOfSlots(Sequence[PostedPrice]):
-    """Every resource in every slot of [first, end), in that order, whether a price is posted or not.
+    """The prices of every slot of [first, end) and every resource in it, in that order, whether one is posted or not.
 
-    The place of a line says its slot, so a page reads its own slots from the index and no others.
+    The slot of a line follows from its index, so a page of this list reads only its own slots from the database.
     """
 
     def __init__(self, pool: Pool, lane: str, kinds: Sequence[ResourceKind], first: int, end: int) -> None:
@@ -76,17 +76,18 @@ class PricesOfSlots(Sequence[PostedPrice]):
 
 
 def resource_kinds(pool: Pool) -> list[ResourceKind]:
-    """In the pool's order."""
+    """Return the pool's resources in their order."""
     return list(ResourceKind.objects.filter(pool=pool).order_by("pk"))
 
 
 def prices_now(pool: Pool, slot: int, kinds: Sequence[ResourceKind] = ()) -> list[PostedPrice]:
-    """Of the running slot, the batch lane first. `kinds`: of the pool, where they are at hand."""
+    """Return the prices of the running slot, those of the batch lane first. `kinds` are the pool's resources, if the
+    caller has read them already."""
     kinds = kinds or resource_kinds(pool)
     return [line for lane in (Lane.BATCH, Lane.INSTANT) for line in PricesOfSlots(pool, lane, kinds, slot, slot + 1)[:]]
 
 
 def posted_until(pool: Pool, lane: str, kinds: Sequence[ResourceKind], slot: int) -> int:
-    """The first slot, not before `slot`, from which on the lane has posted nothing."""
+    """Return the first slot, not before `slot`, from which on the lane has posted nothing."""
     ticks = PriceTick.objects.filter(pool=pool, lane=lane, resource__in=kinds, slot__gte=slot)
     return max((ticks.aggregate(last=Max("slot"))["last"] or slot - 1) + 1, slot)

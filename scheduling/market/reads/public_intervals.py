@@ -1,4 +1,4 @@
-"""Intervals as everybody of the coalition may see them: when, what was published, and the chain."""
+"""Read intervals as everybody in the coalition may see them: their times, what they published, and the chain."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.db.models import QuerySet
 from scheduling.market.reads.windows import published_of
 from scheduling.models import Interval, Pool, ResourceKind
 
-NOBODY = -1  # whose part of an interval nobody asks for
+NOBODY = -1  # an owner's id that does not exist, where no owner's part is needed
 
 
 @dataclass(frozen=True)
 class OfferedUnits:
-    """One resource over an interval's window, in unit-slots. Prices in credits for one of them."""
+    """One resource over an interval's window, in unit-slots. Prices are credits for one unit-slot."""
 
     resource: str
     offered: float
@@ -35,7 +35,7 @@ class IntervalPublic:
 
 
 def interval_rows(pool: Pool) -> QuerySet[Interval]:
-    """Without the stored bytes, and with the pool at hand."""
+    """Return the pool's intervals, without their stored bytes and with the pool's row."""
     return Interval.objects.filter(pool=pool).select_related("pool").defer("view", "plan", "policy", "windows")
 
 

@@ -1,4 +1,5 @@
-"""My share: what a tenant owns and what becomes of it now, who rents it, what it brings, and what it does not."""
+"""Read the page My share: what a tenant owns and how it is used now, who rents it, what it earns, and what is
+missed."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tenants.zones import day_of, midnight
 
-MOST_WINDOWS = 2_000  # of one day
+MOST_WINDOWS = 2_000  # windows of one day
 SHOWN_INTERVALS = 8
 
 
 @dataclass(frozen=True)
 class Renter:
-    """One job that pays the tenant: no name, only what it is. `rate`: in the slot that is running."""
+    """One job that pays the tenant, without its name. `rate` is what it pays in the running slot."""
 
     name: str
     lane: str
@@ -51,7 +52,7 @@ class Renter:
 
 @dataclass(frozen=True)
 class Put:
-    """Unit-slots of one resource; `price`: the mean that was posted, micro-credits."""
+    """Unit-slots of one resource that were put up for rent. `price` is the mean posted price in micro-credits."""
 
     label: str
     offered: float
@@ -61,7 +62,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What the tenant put up for rent in one interval, in unit-slots, and what that brought."""
+    """What the tenant put up for rent in one interval, in unit-slots, and what it earned by that."""
 
     number: int
     starts_at: datetime
@@ -73,15 +74,16 @@ class Contribution:
 
 @dataclass(frozen=True)
 class MoneyNow:
-    """Of the reader's tenant; not read for those who may not see money. Today and this month are the reader's."""
+    """The money of the reader's tenant; it is not read for people who may not see money. Today and this month are those
+    of the reader's zone."""
 
     today: PeriodMoney
     month: PeriodMoney
     held: int
     forgone: Forgone
     renters: tuple[Renter, ...]
-    provisional: int  # its parts of open rents, of which a part may go back to who rents
-    on_hold: bool  # the market: no rent is settled before it goes on
+    provisional: int  # the tenant's parts of open rents, of which some may be returned to the renters
+    on_hold: bool  # the market is held, and no rent is settled until that ends
     contributions: tuple[Contribution, ...]
 
     @property
@@ -117,15 +119,15 @@ class ShareView:
     units: UnitsNow
     pool_parts: tuple[PoolPart, ...]
     span: WindowSpan | None
-    back_at: datetime | None  # when what is lent comes back
-    paid_until: datetime | None  # when the last of those who rent now has paid: also for what it gave up
-    next_at: datetime  # when a change of the policy can first take effect
+    back_at: datetime | None  # when the last lent units come back
+    paid_until: datetime | None  # when the last of the present renters has paid, also for units that it gave up
+    next_at: datetime  # when a change of the instructions can first take effect
     policy: TenantPolicy
     money: MoneyNow | None
 
 
 def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overview: PoolOverview) -> ShareView:
-    """Needs the tenant's scope. `overview`: of the pool."""
+    """Read the page. Needs the tenant's scope. `overview` is that of the pool."""
     slot = pool.slot_at(at)
     holdings = holdings_in(pool, slot, near=tenant.pk)
     units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, holdings=holdings, overview=overview)
@@ -149,8 +151,8 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
 
 
 def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
-    """Awards of which the slot is one, and that bring the tenant something in any of theirs. Also one that was given
-    up, which goes on paying to its end."""
+    """Return the awards whose span contains the slot and that pay the tenant in any of their slots. An award that was
+    given up is among them, since it pays to its end."""
     brings = RawSQL(
         "jsonb_path_exists(scheduling_award.charges, '$[*][*][0] ? (@ == $owner)',"
         " jsonb_build_object('owner', %s::bigint))",
@@ -164,8 +166,8 @@ def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
 
 
 def _clock(pool: Pool, tenant_id: int) -> LaneClock:
-    """The batch lane's, and in the same query `provisional`: micro-credits that are this owner's parts of open rents,
-    if none of their jobs would have had more alone. An owner may know what it earns from others, not by whom."""
+    """Read the batch lane's clock, and in the same query `provisional`: the micro-credits that this owner gets from
+    open rents if nothing of them is returned. An owner may know what it earns from others, but not from whom."""
     provisional = RawSQL(
         "SELECT coalesce(sum((part ->> 1)::bigint), 0)::bigint"
         " FROM scheduling_award, jsonb_array_elements(charges) WITH ORDINALITY AS slot (parts, number),"
@@ -227,7 +229,7 @@ def _money(
 def _renters(
     tenant: Tenant, pool: Pool, at: datetime, span: WindowSpan | None, paying: Sequence[Award], clock: LaneClock
 ) -> list[Renter]:
-    """Who pays in the running interval: those that run now, and those that ended since it began."""
+    """Return the awards that pay in the running interval: those that run now, and those that ended since it began."""
     slot = pool.slot_at(at)
     since = pool.slot_start((span.start if span else slot) + 1)
     earned = {
@@ -280,7 +282,8 @@ def _put(label: str, window: Published, index: int) -> Put:
 def _contributions(
     tenant: Tenant, pool: Pool, windows: Sequence[Published], labels: Sequence[str], clock: LaneClock
 ) -> list[Contribution]:
-    """The newest intervals first. A window that is not over yet shows what has been paid so far."""
+    """Return the contributions by interval, the newest first. A window that is not over yet shows what has been paid so
+    far."""
     newest = list(windows[:SHOWN_INTERVALS])
     spans = [(window.number, window.start, window.end) for window in newest]
     paid = payments_of_intervals(pool=pool, spans=spans, tenant_id=tenant.pk, until=clock.settled_slot + 1)

@@ -1,7 +1,7 @@
-"""What each of a tenant's units does in one slot: runs its own jobs, is lent, or stands idle; and what it rents.
+"""How each of a tenant's units is used in one slot (by its own jobs, lent, or idle), and what the tenant rents.
 
-A unit for rent has no owner's name on it: what runs in the cells of a server is laid on its owners in proportion to
-what they leave idle there. So a lent number need not be whole.
+Rented units have no particular owner: what is rented in the cells of a server is split between the owners in proportion
+to their idle units there. So the number of lent units need not be whole.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MOST_SQUARES = 64
 
 @dataclass(frozen=True)
 class UnitRun:
-    """Squares of one kind, side by side: own | lent | idle | rent."""
+    """Neighbouring squares of one kind: own | lent | idle | rent."""
 
     kind: str
-    squares: tuple[int, ...]  # their x
+    squares: tuple[int, ...]  # the x of each square
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class UnitRow:
 
     @property
     def runs(self) -> tuple[UnitRun, ...]:
-        """As squares; what is not whole is rounded so that they are as many as the units."""
+        """The units as squares. Numbers that are not whole are rounded so that there are as many squares as units."""
         used = min(round(self.used), self.units)
         lent = min(round(self.lent), self.units - used)
         counts = (("own", used), ("lent", lent), ("idle", self.units - used - lent))
@@ -72,7 +72,7 @@ STEP = 20  # a square of 16 and the gap to the next one
 
 @dataclass(frozen=True)
 class ResourceShare:
-    """Sums over all servers."""
+    """A tenant's units of one resource, summed over all servers."""
 
     name: str
     label: str
@@ -88,7 +88,7 @@ class ResourceShare:
 
 @dataclass(frozen=True)
 class RentedRow:
-    """What the tenant rents on one server now."""
+    """What the tenant rents of one resource on one server now."""
 
     server: str
     resource: str
@@ -108,7 +108,7 @@ class UnitsNow:
 
     @property
     def servers(self) -> tuple[tuple[str, tuple[UnitRow, ...]], ...]:
-        """Server name -> its rows, in the order of the pool."""
+        """Pairs of a server's name and its rows, in the order of the pool."""
         units_by_server: dict[str, list[UnitRow]] = {}
         for row in self.rows:
             units_by_server.setdefault(row.server, []).append(row)
@@ -121,7 +121,7 @@ Amounts = Mapping[Place, float]
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What an award holds in one slot, by place; `on_operator`: of that, the operator's."""
+    """What an award holds in one slot, by place. `on_operator` is the part of it on the operator's units."""
 
     tenant_id: int
     is_own: bool
@@ -130,8 +130,9 @@ class Holding:
 
 
 def holdings_in(pool: Pool, slot: int, *, near: int | None = None) -> list[Holding]:
-    """Whatever holds units in the slot, whoever's it is. For sums only: no row of others is shown. `near`: no more than
-    what a tenant's own share is counted from, which is on servers where it has cells, and its own."""
+    """Return what all awards hold in the slot, no matter whose they are. It is for sums only: no row of another tenant
+    may be shown. With `near`, a tenant's id, only what its share is computed from is read: its own awards, and those on
+    servers where it has cells."""
     with scope_disabled("what is lent is the difference between all that runs on a server and what its owners run"):
         rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot)
         rows = rows.filter(Q(cut_at=None) | Q(cut_at__gt=slot))
@@ -164,7 +165,8 @@ def _holding(row: Sequence[Any], slot: int) -> Holding:
 def units_now(
     *, tenant_id: int, pool: Pool, slot: int, holdings: Sequence[Holding], overview: PoolOverview | None = None
 ) -> UnitsNow:
-    """`holdings`: those of `holdings_in`. `overview`: of the pool, where it is at hand."""
+    """Return how the tenant's units are used in the slot. `holdings` comes from `holdings_in`. `overview` is that of
+    the pool, if the caller has read it already."""
     overview = overview or pool_overview(pool)
     names = {server.name: server.id for server in overview.servers}
     used, rented = _used(holdings), _rented(holdings)
@@ -187,7 +189,7 @@ def units_now(
 
 
 def demand_in(award: Award, rows: Iterable[Sequence[int]], slot: int) -> dict[Place, float]:
-    """(server, resource) -> amount that these rows of an allocation hold in the slot."""
+    """Map (server, resource) to the amount that these rows of an allocation hold in the slot."""
     worker = demand_of(award.job.spec.get("worker_demand"), award.worker_type)
     return _amounts((worker, demand_of(award.job.spec.get("ps_demand"), award.ps_type)), rows, slot)
 
@@ -195,7 +197,8 @@ def demand_in(award: Award, rows: Iterable[Sequence[int]], slot: int) -> dict[Pl
 def _amounts(
     demands: tuple[Mapping[str, float], Mapping[str, float]], rows: Iterable[Sequence[int]], slot: int
 ) -> dict[Place, float]:
-    """`demands`: of a worker and of a parameter server."""
+    """Map (server, resource) to the amount that these rows hold in the slot. `demands` are those of a worker and of a
+    parameter server."""
     amounts: defaultdict[Place, float] = defaultdict(float)
     for server_id, start, end, *counts in rows:
         if start <= slot < end:
@@ -206,14 +209,15 @@ def _amounts(
 
 
 def demand_of(demand: Any, index: int) -> Mapping[str, float]:
-    """What a unit takes, by the resource's name, of a specification. A job that knows several types has a list."""
+    """Return what a unit takes by resource name. `demand` is a field of a specification: a list if the job has several
+    types."""
     if isinstance(demand, list):
         demand = demand[index] if index < len(demand) else {}
     return demand if isinstance(demand, Mapping) else {}
 
 
 def _used(holdings: Iterable[Holding]) -> dict[tuple[int, str, int], float]:
-    """(server, resource, tenant) -> amount of its own cells that its own jobs hold."""
+    """Map (server, resource, tenant) to the amount of its own cells that the tenant's jobs hold."""
     used_units: defaultdict[tuple[int, str, int], float] = defaultdict(float)
     for holding in holdings:
         if holding.is_own:
@@ -223,7 +227,7 @@ def _used(holdings: Iterable[Holding]) -> dict[tuple[int, str, int], float]:
 
 
 def _rented(holdings: Iterable[Holding]) -> dict[Place, float]:
-    """(server, resource) -> amount rented of the cells there."""
+    """Map (server, resource) to the amount rented in the cells there."""
     rented_units: defaultdict[Place, float] = defaultdict(float)
     for holding in holdings:
         if not holding.is_own:

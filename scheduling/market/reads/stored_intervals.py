@@ -1,7 +1,7 @@
-"""What an interval was decided from and what it answered, as whole as it was: read here by everybody.
+"""Read the complete input and output of a stored interval. All code that needs them reads them here.
 
-It is stored whole, or by what differs from an earlier one that is: never by more than one, so that whoever opens one
-interval reads two rows at most, however many there are.
+An interval is stored whole, or as a delta from one earlier interval that is stored whole. So reading an interval needs
+two rows at most, however many intervals there are.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 from scheduling.market.reads.deltas import delta_apply
 from scheduling.models import Interval
 
-DIGEST = 64  # letters of a digest
-LARGE, QUICKLY = 8 * 2**20, 1  # bytes, and the level of compression from there on
+DIGEST = 64  # characters of a digest
+LARGE, QUICKLY = 8 * 2**20, 1  # contents with more bytes than LARGE are compressed at level QUICKLY
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Canonical bytes, not compressed."""
+    """The contents of an interval: canonical bytes, not compressed."""
 
     policy: bytes
     view: bytes
     plan: bytes
     windows: bytes
-    heads: bytes = b""  # of the chains beside this one
+    heads: bytes = b""  # the heads of the other chains
 
 
 def contents_of(interval: Interval) -> Contents:
-    """What was stored. Raises zlib.error or ValueError where that is no longer readable.
+    """Return the stored contents. Raises zlib.error or ValueError where they are no longer readable.
 
-    Whoever reads many intervals reads their bases with them: `prefetch_related("base")`.
+    When reading many intervals, read their bases with them: `prefetch_related("base")`.
     """
     view, plan = unpacked(bytes(interval.view)), unpacked(bytes(interval.plan))
     if interval.base_id is not None:
@@ -41,12 +41,13 @@ def contents_of(interval: Interval) -> Contents:
 
 
 def text_of(base: Contents) -> bytes:
-    """What deltas copy from: the rows of the input, and those of the answer, which the inputs after it have again."""
+    """Return the text that deltas copy from: the rows of the view, and those of the plan, which later views repeat."""
     return base.view + base.plan
 
 
 def delta_to(base: Interval, delta: bytes) -> bytes:
-    """As it is stored: behind the digest of its base, so that no other one can take the base's place."""
+    """Return the delta as it is stored: after the digest of its base, so that no other interval can replace the
+    base."""
     return packed(base.digest.encode("ascii") + delta)
 
 
@@ -67,13 +68,13 @@ def _base_of(interval: Interval) -> Interval:
 
 
 def packed(content: bytes) -> bytes:
-    """What is large is packed five times as fast, and takes a tenth more room: a pool that has so many owners and rents
-    is short of time at its boundaries."""
+    """Compress contents. Large contents are compressed five times as fast, and take a tenth more room: a pool with that
+    many owners and rents is short of time at its boundaries."""
     return zlib.compress(content, QUICKLY if len(content) > LARGE else zlib.Z_DEFAULT_COMPRESSION)
 
 
 def unpacked(stored: bytes) -> bytes:
-    """What was compressed. Raises zlib.error where anything is missing, or follows it."""
+    """Decompress stored bytes. Raises zlib.error if any bytes are missing, or more bytes follow."""
     stream = zlib.decompressobj()
     content = stream.decompress(stored)
     if not stream.eof or stream.unused_data:

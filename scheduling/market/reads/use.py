@@ -1,5 +1,5 @@
-"""Use over time, from the sums by hour: a pool's, a tenant's own, and each server's. At most three queries, however
-long the span and the slots."""
+"""Read use over time from the sums by hour: that of a pool, of a tenant's own units, and of each server. Takes at most
+three queries, however long the span and the slots are."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scheduling.models import Pool, PoolHour, TenantHour
 from tenants.zones import day_of, midnight
 
 HOUR = timedelta(hours=1)
-MILLIONTHS = 1_000_000  # of a unit
-MOST_HOURS = 24 * 32  # of one read
+MILLIONTHS = 1_000_000  # in one unit
+MOST_HOURS = 24 * 32  # hours of one read
 POOL_PARTS = ("used", "rented", "unsold", "down")
 OWN_PARTS = ("used", "lent", "unsold", "down")
 SUMS = ("hour", "resource_id", "capacity", "rented")
@@ -39,9 +39,9 @@ class UseStep(StrEnum):
 
 @dataclass(frozen=True)
 class UseColumn:
-    """Some slots of one resource. `parts`: millionths of a unit, times slots; they add up to `capacity`. `rented`: what
-    a tenant rents beside its own units; of a pool it is one of the parts. `price`: the mean of the posted prices,
-    credits; None where none was posted."""
+    """The use of one resource in some slots. `parts` are millionths of a unit, times slots; they add up to `capacity`.
+    `rented` is what a tenant rents beside its own units; for a pool it is one of the parts. `price` is the mean of the
+    posted prices in credits, or None if none was posted."""
 
     starts_at: datetime  # of the hour or day
     first_at: datetime  # when the first of its slots began
@@ -54,7 +54,7 @@ class UseColumn:
     price: float | None
 
     def units(self, amount: int) -> float:
-        """As units on average."""
+        """Return an amount as the average number of units."""
         return amount / MILLIONTHS / self.slots if self.slots else 0.0
 
     @property
@@ -72,7 +72,7 @@ class UseColumn:
 
 @dataclass(frozen=True)
 class GroupUse:
-    """Some servers together in one hour, in millionths of a unit, times slots."""
+    """The use of some servers together in one hour, in millionths of a unit, times slots."""
 
     group: int
     hour: datetime
@@ -91,8 +91,8 @@ def use_over_time(
     resource_id: int | None = None,
     zone: tzinfo | None = None,
 ) -> tuple[UseColumn, ...]:
-    """Of the hours that begin in [first, end), what is counted: by time, then resource. Days are those of the zone,
-    else of the reader. With `tenant_id`: of its own units, which needs its scope."""
+    """Return the counted use in the hours that begin in [first, end), by time, then resource. Days are those of `zone`,
+    or of the reader's zone. With `tenant_id`, return the use of that tenant's own units; this needs its scope."""
     rows = PoolHour.objects.filter(pool=pool, hour__gte=first, hour__lt=end).order_by("hour", "resource")
     if resource_id is not None:
         rows = rows.filter(resource=resource_id)
@@ -113,7 +113,7 @@ def use_over_time(
 
 
 def _column(pool: Pool, starts_at: datetime, hours: Sequence[Any], own: Sequence[Any] | None) -> UseColumn:
-    """Of rows of the pool's hours. `own`: beside each of them the tenant's, where it has one."""
+    """Sum up rows of the pool's hours. `own` has for each of them the tenant's row, or None where there is none."""
     rows = hours if own is None else own
     sums = {
         name: sum(getattr(row, name) for row in rows if row is not None)
@@ -136,7 +136,8 @@ def _column(pool: Pool, starts_at: datetime, hours: Sequence[Any], own: Sequence
 def servers_by_hour(
     *, pool: Pool, resource_id: int, groups: Sequence[Sequence[int]], first: datetime, end: datetime
 ) -> tuple[GroupUse, ...]:
-    """Of the hours that begin in [first, end), by group and hour. `groups`: servers, by their ids."""
+    """Return the use of groups of servers in the hours that begin in [first, end), by group and hour. `groups` are
+    lists of servers' ids."""
     with connection.cursor() as cursor:
         cursor.execute(
             _GROUPS,

@@ -1,4 +1,4 @@
-"""Which interval dealt out a slot, and what it published: prices, what was for sale and whose, what was sold."""
+"""Read which interval dealt out a slot, and what it published: prices, units for sale by owner, and units sold."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ class WindowSpan:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """One window as it was stored, with one owner's part. Arrays are (resources, slots)."""
+    """One stored window, with one owner's part. Arrays are (resources, slots)."""
 
     number: int
     start: int
     end: int
     prices: FloatArray
     offered: FloatArray  # by all owners
-    mine: FloatArray  # of it, by the owner at hand
+    mine: FloatArray  # the part of `offered` that is this owner's
     sold: FloatArray
-    kappa: float | None = None  # the multiple of the usual value of a unit-slot that was posted, where it was searched
-    scores: tuple[float, ...] = ()  # of each multiple that was tried, in credits
+    kappa: float | None = None  # the posted multiple of the usual value of a unit-slot, where the price was searched
+    scores: tuple[float, ...] = ()  # the score of each multiple that was tried, in credits
 
     @property
     def my_sold(self) -> FloatArray:
-        """Every sale is split by what each owner offered in the slot (revenue is shared the same way)."""
+        """The owner's part of the sold units. A sale is split in proportion to what each owner offered in the slot;
+        revenue is shared the same way."""
         ratio: FloatArray = self.mine / self.offered.clip(min=1e-12)
         part: FloatArray = self.sold * ratio
         return part
 
 
 def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], WindowSpan]:
-    """(pool id, slot) -> the interval whose window holds it; slots that nobody dealt out are not named. One query."""
+    """Map (pool id, slot) to the interval whose window contains the slot. Slots that no interval dealt out are left
+    out. Takes one query."""
     slots_wanted = sorted(set(slots))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -61,12 +63,13 @@ def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], WindowSp
 
 
 def published_of(intervals: Sequence[Interval], owner_id: int) -> list[Published]:
-    """All windows of these intervals, in order."""
+    """Return all windows of these intervals, in order, with the part of this owner."""
     return [window for interval in intervals for window in _read(interval, owner_id)]
 
 
 def intervals_between(pool: Pool, first: int, last: int, *, most: int) -> list[Interval]:
-    """Those with windows that touch the slots [first, last), newest first, with what they published alone."""
+    """Read the intervals with windows that touch the slots [first, last), the newest first. Only the columns of their
+    windows are read."""
     rows = Interval.objects.filter(pool=pool, window_end__gt=first, window_start__lt=last)
     return list(
         rows.only("id", "pool", "number", "window_start", "window_end", "windows").order_by("-window_end")[:most]

@@ -1,4 +1,4 @@
-"""What is paid: the end of each slot, refunds, deliveries, outages, and credits that an older version left behind."""
+"""Payments of the market: settlement of each slot, refunds, outages, and held credits that were never paid out."""
 
 from scheduling.market.settle.payments import parts_by_account, settle_key
 from scheduling.market.settle.refunds import (

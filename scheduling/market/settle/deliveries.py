@@ -1,9 +1,9 @@
-"""Which slots were delivered: the one place that says so.
+"""Which slots were delivered: this is the one place that decides it.
 
-A slot counts as delivered unless an outage names it. An outage is a silence of the market's own clock that covers
-whole slots and outlasts the pool's grace; it is written down by the tick that ends it, before anything is settled.
-Whoever knows better than the clock whether work went on (an engine that runs without the market) narrows
-`silent_slots`; what failed of a single award is told by `failures.award_fail`.
+A slot counts as delivered unless an outage covers it. An outage is a silence of the market's own clock that covers
+whole slots and lasts longer than the pool's grace. The tick that ends it stores it, before anything is settled. A
+component that knows better than the clock whether work continued (an engine that runs without the market) would narrow
+`silent_slots`; failures of single awards are handled by `failures.award_fail`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from scheduling.models import Outage, Pool, Pulse
 
 @transaction.atomic
 def pulse(*, pool: Pool, at: datetime) -> Outage | None:
-    """The market is at work. If it was silent for too long until now, that is an outage, written down once."""
+    """Record that the market is running. If it was silent for too long before, store that outage, once, and return
+    it."""
     before = Pulse.objects.select_for_update().filter(pool=pool).first()
-    if before is None:  # of the time before the first tick nothing is known
+    if before is None:  # nothing is known of the time before the first tick
         Pulse.objects.bulk_create([Pulse(pool=pool, alive_at=at)], ignore_conflicts=True)
         return None
     if at <= before.alive_at:
@@ -34,9 +35,10 @@ def pulse(*, pool: Pool, at: datetime) -> Outage | None:
 
 
 def silent_slots(pool: Pool, alive_at: datetime, at: datetime) -> range:
-    """The slots that nobody delivered between two ticks: none within the grace, else all that passed wholly.
+    """Return the slots that were not delivered between two ticks: none within the grace, else all that passed as a
+    whole.
 
-    The slot in which the last tick came, and the one in which the next came, are not among them.
+    The slots in which the two ticks themselves came are not among them.
     """
     silent = range(max(pool.slot_at(alive_at) + 1, 0), max(pool.slot_at(at), 0))
     if pool.outage_grace_seconds is None or not silent:
@@ -46,11 +48,11 @@ def silent_slots(pool: Pool, alive_at: datetime, at: datetime) -> range:
 
 
 def outage_over(pool_id: int, slot: int) -> Outage | None:
-    """The outage in which the slot passed undelivered; None: it was delivered, or is still to come."""
+    """Return the outage that covers the slot, or None if the slot was delivered or is still to come."""
     return Outage.objects.filter(pool=pool_id, start__lte=slot, end__gt=slot).first()
 
 
 def outage_next(pool_id: int, slot: int) -> int | None:
-    """The first slot from this one on that an outage names."""
+    """Return the first slot, from this one on, that an outage covers, or None."""
     later = Outage.objects.filter(pool=pool_id, end__gt=slot).order_by("start").values_list("start", flat=True).first()
     return None if later is None else max(later, slot)

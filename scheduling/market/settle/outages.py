@@ -1,8 +1,9 @@
-"""The market stopped: slots that passed meanwhile were not delivered, so nobody pays for them and nothing is decided.
+"""Process an outage: slots that passed while the market stood still were not delivered, so nobody pays for them and
+nothing is decided for them.
 
-Time went on as in a market that is held, with one difference: what was sold was not delivered either. Every award
-with a slot in the outage is void from there on, and its job waits again. Promises of waiting jobs that should have
-begun meanwhile are planned anew by the next decision, as after a hold.
+As in a market that is held, time passes without decisions; but here sold units were not delivered either. Every award
+with a slot in the outage is void from there on, and its job waits again. Floors of waiting jobs that should have begun
+meanwhile are planned anew by the next decision, as after a hold.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tenants.scoping import scope_disabled
 
 @dataclass(frozen=True)
 class Stopped:
-    """Slots [start, end) are over, undelivered. `awards` were cut short, `refunded` micro-credits returned."""
+    """The slots [start, end) have passed undelivered. `awards` were cut short, `refunded` micro-credits returned, and
+    `jobs` wait again."""
 
     start: int
     end: int
@@ -35,7 +37,7 @@ class Stopped:
 def outage_pass(*, pool: Pool, outage: Outage, slot: int) -> Stopped | Busy | None:
     """Bring the clock from `slot`, which lies in the outage and is not decided, to the outage's end.
 
-    None: that was done before. What happens carries the time of the outage's end, however late it is done.
+    Return None if that was done before. Events and postings carry the time of the outage's end, however late this runs.
     """
     batch = lane_lock(pool_id=pool.pk, lane=Lane.BATCH, wait=False)
     if batch is None:

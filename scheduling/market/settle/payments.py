@@ -1,4 +1,4 @@
-"""What the book is told where an award pays for one of its slots."""
+"""The postings by which an award pays for one of its slots."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tenants.ledger.postings import OPERATOR, AccountName, Posting, earned, sett
 
 
 def settle_key(pool_id: int, slot: int, award_id: int) -> str:
-    """The key under which an award's slot is paid for, once."""
+    """Return the key of the posting that pays for a slot of an award; it makes sure that this happens once."""
     return f"settle:{pool_id}:{slot}:{award_id}"
 
 
 def parts_by_account(parts: Sequence[Sequence[int]]) -> dict[AccountName, int]:
-    """Owners as `Award.charges` names them, as accounts of the book."""
+    """Sum up a slot's parts by account of the book. `Award.charges` names owners by tenant id, the operator as 0."""
     sums: dict[AccountName, int] = {}
     for owner, amount in parts:
         account = earned(owner) if owner else OPERATOR
@@ -27,7 +27,8 @@ def parts_by_account(parts: Sequence[Sequence[int]]) -> dict[AccountName, int]:
 def slot_posting(
     pool_id: int, award_id: int, tenant_id: int, job_id: int, slot: int, parts: Sequence[Sequence[int]], at: datetime
 ) -> Posting:
-    """`parts`: (owner's tenant id or 0 for the operator, micro-credits), of which one at least is not zero."""
+    """Return the posting for one slot of an award. `parts` are pairs (owner's tenant id or 0 for the operator,
+    micro-credits), and at least one amount is not zero."""
     return settlement(
         key=settle_key(pool_id, slot, award_id),
         tenant_id=tenant_id,
@@ -40,7 +41,7 @@ def slot_posting(
 
 @dataclass(frozen=True)
 class PaidLate:
-    """What the postings of rents that are closed pay for slots of before, in micro-credits."""
+    """What the postings of closed rents pay for past slots, in micro-credits."""
 
     awards: frozenset[int]
     owners: int
@@ -48,7 +49,7 @@ class PaidLate:
 
 
 def paid_late(arrears: Sequence[Posting]) -> PaidLate:
-    """`arrears`: also with refunds among them, which pay nobody."""
+    """Sum up these postings. There may be refunds among them, which pay no owner and are not counted."""
     settled = [posting for posting in arrears if posting.kind == "settle"]
     entries = [entry for posting in settled for entry in posting.entries]
     owners = sum(amount for account, amount in entries if account.kind == "earned")

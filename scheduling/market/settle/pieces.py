@@ -1,4 +1,4 @@
-"""The end of a piece: its job is saved, and waits for the next one or for its place at home (D8, D12)."""
+"""The end of a piece: its job is saved, and waits for the next piece or for its place at home (D8, D12)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scheduling.models import ALIVE, Award, Event, JobState, Pool, TrainingJob
 
 @dataclass(frozen=True)
 class Saved:
-    """A job whose piece is over. `rest`: mini-batches of `work`. `following`: the first slot of its next award; None:
-    it waits for one."""
+    """A job whose piece is over. `rest` of its `work` mini-batches are left. `following` is the first slot of its next
+    award, or None if it waits for one."""
 
     award_id: int
     job: TrainingJob
@@ -26,11 +26,11 @@ class Saved:
 
 
 def pieces_over(pool: Pool, award_ids: Sequence[int], unfinished: Mapping[int, object]) -> list[Saved]:
-    """Of these awards, which end now, those whose jobs have something left. `unfinished`: jobs whose program is not
-    done, though its award is over.
+    """Return those of these awards, which all end now, whose jobs have work left. `unfinished` are jobs whose program
+    is not done although the award is over.
 
-    A program that is behind its plan when the last rented piece ends goes on with what its last save leaves, if it
-    says so. At home its time is over, as that of any job.
+    A program that is behind its plan when the last rented piece ends continues with what its last save leaves, if it
+    reports that. When its award at home ends, its time is over, as for any job.
     """
     over = list(Award.objects.filter(pk__in=award_ids, work__isnull=False).select_related("job").order_by("pk"))
     if not over:
@@ -51,8 +51,8 @@ def pieces_over(pool: Pool, award_ids: Sequence[int], unfinished: Mapping[int, o
 
 
 def jobs_wait_again(saved: Sequence[Saved]) -> list[Saved]:
-    """Written: who has no award any more waits, with its arrival and its number; who has one begins with it. Those that
-    were live, for a cancelled job stays cancelled."""
+    """Write the new states: a job without a further award waits, with its old arrival and number; a job with one is
+    awarded. Return the jobs that were changed: a cancelled job stays cancelled."""
     moved = []
     for each in saved:
         live = TrainingJob.objects.filter(pk=each.job.pk, state__in=(JobState.AWARDED, JobState.RUNNING))

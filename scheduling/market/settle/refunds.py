@@ -1,7 +1,8 @@
-"""Awards cut short by the platform: their units are free again, the rest of their money returns, their jobs wait.
+"""Cut awards short where the platform did not deliver: their units become free, the rest of their money is returned,
+their jobs wait again.
 
-One mechanism for every cause. The caller holds both lanes' locks, says from which slot on nothing was delivered,
-and posts what comes back as the last thing it does.
+This is the one mechanism for every cause. The caller holds both lanes' locks, passes the slot from which on nothing was
+delivered, and posts the refunds as the last thing it does.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class HoldMissing(RuntimeError):
 
 @dataclass(frozen=True)
 class Cause:
-    """Why: a code of the market's vocabulary, and what else is to be said of it."""
+    """Why awards are cut short: a code of the market's vocabulary, and further facts about it."""
 
     code: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Next:
-    """What becomes of the jobs: they wait again, and are looked at from a slot on; or they are given up."""
+    """What becomes of the jobs: they wait again and may be decided about from slot `not_before` on, or are given up."""
 
     not_before: int = 0
     given_up: bool = False
@@ -65,7 +66,8 @@ AT_ONCE = Next()
 
 @dataclass(frozen=True)
 class Voided:
-    """`awards` as they are now; `again`: those of them whose jobs wait again; `refunded`: micro-credits that return."""
+    """The result of a cut. `awards` are as they are now; `again` are those whose jobs wait again; `refunded` is the
+    micro-credits that are returned. The caller still has to write `events` and `postings`."""
 
     awards: Sequence[Award]
     again: Sequence[Award]
@@ -77,18 +79,18 @@ class Voided:
 def awards_void(
     pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at: datetime, following: Next = AT_ONCE
 ) -> Voided:
-    """`slot`: the first that is not delivered. Writes all but the events and the money.
+    """Cut these awards short from `slot` on, the first that is not delivered. Write everything except events and money.
 
-    What was delivered before that slot stays owed, and is settled in its turn. An award that was cut short before, in a
-    later slot, is cut shorter: what it has not paid yet of the slots from `slot` on returns too, and its job is told
-    about already. The caller names awards of which `unsettled_from(slot)` is true. A job that has several, for it goes
-    on in pieces, loses them all: each begins with what the one before it leaves.
+    Slots delivered before that stay owed, and are settled in their turn. An award that was cut before, at a later slot,
+    is cut shorter: what it has not paid yet of the slots from `slot` on is returned too, and its job has been reported
+    already. The caller passes awards for which `unsettled_from(slot)` is true. A job that runs in pieces loses all its
+    awards, since each piece continues from the one before it.
     """
     awards = [*awards, *_others_of(awards, slot)]
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
-    # A cancelled job does not wait again, and one whose award was void before does so already.
+    # A cancelled job does not wait again, and a job whose award was void before waits already.
     live = [a for a in awards if a.state != AwardState.VOID and jobs[a.job_id].state in LIVE_STATES]
-    # Of each job the first in time is told of: what follows it is at home, and free.
+    # For each job the event is about its first award in time: later ones are at home, and free.
     first = {award.job_id: award.pk for award in sorted(live, key=lambda each: -each.start)}
     live = [award for award in live if first[award.job_id] == award.pk]
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
@@ -103,7 +105,7 @@ def awards_void(
         units_release(Lane(lane), amounts)
     _store(awards)
     _unsell(awards, slot)
-    refunds = {award.pk: award.returned - before[award.pk] for award in awards}  # by this cut alone
+    refunds = {award.pk: award.returned - before[award.pk] for award in awards}  # only of this cut
     _move_jobs(live, refunds, cause, following, at)
     tell, again = _given_up if following.given_up else _requeued, {award.pk for award in live}
     return Voided(
@@ -116,14 +118,14 @@ def awards_void(
 
 
 def _others_of(awards: Sequence[Award], slot: int) -> list[Award]:
-    """Awards of the same jobs, alive from `slot` on, beside those that are named."""
+    """Lock and return further awards of the same jobs that are alive from `slot` on."""
     others = awards_beside(awards, slot)
     return [] if others is None else list(others.select_for_update(of=("self",)).order_by("pk"))
 
 
 def awards_beside(awards: Sequence[Award], slot: int) -> QuerySet[Award] | None:
-    """Those that are lost with these from `slot` on: a job that goes on in pieces loses all its awards. None: there are
-    none."""
+    """Return the awards that are lost together with these from `slot` on: a job that runs in pieces loses all its
+    awards. Return None if none of these jobs runs in pieces."""
     jobs = [award.job_id for award in awards if award.work is not None and award.state in ALIVE]
     if not jobs:
         return None
@@ -132,7 +134,7 @@ def awards_beside(awards: Sequence[Award], slot: int) -> QuerySet[Award] | None:
 
 
 def refunds_post(voided: Voided) -> None:
-    """The last thing in the transaction."""
+    """Post the refunds. This must be the last thing in the transaction."""
     answer = post_many(postings=voided.postings)
     if isinstance(answer, InsufficientFunds):
         raise HoldMissing(str(answer))
@@ -143,7 +145,7 @@ def jobs_locked(job_ids: Sequence[int]) -> list[TrainingJob]:
 
 
 def _cut(award: Award, slot: int, cause: Cause, at: datetime) -> Posting | None:
-    """Nothing from `slot` on is paid for any more: the refund, or none where these slots cost nothing."""
+    """Cut one award from `slot` on, and return the refund, or None where these slots cost nothing."""
     cut = max(slot, award.start)
     undelivered = award.owed[cut - award.start : max(award.paid_until, cut) - award.start]
     amount = sum(part for parts in undelivered for _, part in parts)
@@ -163,7 +165,7 @@ def _cut(award: Award, slot: int, cause: Cause, at: datetime) -> Posting | None:
 
 
 def _unsell(awards: Sequence[Award], slot: int) -> None:
-    """What a refunded award had given up is no longer sold for its tenant's account."""
+    """Stop selling units that these awards had given up: after the refund their income is no longer the tenant's."""
     freed = FreedUnits.objects.filter(award__in=awards, slot__gte=slot)
     freed.filter(sold=0).delete()
     freed.filter(sold__gt=0).update(amount=F("sold"))
@@ -178,9 +180,10 @@ def _store(awards: Sequence[Award]) -> None:
 def _move_jobs(
     awards: Sequence[Award], refunds: Mapping[int, int], cause: Cause, following: Next, at: datetime
 ) -> None:
-    """They wait with the first arrival, in the batch lane: nobody asks the instant lane a second time. Where slots are
-    awarded one by one, the next one is no other attempt. A late clock decides about slots that their award still pays
-    for: they are looked at from its cut on."""
+    """Make the jobs of these awards wait again, or give them up. They keep their first arrival and wait in the batch
+    lane: the instant lane is not tried a second time. Where slots are awarded one by one, the next slot is no new
+    attempt. A late clock may still decide about slots that the old award pays for, so a job may be decided about only
+    from the award's cut on."""
     facts = json.dumps(dict(cause.facts))
     ids, returned = [award.job_id for award in awards], [refunds[award.pk] for award in awards]
     attempts = [int(award.work_left is None) for award in awards]
@@ -203,7 +206,8 @@ def _given_up(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
 
 
 def _shorter(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
-    """Of an award whose job does not wait again: it was cancelled, or waits already since an earlier cut."""
+    """Return the event for an award whose job does not wait again now: it was cancelled, or waits since an earlier
+    cut."""
     return _award_event(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
 
 
@@ -213,6 +217,6 @@ def _award_event(kind: EventKind, award: Award, data: Mapping[str, Any], at: dat
 
 
 def cut_told(award: Award, freed: tuple[int, int] | None = None) -> dict[str, Any]:
-    """What an event tells of an award that is cut short: from which slot on, and the slots [begin, end) in which the
-    units that it gave up are sold for its tenant's account. A verification compares the rows with it."""
+    """Return the data of an event about an award that is cut short: the slot of the cut, and the slots [begin, end) in
+    which the units that it gave up are sold for its tenant's account. A verification compares the rows with it."""
     return {"award": award.pk, "cut_at": award.cut_at, "freed": None if freed is None else list(freed)}

@@ -1,7 +1,7 @@
-"""The end of an open rent (K4, D16): who lent is paid, and who rented gets back what it would have had more of alone,
-or all of it where its job was never done.
+"""Close open rents (K4, D16): the lenders are paid, and the tenant that rented gets back the amount by which it would
+have been better off alone, or everything if its job was never done.
 
-While nobody knows that, all that its award costs stays held. So nothing is ever paid out that might have to be
+Until that is known, the whole price of the award stays held. So nothing is ever paid out that might have to be
 returned, and an owner's income is final when it comes.
 """
 
@@ -21,7 +21,7 @@ from tenants.ledger.postings import Posting, available, held
 
 @dataclass(frozen=True)
 class Closing:
-    """A rent that is over, and micro-credits that come back; `facts`: why, for the book and for people."""
+    """A rent that is over, and the micro-credits that are returned. `facts` say why, for the book and for people."""
 
     award: Award
     refund: int = 0
@@ -29,8 +29,8 @@ class Closing:
 
 
 def rents_cut(pool: Pool) -> list[Closing]:
-    """Rents of awards that were cut short, or whose jobs ended before their time: in their owner's world they are so,
-    too. What was delivered is paid for."""
+    """Return the rents of awards that were cut short, or whose jobs ended early; they end in their owner's world too.
+    Delivered slots are paid for, so nothing is returned."""
     rows = Award.objects.filter(cut_short(pool), pool=pool, rent=RentState.OPEN)
     return [Closing(award) for award in rows.select_related("job").order_by("pk")]
 
@@ -38,9 +38,10 @@ def rents_cut(pool: Pool) -> list[Closing]:
 def rents_close(
     pool: Pool, closings: Sequence[Closing], settled_slot: int, at: datetime
 ) -> tuple[list[Posting], list[Event]]:
-    """What is to be posted and told. Needs the batch lane's lock.
+    """Close these rents, and return the postings and events for that. Needs the batch lane's lock.
 
-    The slots that have been settled meanwhile are paid for now. Those to come are paid for as any award's.
+    Slots that have been settled meanwhile are paid for by these postings. Later slots are paid for like those of any
+    award.
     """
     postings: list[Posting] = []
     events: list[Event] = []

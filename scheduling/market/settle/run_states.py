@@ -1,4 +1,5 @@
-"""What the clock asks about runs when an award ends. Apart from `runs`, which stands on settlement itself."""
+"""What the clock needs to know about runs when an award ends. It is kept apart from `runs`, which itself imports the
+settlement."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ RESERVATION_ENDED = "reservation_ended"
 
 
 def unfinished(award_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Of these awards, the jobs whose program did not do all of its work: job -> how far it came."""
+    """Map each job of these awards whose program did not do all of its work to how far the program came."""
     if not award_ids:
         return {}
     last = {run.award_id: run for run in Run.objects.filter(award__in=award_ids).order_by("number")}

@@ -1,7 +1,7 @@
-"""The end of a slot: what it cost is paid to whoever owned the units, and awards begin and end.
+"""The end of a slot: the owners of the units are paid for it, and awards begin and end.
 
-Everything about one slot is one transaction under both lanes' locks, and slots are settled in order. So at any
-moment either nothing of a slot is paid or all of it, and doing it again finds it done.
+Everything about one slot is one transaction under both lanes' locks, and slots are settled in order. So at any moment
+either nothing of a slot is paid or all of it, and a second call finds it done.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BATCH = 2_500  # postings that the database writes in one call, while the next o
 
 
 class NotDelivered(RuntimeError):
-    """A slot that passed in an outage was to be paid for."""
+    """Somebody tried to settle a slot that passed in an outage."""
 
 
 class HeldTooLittle(RuntimeError):
@@ -58,8 +58,8 @@ class HeldTooLittle(RuntimeError):
 
 @dataclass(frozen=True)
 class Settled:
-    """All that was paid with one slot, in micro-credits: paid = owners + operator. Also for the slots before it of
-    rents that were cut short, which stayed held until now. And what began and ended at its end."""
+    """All that was paid with one slot, in micro-credits: paid = owners + operator. This includes earlier slots of rents
+    that were cut short, which stayed held until now. `started` and `ended` count awards at the slot's end."""
 
     slot: int
     awards: int
@@ -82,11 +82,11 @@ class Charge:
 
 @transaction.atomic
 def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | None:
-    """Pay for `slot`, which has passed, and move awards over the boundary after it.
+    """Pay for `slot`, which has passed, and start and end awards at the boundary after it.
 
-    None: it is settled already, or the slot before it is not.
+    Return None if it is settled already, or the slot before it is not.
     """
-    # 1. The turn: whoever finds the slot before settled has it, everybody else leaves.
+    # 1. The turn: go on only if the slot before is the last one settled; otherwise return.
     batch = lane_lock(pool_id=pool_id, lane=Lane.BATCH, wait=False)
     if batch is None:
         return Busy()
@@ -94,7 +94,7 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
         return None
     if outage_over(pool_id, slot) is not None:
         raise NotDelivered(f"slot {slot} of pool {pool_id}")
-    # The instant lane sells and starts up to this very boundary: it waits while money moves, and we for it.
+    # The instant lane sells and starts up to this same boundary, so the two wait for each other while money moves.
     lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
     pool = Pool.objects.get(pk=pool_id)
     steps = Steps("settlement", f"{pool.slug}:{slot}")
@@ -117,15 +117,15 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
             "pay", quietly=not settled.awards, paid=settled.paid, owners=settled.owners, operator=settled.operator
         )
 
-        # 5. Tell everybody the sums, and whose money runs out.
+        # 5. Publish the sums, and tell tenants whose money runs out.
         _tell(pool, settled, charges, at)
         steps.done("tell", quietly=not charges, last=True)
     return settled
 
 
 def _charges(pool: Pool, slot: int) -> list[Charge]:
-    """Awards that pay for the slot: `Award.paid_until` has the rule. Every slot before it is settled. An open rent pays
-    when it is closed."""
+    """Return what awards owe for the slot; `Award.paid_until` has the rule which slots an award pays for. Every slot
+    before this one is settled. An open rent owes nothing until it is closed."""
     owing = Award.objects.filter(unsettled_from(slot), pool=pool, start__lte=slot, paid__gt=0)
     due = owing.exclude(rent=RentState.OPEN)
     rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
@@ -136,9 +136,9 @@ def _charges(pool: Pool, slot: int) -> list[Charge]:
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:
-    """Arrears first, then the awards in their order. An award that pays lends nothing to the next one's money: who is
-    short in a batch is short of the whole."""
-    # The money is about the slot, not about the moment somebody got round to it: repeated, it is the same posting.
+    """Post arrears first, then the charges in the order of awards. A charge moves credits from held to earned accounts,
+    so it never funds a later charge: an account that is short in one batch is short altogether."""
+    # Postings carry the time of the slot's end, not of this call, so that a repeated call makes the same postings.
     ends_at = pool.slot_start(slot + 1)
     owing = [charge for charge in charges if any(amount for _, amount in charge.parts)]
 
@@ -158,7 +158,8 @@ def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Po
 
 
 def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
-    """(awards started, awards ended) at the boundary before slot `boundary`. Nothing starts in an outage."""
+    """Start and end awards at the boundary before slot `boundary`. Return (awards started, awards ended). Nothing
+    starts in an outage."""
     alive = Award.objects.filter(pool=pool, state__in=ALIVE)
     rows = list(
         alive.filter(end__lte=boundary).order_by("pk").values_list("pk", "job_id", "tenant_id", "cut_at", "end")
@@ -192,19 +193,20 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
 
 
 def _last_of_their_jobs(rows: Sequence[AwardRow]) -> list[AwardRow]:
-    """Of awards of single slots those that leave nothing to do. A program says itself when it has finished."""
+    """Return those awards of single slots that leave no work to do. Jobs with a program are left out: the program
+    itself reports when it has finished."""
     last = Award.objects.filter(pk__in=[row[0] for row in rows], work_left=0).exclude(job__spec__has_key=PROGRAM)
     done = set(last.values_list("pk", flat=True))
     return [row for row in rows if row[0] in done]
 
 
-AwardRow = tuple[int, int, int, int | None, int]  # award, job, tenant, cut, and the slot that is the news
+AwardRow = tuple[int, int, int, int | None, int]  # award, job, tenant, cut, and the slot that the event names
 
 
 def awards_start(rows: Sequence[AwardRow]) -> set[int]:
-    """These awards begin to run, and so do their jobs, unless they were cancelled meanwhile: those that did.
+    """Start these awards and their jobs, except jobs that were cancelled meanwhile. Return the jobs that started.
 
-    What was estimated of a start came true, or did not, for those jobs alone.
+    For these jobs the real start and price are written beside the estimates of them.
     """
     Award.objects.filter(pk__in=[row[0] for row in rows]).update(state=AwardState.RUNNING)
     begun = _jobs_move(rows, (JobState.AWARDED,), state=JobState.RUNNING, reason_code="", reason_numbers={})
@@ -220,7 +222,8 @@ def awards_start(rows: Sequence[AwardRow]) -> set[int]:
 
 
 def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: object) -> set[int]:
-    """Jobs of these awards that are in one of the states; others (a cancelled one) stay as they are."""
+    """Change the jobs of these awards that are in one of the states `among`, and return them. Others, such as a
+    cancelled job, stay as they are."""
     jobs = TrainingJob.objects.filter(pk__in=[row[1] for row in rows], state__in=among)
     moved = set(jobs.values_list("pk", flat=True))
     TrainingJob.objects.filter(pk__in=moved).update(**changes)
@@ -228,13 +231,15 @@ def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: o
 
 
 def _jobs_finish(rows: Sequence[AwardRow], at: datetime) -> set[int]:
-    """Why it was no larger in its last slot says nothing of a job that has ended."""
+    """Finish the jobs of these awards. The reason is cleared: why a job had a small size in its last slot says nothing
+    about a job that has ended."""
     changes = {"ended_at": at, "reason_code": "", "reason_numbers": {}}
     return _jobs_move(rows, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, **changes)
 
 
 def _jobs_stop(rows: Sequence[AwardRow], how_far: Mapping[int, Mapping[str, Any]], at: datetime) -> set[int]:
-    """Jobs whose time is over and whose program had more to do."""
+    """Stop jobs whose reserved time is over although their program had more to do. Return the jobs that were
+    stopped."""
     stopped: set[int] = set()
     for row in rows:
         changes = {"ended_at": at, "reason_code": RESERVATION_ENDED, "reason_numbers": how_far[row[1]]}
@@ -249,7 +254,7 @@ def _job_events(
     at: datetime,
     how_far: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> list[Event]:
-    """`how_far`: of jobs whose time is over, by job."""
+    """Return an event for each of these jobs. `how_far` has, by job, how far jobs came whose time is over."""
     ends_by_job = {job: {"reason": RESERVATION_ENDED, "numbers": dict(far)} for job, far in (how_far or {}).items()}
     return [
         event(

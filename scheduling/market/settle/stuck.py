@@ -1,7 +1,7 @@
-"""Credits that are held for an award and not owed for any of its slots to come.
+"""Stuck credits: they are held for an award, but not owed for any of its slots to come.
 
-The market leaves none behind. An older version did: where a gang was lost while the settlement lagged, the slots that
-were delivered before it were neither paid nor refunded. `manage.py settle_stuck` pays for them.
+The market leaves none behind. An older version did: where a gang was lost while the settlement lagged, the slots
+delivered before the loss were neither paid nor refunded. `manage.py settle_stuck` pays for them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from tenants.services.members import NO_REASON, NOT_ALLOWED
 
 @dataclass(frozen=True)
 class Stuck:
-    """`held`: micro-credits in the book for this award; `owed`: for its slots that are still to be settled.
+    """An award for which the wrong amount is held. `held` is the micro-credits in the book for it, `owed` those for its
+    slots that are still to be settled.
 
-    `unpaid`: slots that were delivered, are past, and were never paid for. They explain the difference, or part of it.
+    `unpaid` are past slots that were delivered and never paid for. They explain the difference, or a part of it.
     """
 
     award: Award
@@ -46,7 +47,7 @@ class Stuck:
 
     @property
     def payable(self) -> int:
-        """Micro-credits for the unpaid slots."""
+        """The micro-credits for the unpaid slots."""
         return sum(amount for slot in self.unpaid for _, amount in self.award.owed[slot - self.award.start])
 
     @property
@@ -64,20 +65,20 @@ class Stuck:
 
 @dataclass(frozen=True)
 class Paid:
-    """Awards that were settled, and micro-credits that went to the owners of what they used."""
+    """How many awards were settled, and the micro-credits that went to the owners of the units."""
 
     awards: int
     amount: int
 
 
 def stuck_awards() -> list[Stuck]:
-    """Every award for which more or less is held than it still owes, by its id, as it stands at one moment."""
+    """Return every award for which more or less is held than it still owes, in the order of ids, as of one moment."""
     with one_moment(), scope_disabled("credits may be held for any tenant's award"):
         return _stuck_awards()
 
 
 def _stuck_awards() -> list[Stuck]:
-    """The balance of each tenant says whether there is any; only then are its entries read."""
+    """Compare the held balance of each tenant with what its awards owe; entries are read only where these differ."""
     settled = _settled_slots()
     owed: dict[int, int] = {}
     by_tenant: defaultdict[int, int] = defaultdict(int)
@@ -101,15 +102,15 @@ def _stuck_awards() -> list[Stuck]:
 
 
 def held_findings() -> Iterator[LedgerFinding]:
-    """For the audit of the book: credits that are held for what is over."""
+    """Yield findings for the audit of the book: awards with stuck credits."""
     for stuck in stuck_awards()[:MOST]:
         yield LedgerFinding("held", f"award {stuck.award.pk}", str(stuck))
 
 
 def stuck_settle(*, by: Access, reason: str, at: datetime) -> Paid | Refused:
-    """Pay the owners for what was delivered and never paid for, as an operator's act in the history.
+    """Pay the owners for slots that were delivered and never paid for. The history has it as an operator's action.
 
-    What is held and is explained by nothing stays where it is: a person has to look at it.
+    Held credits that unpaid slots do not explain stay where they are: a person has to look into them.
     """
     if not by.allows(Permission.CREDITS_CHANGE):
         return NOT_ALLOWED
@@ -127,7 +128,7 @@ def _pool_settle(pool_id: int, by: Access, reason: str, at: datetime) -> Paid:
     stuck = [each for each in stuck_awards() if each.award.pool_id == pool_id and each.unpaid]
     if not stuck:
         return Paid(0, 0)
-    # Posted as of today: statements of the past stay as they were given.
+    # The postings are dated now, so that statements of past periods stay as they are.
     postings = [
         slot_posting(award.pool_id, award.pk, award.tenant_id, award.job_id, slot, award.owed[slot - award.start], at)
         for award, slots in ((each.award, each.unpaid) for each in stuck)
@@ -144,14 +145,14 @@ def _pool_settle(pool_id: int, by: Access, reason: str, at: datetime) -> Paid:
 
 
 def _settled_slots() -> Mapping[int, int]:
-    """Pool -> the last slot that is settled; -1 where the clock of the market never ran, as in a new pool."""
+    """Map each pool to its last settled slot; -1 where the market's clock never ran, as in a new pool."""
     settled = dict(LaneClock.objects.filter(lane=Lane.BATCH).values_list("pool_id", "settled_slot"))
     return {pool_id: settled.get(pool_id, -1) for pool_id in Pool.objects.values_list("pk", flat=True)}
 
 
 def _stuck(award: Award, amount: int, settled: int, posted: Container[str]) -> Stuck:
-    """`posted`: keys of what is in the book about its job."""
-    if award.rent == RentState.OPEN:  # none of its slots is due
+    """Return the award with what is held and owed for it. `posted` are the keys of all postings about its job."""
+    if award.rent == RentState.OPEN:  # none of its slots is due yet
         return Stuck(award, amount, award.owed_after(settled), ())
     unpaid = [
         slot

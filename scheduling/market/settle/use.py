@@ -1,8 +1,8 @@
-"""Counts what became of all units, once their slots are settled: sums by hour, for pictures of use over time.
+"""Count how all units were used, once their slots are settled: sums by hour, for charts of use over time.
 
-Never in the transaction that pays: a busy market settles first. What an award held in a slot that is settled does not
-change any more, so the count may come late. Servers and cells are taken as they stand when it comes, seconds after the
-slot as a rule.
+This never runs in the transaction that pays, so that it does not slow the settlement. What an award held in a settled
+slot no longer changes, so the count may come late. Servers and cells are counted as they are at that time, usually
+seconds after the slot.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from scheduling.models.market import span_of
 from tenants.scoping import scope_disabled
 
 HOUR = timedelta(hours=1)
-DAYS_BACK = 31  # an installation that has counted nothing begins so many days ago
-SERVER_DAYS = 8  # for which sums of single servers are kept
-MOST_SLOTS = 1_000  # of one transaction
-MOST_ROUNDS = 20  # of one call
-_LOCK = 0x626F757273650005  # of the database: "bourse", 5
+DAYS_BACK = 31  # how many days back a first count begins
+SERVER_DAYS = 8  # how many days the sums of single servers are kept
+MOST_SLOTS = 1_000  # counted in one transaction
+MOST_ROUNDS = 20  # transactions for one pool in one call
+_LOCK = 0x626F757273650005  # a lock of the database: "bourse", 5
 
 _POOL = """
 INSERT INTO scheduling_poolhour AS kept
@@ -75,25 +75,28 @@ ON CONFLICT (pool_id, hour, resource_id, server_id) DO UPDATE SET
 
 
 class CountedTwice(RuntimeError):
-    """Somebody else has counted these slots meanwhile. Nothing was written."""
+    """Another process has counted these slots meanwhile. Nothing was written."""
 
 
 @dataclass(frozen=True)
 class Hours:
-    """The slots of one count. `edges`: the slot with which each hour begins, and the end; `hours`: these hours."""
+    """The slots of one count. `edges` has the slot with which each hour begins, and the end; `hours` has these
+    hours."""
 
     edges: Sequence[int]
     hours: Sequence[datetime]
 
 
 def use_in_turn(*, at: datetime) -> int:
-    """Count every pool up to its last settled slot; the number of slots. Nothing where another process is at it."""
+    """Count every pool up to its last settled slot, and return the number of slots counted. Do nothing while another
+    process is counting."""
     with alone(_LOCK) as ours:
         return sum(_pool_count(pool, at) for pool in _pools_behind()) if ours else 0
 
 
 def _pools_behind() -> QuerySet[Pool]:
-    """Those that have settled what is not counted: in one statement, for of many pools few have since the last call."""
+    """Return the pools that have settled slots which are not counted yet. It is one statement, because of many pools
+    only few have such slots."""
     counted = PoolHour.objects.filter(pool=OuterRef("pool")).order_by("-hour").values("until_slot")[:1]
     clocks = LaneClock.objects.filter(lane=Lane.BATCH).annotate(counted=Subquery(counted))
     behind = clocks.filter(Q(counted=None, settled_slot__gte=0) | Q(settled_slot__gte=F("counted")))
@@ -112,8 +115,8 @@ def _pool_count(pool: Pool, at: datetime) -> int:
 
 @transaction.atomic
 def use_count(*, pool: Pool, at: datetime, most: int = MOST_SLOTS) -> int:
-    """Count the next slots of the pool, at most so many; how many that were."""
-    # 1. Which slots: from where the last count ended up to what is settled.
+    """Count the next slots of the pool, at most `most`, and return how many slots were counted."""
+    # 1. Choose the slots: from the end of the last count up to the last settled slot.
     settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
     before = PoolHour.objects.filter(pool=pool).order_by("-hour").values_list("until_slot", flat=True).first()
     usual = max(pool.slot_at(at - timedelta(days=DAYS_BACK)), 0)
@@ -123,13 +126,13 @@ def use_count(*, pool: Pool, at: datetime, most: int = MOST_SLOTS) -> int:
         return 0
     hours = hours_of(pool, first, end)
 
-    # 2. Gather what was there and who held it.
+    # 2. Gather the units that there were, and who held them.
     with scope_disabled("what became of the units is counted for all owners at once"):
         places = list(_places(pool, first, end))
         pieces = list(_pieces(pool, first, end))
     prices = _prices(pool, hours)
 
-    # 3. Add up, and write what came of it.
+    # 3. Add up, and write the sums.
     sums = use_sums(places, pieces, hours.edges, parts_are_told=pool.instant_policy is not None)
     _write(pool, hours, sums, prices)
     ServerHour.objects.filter(pool=pool, hour__lt=at - timedelta(days=SERVER_DAYS)).delete()
@@ -137,7 +140,8 @@ def use_count(*, pool: Pool, at: datetime, most: int = MOST_SLOTS) -> int:
 
 
 def hours_of(pool: Pool, first: int, end: int) -> Hours:
-    """A slot is in the hour in which it begins. Where slots are longer than an hour, some hours have none."""
+    """Return the hours of the slots [first, end). A slot belongs to the hour in which it begins. Where slots are longer
+    than an hour, some hours have none."""
     edges, hours = [first], [hour_of(pool.slot_start(first))]
     while (following := _first_slot_from(pool, hours[-1] + HOUR)) < end:
         edges.append(following)
@@ -165,7 +169,8 @@ def _places(pool: Pool, first: int, end: int) -> Iterator[UsePlace]:
 
 
 def _pieces(pool: Pool, first: int, end: int) -> Iterator[UsePiece]:
-    """Of an award that was cut short, what it held before the cut. Of jobs no more is read than what a unit takes."""
+    """Yield what awards held in these slots; an award that was cut short counts up to its cut. Of jobs only the demand
+    of a unit is read."""
     names = dict(ResourceKind.objects.filter(pool=pool).values_list("name", "pk"))
     rows = Award.objects.alias(span=span_of()).filter(pool=pool, span__overlap=(first, end))
     rows = rows.exclude(cut_at__lte=F("start")).order_by("pk")
@@ -190,7 +195,7 @@ def _pieces(pool: Pool, first: int, end: int) -> Iterator[UsePiece]:
 
 
 def _prices(pool: Pool, hours: Hours) -> Mapping[tuple[int, int], tuple[int, float]]:
-    """(hour, resource) -> how many slots had a posted price, and the sum of these."""
+    """Map (hour, resource) to the number of slots that had a posted price, and the sum of these prices."""
     prices: dict[tuple[int, int], tuple[int, float]] = {}
     ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, price__isnull=False)
     ticks = ticks.filter(slot__gte=hours.edges[0], slot__lt=hours.edges[-1]).order_by("slot", "resource")
@@ -204,7 +209,8 @@ def _prices(pool: Pool, hours: Hours) -> Mapping[tuple[int, int], tuple[int, flo
 
 
 def _write(pool: Pool, hours: Hours, sums: UseSums, prices: Mapping[tuple[int, int], tuple[int, float]]) -> None:
-    """The pool's rows first: who finds them counted further than expected has lost a race, and writes nothing."""
+    """Write the sums. The pool's rows come first: if they are counted further than expected, another process was
+    faster, and nothing is written."""
     whole: list[tuple[object, ...]] = []
     resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", flat=True))
     for number, hour in enumerate(hours.hours):

@@ -1,8 +1,8 @@
-"""What became of every unit in some slots, by hour: pure sums over what awards held.
+"""How every unit was used in some slots, summed by hour. These are pure sums over what awards held.
 
-A unit is used (its owner's job on it), lent (somebody else's), down (its server was lost, or the market stood still) or
-unsold (none of these). Amounts are whole millionths of a unit, times slots. In each slot, server and resource the four
-add up to the capacity, for each owner; and what all owners lend is what all tenants rent.
+A unit is used (its owner's job is on it), lent (somebody else's job is on it), down (its server was lost, or the market
+stood still) or unsold (none of these). Amounts are whole millionths of a unit, times slots. In each slot, server and
+resource the four add up to the capacity, for each owner; and what all owners lend is what all tenants rent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from itertools import pairwise
 
 from tenants.ledger.split import split
 
-MILLIONTHS = 1_000_000  # of a unit
-OPERATOR = 0  # in place of a tenant: the owner of what no cell covers
-CAPACITY, USED, LENT, UNSOLD, DOWN, RENTED = range(6)  # places in an owner's sums
+MILLIONTHS = 1_000_000  # in one unit
+OPERATOR = 0  # stands for the operator among tenants' ids: it owns what no cell covers
+CAPACITY, USED, LENT, UNSOLD, DOWN, RENTED = range(6)  # indexes of an owner's sums
 
 
 @dataclass(frozen=True)
 class UsePlace:
-    """One resource of a server. `cells`: by owner. Both in millionths. `down`: spans [start, end) of slots."""
+    """One resource of a server. `units`, and `cells` by owner, are in millionths. `down` has spans [start, end) of
+    slots.
+    """
 
     server_id: int
     resource_id: int
@@ -32,8 +34,8 @@ class UsePlace:
 
 @dataclass(frozen=True)
 class UsePiece:
-    """What a job holds at a place in slots [start, end), in millionths. `own`: on its owner's cells; `operator`: how
-    much of it lies on the operator's units."""
+    """What a job holds at a place in slots [start, end), in millionths. `own` says that it runs on its owner's cells;
+    `operator` is how much of the amount lies on the operator's units."""
 
     server_id: int
     resource_id: int
@@ -47,7 +49,8 @@ class UsePiece:
 
 @dataclass
 class UseSums:
-    """By hour (its place in `edges`) and resource: of each owner the six sums; of each server capacity, taken, down."""
+    """Sums by hour (its index in `edges`) and resource: six sums for each owner; capacity, taken and down for each
+    server."""
 
     owners: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)  # hour, resource, owner
     servers: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)  # hour, resource, server
@@ -56,10 +59,10 @@ class UseSums:
 def use_sums(
     places: Iterable[UsePlace], pieces: Iterable[UsePiece], edges: Sequence[int], *, parts_are_told: bool
 ) -> UseSums:
-    """Of the slots from the first to the last of `edges`, which are the slots with which hours begin.
+    """Sum up the slots from the first to the last of `edges`, which are the slots with which hours begin.
 
-    `parts_are_told`: whether awards say what of them lies on the operator's units. Else a server is sold as a whole,
-    and what is rented on it is laid on all its owners, the operator too, by what they leave idle.
+    `parts_are_told` says whether awards name their part on the operator's units. Otherwise a server is sold as a whole,
+    and what is rented on it is split between all its owners, with the operator, in proportion to their idle units.
     """
     by_place: defaultdict[tuple[int, int], list[UsePiece]] = defaultdict(list)
     for piece in pieces:
@@ -73,7 +76,8 @@ def use_sums(
 def _add_place(
     sums: UseSums, place: UsePlace, pieces: Sequence[UsePiece], edges: Sequence[int], parts_are_told: bool
 ) -> None:
-    """Between two slots at which anything changes all slots are alike: one of them is looked at, and counts for all."""
+    """Add the sums of one place. Between two slots at which anything changes all slots are alike, so one of them is
+    computed and multiplied."""
     first, last = edges[0], edges[-1]
     changes: defaultdict[int, list[tuple[UsePiece, int]]] = defaultdict(list)
     for piece in pieces:
@@ -103,10 +107,10 @@ def _add_place(
 def _slot(
     place: UsePlace, held: Mapping[tuple[int, bool], int], on_operator: int | None, is_down: bool
 ) -> dict[int, list[int]]:
-    """Owner -> its six amounts in one slot.
+    """Map each owner to its six amounts in one slot.
 
-    An own job counts as used as far as its owner's cells reach. What it holds beyond them (cells that were given away
-    after the award) is rented, as is all that is not own.
+    A job at home counts as used as far as its owner's cells reach. What it holds beyond them (cells that were given
+    away after the award) counts as rented, like everything that is not at home.
     """
     used: defaultdict[int, int] = defaultdict(int)
     rented: defaultdict[int, int] = defaultdict(int)
@@ -115,7 +119,7 @@ def _slot(
         used[tenant_id] += at_home
         rented[tenant_id] += amount - at_home
     load = sum(rented.values())
-    # Whatever is promised is there: where capacity was taken away under an award, it counts until the award ends.
+    # All that is promised counts as there: capacity that was taken away under an award counts until the award ends.
     units = max(place.units, sum(place.cells.values()), sum(used.values()) + load)
     owned = {**place.cells, OPERATOR: units - sum(place.cells.values())}
     idle = {owner: amount - used[owner] for owner, amount in owned.items()}
@@ -130,8 +134,8 @@ def _slot(
 
 
 def _lent(idle: Mapping[int, int], load: int, on_operator: int | None) -> dict[int, int]:
-    """What each owner lends of `load`: in proportion to what it leaves idle. As `load` is no more than all that is
-    idle, nobody lends more than that."""
+    """Split `load` between the owners in proportion to their idle units. As `load` is at most all that is idle, no
+    owner lends more than it has idle."""
     lent = dict.fromkeys(idle, 0)
     if not load:
         return lent

@@ -1,4 +1,4 @@
-"""The market's rows as the core sees them: frozen views of a pool, its jobs, its policies."""
+"""Read the market's rows as the core needs them: frozen views of a pool, its jobs and its policies."""
 
 from scheduling.market.view.batch import batch_view, glance
 from scheduling.market.view.demands import (
@@ -12,8 +12,9 @@ from scheduling.market.view.demands import (
     steps_flaw,
     within_engine,
 )
-from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
+from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, frame_of, pool_frame
 from scheduling.market.view.history import pool_scenario
+from scheduling.market.view.intake import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import (
@@ -23,14 +24,13 @@ from scheduling.market.view.policy import (
     unusable,
     unusable_instant,
 )
+from scheduling.market.view.pool_rows import pool_text
 from scheduling.market.view.rents import jobs_undone
 from scheduling.market.view.specs import (
     NewSpecReader,
-    PoolResource,
     SpecRead,
     SpecReader,
     for_the_core,
-    pool_resources,
     steps_of,
 )
 
@@ -40,10 +40,11 @@ __all__ = [
     "ONES",
     "OPERATOR_ID",
     "AmountSteps",
+    "IntakeRows",
     "JobReader",
     "NewSpecReader",
     "PoolFrame",
-    "PoolResource",
+    "PoolShape",
     "SpecRead",
     "SpecReader",
     "amount_text",
@@ -52,15 +53,17 @@ __all__ = [
     "demands_check",
     "fixed_settings",
     "for_the_core",
+    "frame_of",
     "gives_floors",
     "glance",
+    "intake_rows",
     "is_divisible",
     "jobs_undone",
     "member_too_little",
     "policy_built",
     "pool_frame",
-    "pool_resources",
     "pool_scenario",
+    "pool_text",
     "steps_flaw",
     "steps_of",
     "unusable",

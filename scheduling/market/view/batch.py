@@ -1,7 +1,7 @@
-"""The view of the batch lane: what its policy is asked at a slot boundary.
+"""The view of the batch lane: the input of its policy at a slot boundary.
 
-Read under the lane's lock, so that nothing it names changes until the plan is stored. The waiting jobs are read
-once, first; everything else is about them, or about what was decided before.
+It is read under the lane's lock, so that nothing in it changes until the plan is stored. The waiting jobs are read
+first, and once; everything else is about them, or about earlier decisions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balances
 
-ENDLESS = 2**53  # the market has no last slot; the largest number that every float counts exactly
+ENDLESS = 2**53  # the horizon, as the market has no last slot: the end of the whole numbers that a float holds exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,20 +49,20 @@ class BatchSnapshot:
     frame: PoolFrame
     view: View
     waiting: Mapping[int, TrainingJob]  # rows of the view's waiting jobs, by number
-    open_rents: Mapping[int, Sequence[Award]]  # those of its open rents, by job in their order; with their jobs
+    open_rents: Mapping[int, Sequence[Award]]  # rows of the view's open rents, by job, in order; with their jobs
     by_budget: frozenset[int]  # tenants whose budget lets them pay less than they have
-    slots: Mapping[int, SlotsSoFar]  # of an elastic pool: waiting jobs that have run before
+    slots: Mapping[int, SlotsSoFar]  # waiting jobs of an elastic pool that have run before
     caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
-    unfit: tuple[Refusal, ...] = ()  # rows of `waiting` that the view leaves out: accepted before, and impossible now
-    begun: Mapping[int, PiecesSoFar] = field(default_factory=dict)  # of any other pool: jobs begun in pieces that wait
+    unfit: tuple[Refusal, ...] = ()  # for rows of `waiting` left out of the view: accepted before, and impossible now
+    begun: Mapping[int, PiecesSoFar] = field(default_factory=dict)  # waiting jobs of any other pool, begun in pieces
 
     def paid_before(self, number: int) -> int:
-        """Micro-credits that a waiting job has paid so far."""
+        """Return the micro-credits that a waiting job has paid so far."""
         before = self.slots.get(number) or self.begun.get(number)
         return before.paid if before else 0
 
     def row(self, number: int) -> TrainingJob:
-        """Of a job whose floor may change: one that waits, or waits in its owner's world alone."""
+        """Return the row of a job whose floor may change: a job that waits, or waits in its owner's world alone."""
         return self.waiting[number] if number in self.waiting else self.open_rents[number][0].job
 
 
@@ -76,11 +76,12 @@ def batch_view(
     last_frame: PoolFrame | None = None,
     alone: int | None = None,
 ) -> BatchSnapshot:
-    """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
+    """Read everything that the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
 
-    `supposed`: a job that is looked at as if it waited too (a quote). `last_frame`: the pool as it was just read, under
-    the same lock or for the same quote; it is read again if somebody waits who was not known then. `alone`: a tenant
-    whose `alone_view` is all that the view is asked for: others' awards and floors and the calendar are not read.
+    `supposed` is a job that is treated as if it waited too (a quote). `last_frame` is the pool as it was just read,
+    under the same lock or for the same quote; it is read again if a tenant that is not in it has waiting jobs. `alone`
+    is the id of a tenant, if only its `alone_view` is needed: then the awards and floors of others and the calendar are
+    not read.
     """
     queue = _queue(pool, slot)
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
@@ -141,8 +142,8 @@ def batch_view(
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
-    """What says whether anything is due at the boundary before `slot`: of the queue only the first, and who is new, and
-    one open rent, if there is any (K5)."""
+    """Read just what shows whether anything is due at the boundary before `slot`: of the queue the first job and the
+    new ones, and one open rent, if there is any (K5)."""
     queue = _queue(pool, slot)
     in_order = queue.order_by("arrival", "pk")
     waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
@@ -170,27 +171,30 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
 
 
 def states_decided(pool: Pool) -> list[str]:
-    """In which a job may be given a schedule, or be refused one. In an elastic pool whoever runs is looked at again."""
+    """Return the states in which a job may be given a schedule, or be refused one. In an elastic pool running jobs are
+    decided about again."""
     return [JobState.QUEUED.value, JobState.RUNNING.value] if pool.is_elastic else [JobState.QUEUED.value]
 
 
 def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
-    """All that may be looked at; not those that the platform failed again and again, and that rest."""
+    """Return all jobs that may be decided about. Jobs that the platform failed repeatedly, and that pause until
+    `not_before`, are left out."""
     queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool))
     return without_spec(queued.filter(arrival__lte=slot, not_before__lte=slot))
 
 
 def _jobs(cache: KnownPool, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
-    """By number, in order: those that wait and those that other parts of the view name."""
+    """Return by number, in order, the waiting jobs and those that other parts of the view name."""
     others = TrainingJob.objects.filter(pk__in=[number for number in named if number not in waiting])
     jobs = cache.read([*without_spec(others), *waiting.values()])
     return {number: jobs[number] for number in sorted(jobs)}
 
 
 def _still_used(frame: PoolFrame, awards: Iterable[Award]) -> dict[int, Floor]:
-    """Of jobs at home whose floors are void, and whose cells are in use all the same in slots that a late clock has not
-    come to, in their owners' worlds too: the platform failed them in a later slot, so that they do not wait before it,
-    or they had ended before one of their servers was lost."""
+    """Return floors for jobs at home whose own floors are void, but which still used their cells in slots that a late
+    clock has not processed yet. In these slots the cells are in use in the owner's world too. Either the platform
+    failed the job in a later slot, so that it does not wait before that slot, or the job had ended before one of its
+    servers was lost."""
     floors = {}
     for award in awards:
         owner = frame.tenant_index.get(award.tenant_id)
@@ -215,8 +219,8 @@ def _until(rows: Iterable[Allocation], end: int) -> tuple[Allocation, ...]:
 
 
 def _floors(frame: PoolFrame, cache: KnownPool, standing: Mapping[int, StandingFloor]) -> dict[int, Floor]:
-    """Floors still to end, and those of jobs that wait here or in their owner's world alone. One on a server where its
-    owner has no cells any more is void; a draft there is one without a schedule."""
+    """Return the floors that have not ended yet, and those of jobs that wait here or in their owner's world alone. A
+    floor on a server where its owner no longer has cells is void; a draft there becomes a draft without a schedule."""
     floors_kept = cache.floors
     for number, row in standing.items():
         if number not in floors_kept:
@@ -247,17 +251,19 @@ def _floor(frame: PoolFrame, row: StandingFloor) -> Floor:
 
 
 def _remaining(job: Job, before: SlotsSoFar | None, begun: PiecesSoFar | None) -> float:
-    """Mini-batches. A job that waits has one left at least: what would be nothing was not done after all."""
+    """Return the mini-batches that a job has left. A waiting job has at least one left: if none is left by the count,
+    the job still did not finish."""
     return remaining(job, before) if begun is None else float(max(left_of(job, begun), 1))
 
 
 def _rents(frame: PoolFrame, rents: Mapping[int, Sequence[Award]], jobs: Mapping[int, Job]) -> tuple[Booking, ...]:
-    """One job's after the other's."""
+    """Return the open rents as bookings, job after job."""
     return tuple(_rent(frame, award, jobs[number]) for number, awards in rents.items() for award in awards)
 
 
 def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
-    """What it pays, less what came back, and who is to receive it. An owner that is gone from the pool is not named."""
+    """Return an open rent as a booking, with what it pays (less what was returned) and the owners who are to receive
+    it. Owners that are no longer in the pool are left out."""
     payouts = np.zeros(len(frame.owner_ids))
     places = {owner: index for index, owner in enumerate(frame.owner_ids)}
     for owner, amount in (part for slot in award.charges for part in slot):
@@ -269,7 +275,7 @@ def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
 
 
 def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:
-    end = award.used_until  # what a job gave up is its owner's to lend again
+    end = award.used_until  # units that a job gave up can be lent again by their owner
     return Booking(
         job=award.job_id,
         start=award.start,
@@ -290,7 +296,7 @@ def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:
 
 
 def _allocation(frame: PoolFrame, rows: Iterable[Iterable[int]]) -> tuple[Allocation, ...]:
-    """Stored rows name servers by id, the core by index."""
+    """Return stored rows as allocations: the rows name servers by id, the core by index."""
     return tuple(Allocation(frame.server_index[server_id], *rest) for server_id, *rest in rows)
 
 
@@ -298,7 +304,8 @@ _HELD = held_sql("batch", "AND batch > 0 AND part = ANY(%(parts)s)")
 
 
 def _occupied(frame: PoolFrame, slot: int) -> FloatArray:
-    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans."""
+    """Return (resources, slots, servers): what batch plans hold from `slot` on, in the part of the pool that the lane
+    plans."""
     parts = list(Part.values) if frame.pool.instant_policy is None else [Part.HOME.value]
     with connection.cursor() as cursor:
         cursor.execute(_HELD, {"pool": frame.pool.pk, "slot": slot, "parts": parts})
@@ -310,13 +317,14 @@ def _nothing_occupied(frame: PoolFrame) -> FloatArray:
 
 
 def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
-    """(tenants,) credits; 0 for a tenant without a budget of its own."""
+    """Return (tenants,): credits spent on rent under the tenant's budget; 0 for a tenant without one."""
     spent = rent_spent(frame.pool, at)
     return np.array([credits_of(spent.get(tenant_id, 0)) for tenant_id in frame.tenant_ids])
 
 
 def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], paid: Mapping[int, int]) -> dict[int, Job]:
-    """Jobs that their submitters' budgets let cost no more than so many micro-credits, beside what they have `paid`."""
+    """Return the jobs whose submitters have a budget, with that as their highest price. `caps` are the micro-credits
+    that each job may still cost, beside what it has `paid`."""
     capped = {}
     for number, more in caps.items():
         cap = more + paid.get(number, 0)
@@ -326,7 +334,8 @@ def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], paid: Mapping[int,
 
 
 def _unfit(frame: PoolFrame, waiting: Mapping[int, TrainingJob], jobs: Mapping[int, Job]) -> dict[int, Refusal]:
-    """Jobs from a time before the rule whose programs would start more processes than the server has units for."""
+    """Return refusals for jobs whose members would take too little of a resource. They were accepted before that rule
+    existed, and would start more processes than a server has units for."""
     names, reasons = frame.cluster.resources, {}
     for number, row in waiting.items():
         if PROGRAM in row.spec and (little := member_too_little(jobs[number], names)) is not None:
@@ -335,7 +344,7 @@ def _unfit(frame: PoolFrame, waiting: Mapping[int, TrainingJob], jobs: Mapping[i
 
 
 def _available(frame: PoolFrame) -> dict[int, int]:
-    """Tenant id -> micro-credits."""
+    """Map each tenant's id to its available micro-credits."""
     amounts = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
     return {tenant_id: amounts[available(tenant_id)] for tenant_id in frame.tenant_ids}
 
@@ -343,10 +352,11 @@ def _available(frame: PoolFrame) -> dict[int, int]:
 def _funds(
     frame: PoolFrame, waiting: Iterable[TrainingJob], spendable: Mapping[int, int], lefts: Mapping[int, int]
 ) -> FloatArray:
-    """(tenants,) credits that are free to be set aside: what is available, within what budgets leave.
+    """Return (tenants,): the credits that can be set aside. These are the available ones, limited by what budgets
+    leave.
 
-    A payment is rounded to a micro-credit once it is decided. So one micro-credit is left out for each job that may
-    be paid for, or the last of them could cost half a micro-credit more than there is.
+    A payment is rounded to a micro-credit after the decision. So one micro-credit is left out for each waiting job;
+    otherwise the last of them could cost half a micro-credit more than there is.
     """
     spare = {tenant_id: min(amount, lefts.get(tenant_id, amount)) for tenant_id, amount in spendable.items()}
     for row in waiting:

@@ -1,5 +1,5 @@
-"""What one worker or parameter server may take: amounts that the pool has steps for, and for a program's members a
-whole unit each. The rule is the market's; a scenario file may say any amount."""
+"""The amounts that one worker or parameter server may take: multiples of the pool's steps, and for members of a program
+at least one whole unit. The rule holds in the live market only; a scenario file may have any amount."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from scheduling.engines.launcher.limits import ProcessLimits
 DEMANDS = ("worker_demand", "ps_demand")
 ROLES = ("worker", "ps")
 WORDS = {"worker": "worker", "ps": "parameter server"}
-MOST_MEMBERS = ProcessLimits().processes - 1  # of a gang: its coordinator is a process too
+MOST_MEMBERS = ProcessLimits().processes - 1  # members of a gang; its coordinator is a process too
 LARGEST_STEP = Decimal(10**9)  # the columns have six digits after the point and nine before it
 
 
 @dataclass(frozen=True)
 class AmountSteps:
-    """A unit takes nothing of a resource, or `least`, or as many `step`s more as it likes. `least` is some steps."""
+    """The amounts of a resource that one unit may take: none, `least`, or any number of `step`s more. `least` is a
+    multiple of `step`."""
 
     least: Decimal
     step: Decimal
@@ -35,11 +36,11 @@ class AmountSteps:
         return f"{amount_text(self.least)} or more in steps of {amount_text(self.step)}"
 
     def allow(self, amount: float) -> bool:
-        """Whether this is one of the amounts. The decimal that was written counts: 0.3 is three times 0.1."""
+        """Return whether this amount is allowed. The decimal as written counts: 0.3 is three times 0.1."""
         return _allowed(self.least, self.step, amount)
 
     def nearest(self, amount: float) -> tuple[Decimal, Decimal]:
-        """The amounts around one that is not allowed."""
+        """Return the allowed amounts just below and just above one that is not allowed."""
         wanted = exact(amount)
         if wanted < self.least:
             return Decimal(0), self.least
@@ -47,7 +48,7 @@ class AmountSteps:
         return below, below + self.step
 
 
-@lru_cache(maxsize=2**12)  # asked of every job that comes; what people write are few amounts
+@lru_cache(maxsize=2**12)  # called for every new job, but people write only few different amounts
 def _allowed(least: Decimal, step: Decimal, amount: float) -> bool:
     wanted = exact(amount)
     return wanted == 0 or (wanted >= least and (wanted / Fraction(step)).denominator == 1)
@@ -57,7 +58,7 @@ ONES = AmountSteps(Decimal(1), Decimal(1))
 
 
 def steps_flaw(steps: AmountSteps) -> str | None:
-    """What is wrong with the steps that an operator sets; None if nothing is."""
+    """Return what is wrong with the steps that an operator sets, or None if nothing is."""
     for name, amount in (("least amount", steps.least), ("step", steps.step)):
         digits = amount.as_tuple().exponent
         if not amount.is_finite() or not 0 < amount < LARGEST_STEP or (isinstance(digits, int) and digits < -6):
@@ -68,7 +69,8 @@ def steps_flaw(steps: AmountSteps) -> str | None:
 
 
 def demands_check(spec: Mapping[str, Any], steps: Mapping[str, AmountSteps]) -> None:
-    """The demands of a specification that the core has read. Raises `BadScenario` at the first amount that is none."""
+    """Check the demands of a specification that the core has read. Raises `BadScenario` at the first amount that is not
+    allowed."""
     for field in (name for name in DEMANDS if name in spec):
         demands = spec[field]
         several = isinstance(demands, list)
@@ -85,14 +87,15 @@ def _sentence(steps: AmountSteps, amount: float) -> str:
 
 
 def amount_text(amount: Decimal) -> str:
-    """As a person writes it."""
+    """Return the amount as a person writes it, without an exponent or trailing zeros."""
     return f"{amount.normalize():f}"
 
 
 @dataclass(frozen=True)
 class TooLittle:
-    """A member that takes no whole unit. `index`: of the alternative; `resource`: what it had to take one of, empty
-    where any would do; `takes`: the most that it takes of such a one."""
+    """A member that takes less than one whole unit. `index` is the position of its type among the alternatives.
+    `resource` is the resource of which it must take one unit, empty if any would do. `takes` is the most that it takes
+    of such a resource."""
 
     role: str
     index: int
@@ -106,14 +109,15 @@ class TooLittle:
 
     @property
     def reason(self) -> Reason:
-        """The same in the market's vocabulary."""
+        """The same as a reason of the market."""
         return Reason("demand_too_small", {"role": self.role, "resource": self.resource, "takes": self.takes})
 
 
 def member_too_little(job: Job, resources: Sequence[str]) -> TooLittle | None:
-    """The first member of a program that would run for less than a unit: so no server starts more of them than it has
-    units. A worker is counted in what is named after workers (`worker`, `worker-fast`), a parameter server in `ps`;
-    where the pool has no such resource, in whatever it takes a whole unit of."""
+    """Return the first member of a program that would take less than a unit, or None. This keeps a server from starting
+    more members than it has units. A worker must take a unit of a resource named after workers (`worker`,
+    `worker-fast`), a parameter server one of a resource named `ps`. Where the pool has no such resource, a unit of any
+    resource will do."""
     for role, types in zip(ROLES, (job.worker_types, () if job.all_reduce else job.ps_types), strict=True):
         own = [index for index, name in enumerate(resources) if role_of(name) == role]
         for index, unit in enumerate(types):
@@ -124,13 +128,13 @@ def member_too_little(job: Job, resources: Sequence[str]) -> TooLittle | None:
 
 
 def role_of(resource: str) -> str | None:
-    """Whose units these are, where the resource is named after workers or parameter servers."""
+    """Return the role that the resource is named after, `worker` or `ps`, or None."""
     named = re.match(r"(worker|ps)(?:[-_]|\Z)", resource)
     return named[1] if named else None
 
 
 def members_check(job: Job, resources: Sequence[str], spec: Mapping[str, Any]) -> None:
-    """Whether an engine could start the job's program as the specification asks. Raises `BadScenario` at the field
+    """Check that an engine can start the job's program as the specification asks. Raises `BadScenario` at the field
     that is too small or too large."""
     if little := member_too_little(job, resources):
         field = f"{little.role}_demand"
@@ -145,7 +149,7 @@ def members_check(job: Job, resources: Sequence[str], spec: Mapping[str, Any]) -
 
 
 def members_most(job: Job) -> int:
-    """Of the job's largest gang: all its workers, and the parameter servers that these need."""
+    """Return the number of members of the job's largest gang: all its workers, and the parameter servers they need."""
     return _members(job, job.max_workers)
 
 
@@ -157,8 +161,8 @@ def _members(job: Job, workers: int) -> int:
 
 
 def within_engine(job: Job) -> Job:
-    """The job with no more parameter servers than an engine starts beside its workers: where a policy gives as many as
-    make it faster, nothing else limits them."""
+    """Return the job limited to the members that an engine starts. The parameter servers need a limit because a policy
+    gives as many as make the job faster, and nothing else limits them."""
     if job.all_reduce:
         return replace(job, max_workers=min(job.max_workers, MOST_MEMBERS))
     workers = min(job.max_workers, MOST_MEMBERS - 1)

@@ -1,11 +1,11 @@
-"""Which floors stand: the latest of their job's latest attempt, but for what was given on a server that was lost since.
+"""The floors that are valid: the latest floor of each job's latest attempt, unless it lies on a server lost since then.
 
-A draft is planned anew at every boundary, so that no loss makes it void here.
+A draft is planned anew at every boundary, so no loss makes it void here.
 
-A floor that a loss made void stays void when the server comes back: its tenant's other cells may be promised to other
-jobs by then. Floors themselves are never changed, so a server says from which slot on it was last lost, and after which
-decision: a clock that is late may give floors later for slots that had begun by then. Earlier losses need no record:
-what they made void and the last one did not was over before it.
+A floor that a loss made void stays void when the server comes back: by then its tenant's other cells may be promised to
+other jobs. Rows of floors are never changed. Instead a server's row has the slot from which it was last lost, and the
+last slot decided before that: a late clock may give floors after the loss for slots that had begun before it. Earlier
+losses need no record: a floor that only an earlier loss made void was over before the last one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduling.models import JobFloor, Server
 
 
 class StandingFloor(NamedTuple):
-    """A row, which never changes, and the slot that was decided when it was given."""
+    """The row of a floor, which never changes, and the slot of the interval that gave it."""
 
     job_id: int
     tenant_id: int
@@ -39,8 +39,8 @@ COLUMNS = (*StandingFloor._fields[:-1], "interval__slot")
 def floors_standing(
     pool_id: int, *among: Q, cache: MutableMapping[int, StandingFloor] | None = None
 ) -> dict[int, StandingFloor]:
-    """Those of a pool that meet one of the conditions, drafts too, by row. Needs the scope of all tenants. `cache`:
-    rows that were read before; those that are read now are entered there."""
+    """Return by row the valid floors of a pool, drafts too, that meet one of the conditions `among`. Needs the scope of
+    all tenants. `cache` has rows that were read before; rows read now are added to it."""
     servers = Server.objects.filter(pool=pool_id).values_list("pk", "lost_after", "lost_from")
     lost = {number: (after, first) for number, after, first in servers if after is not None and first is not None}
     later = JobFloor.objects.filter(
@@ -57,7 +57,8 @@ def floors_standing(
 
 
 def _is_void(row: StandingFloor, lost: Mapping[int, tuple[int, int]]) -> bool:
-    """`lost`: server's id -> the last slot decided before its loss, and the first that it did not deliver."""
+    """Return whether a loss made the floor void. `lost` maps a server's id to the last slot decided before its loss,
+    and the first slot that it did not deliver."""
     for server, _, end, *_ in row.allocation:
         after, first = lost.get(server, (-1, end))
         if row.given_at <= after and first < end:

@@ -1,8 +1,8 @@
-"""A pool as the core sees it: the cluster, and which row stands behind each index.
+"""A pool as the core sees it: the cluster, and which row of the database each index stands for.
 
-Tenants and servers come in order of their ids and carry their ids as names: a stored interval must still say whose
-it was when somebody was renamed. A server that is lost has no units and no cells. One that is draining keeps both,
-for what is promised there is delivered, but hosts nothing new.
+Tenants and servers come in the order of their ids and have their ids as names, so that a stored interval still names
+the right ones after a renaming. A lost server has no units and no cells. A server that is draining keeps both, since
+what is promised there is still delivered, but hosts nothing new.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from scheduling.market.view.pool_rows import KEPT, SharingRow, live_tenants, poo
 from scheduling.models import Pool, ServerState, TenantPolicy
 from tenants.ledger.amounts import credits_of
 
-SMALLEST = credits_of(1)  # what the ledger counts in
-OPERATOR_ID = 0  # in place of a tenant's id, wherever owners are listed
-_UNSAID = TenantPolicy()  # not saved: the model says what holds without a row
+SMALLEST = credits_of(1)  # the unit of the ledger, one micro-credit
+OPERATOR_ID = 0  # stands for the operator in lists of owners' ids
+_UNSAID = TenantPolicy()  # not saved: its fields are what holds for a tenant without a row
 
 
 @dataclass(frozen=True, eq=False)
 class PoolShape:
-    """What stays the same from one reading to the next. `cluster` is the whole pool, home and operator parts
-    together."""
+    """The part of a pool that stays the same from one reading to the next. `cluster` is the whole pool, home and
+    operator parts together."""
 
     cluster: Cluster
     tenant_ids: tuple[int, ...]
@@ -54,8 +54,8 @@ class PoolShape:
 
     @cached_property
     def with_budgets(self) -> tuple[Tenant, ...]:
-        """The tenants, each with a budget: what was submitted under one stays readable when its owner no longer has
-        one. It may pay nothing."""
+        """The tenants, each with a budget; a tenant without one gets a budget of 0. So a job that was submitted under a
+        budget stays readable when its owner no longer has one, but cannot pay anything."""
         return tuple(
             tenant if tenant.budget is not None else replace(tenant, budget=0.0) for tenant in self.cluster.tenants
         )
@@ -63,7 +63,7 @@ class PoolShape:
 
 @dataclass(frozen=True, eq=False)
 class PoolFrame:
-    """A pool and its shape. The pool's own settings are those of whoever asks; the shape is shared."""
+    """A pool and its shape. The pool's row is the one that the caller has read; the shape is shared between callers."""
 
     pool: Pool
     shape: PoolShape
@@ -106,7 +106,7 @@ class PoolFrame:
 
     @property
     def owner_ids(self) -> tuple[int, ...]:
-        """In the order of every owners axis; the operator last."""
+        """The ids of all owners, in the order of every owners axis; the operator is last."""
         return (*self.tenant_ids, OPERATOR_ID)
 
     @property
@@ -120,23 +120,24 @@ class PoolFrame:
 
     @property
     def batch_cluster(self) -> Cluster:
-        """What the batch lane plans."""
+        """The cluster that the batch lane plans: the home part if the pool has an instant lane, else the whole pool."""
         return self.cluster if self.pool.instant_policy is None else self.home
 
 
 def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
-    """The pool as it stands. Tenants: those with cells, and `also` these ids."""
+    """Read the pool as it is now. Its tenants are those with cells, and those whose ids are in `also`."""
     return frame_of(pool, pool_text(pool), also=also)
 
 
 def frame_of(pool: Pool, text: str, *, also: Iterable[int] = ()) -> PoolFrame:
-    """The pool as the text says."""
+    """Return the pool that a text of `pool_text` describes. Its tenants are those with cells, and those in `also`."""
     tenant_ids = tuple(sorted(rows_of(text).owners | set(also)))
     return PoolFrame(pool, _shape(text, tenant_ids, float(pool.slot_seconds), pool.usual_plan))
 
 
 def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
-    """With everybody whose jobs a plan looks at: the tenants of those that wait, that have awards, or floors."""
+    """Read the pool with all tenants whose jobs concern a plan: those with waiting jobs (`waiting` has the ids), with
+    awards, or with floors."""
     return pool_frame(pool, also=live_tenants(pool) | set(waiting))
 
 
@@ -167,7 +168,8 @@ def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_pl
 
 
 def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatArray:
-    """Units in an array with one axis for each column of ids; the last column of a row is the number."""
+    """Return units as an array with one axis for each column of ids. The last column of a row is the number of
+    units."""
     places = [{row_id: index for index, row_id in enumerate(axis)} for axis in axes]
     array = np.zeros([len(axis) for axis in axes])
     for *ids, units in rows:

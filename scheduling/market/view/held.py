@@ -1,7 +1,7 @@
-"""What is held in the calendar, as either lane reads it: hundreds of thousands of rows in a large pool.
+"""Read what is held in the calendar, for either lane: hundreds of thousands of rows in a large pool.
 
-The database puts the rows of one slot together and sends the bytes of their servers and amounts, so that no number is
-read by itself.
+The database joins the rows of one slot and sends their servers and amounts as bytes, so that Python need not parse each
+number by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduling.core.types import FloatArray
 
 
 class Axes(Protocol):
-    """Which row stands behind each index; a frame has them, and so have the rows that it is made of."""
+    """The row that each index stands for. A frame has these, and so have the rows that it is made from."""
 
     @property
     def resource_ids(self) -> tuple[int, ...]: ...
@@ -40,8 +40,8 @@ class Held(NamedTuple):
 
 
 def held_sql(amount: str, condition: str) -> str:
-    """One row, for `held_rows`, of the pool %(pool)s from the slot %(slot)s on. Both are SQL of ours: the amount of a
-    row of the calendar, and which rows."""
+    """Return a statement with one row, for `held_rows`, about the pool %(pool)s from the slot %(slot)s on. Both
+    arguments are SQL from our own code: the amount of a row of the calendar, and a condition on rows."""
     return f"""
 SELECT array_agg(part), array_agg(resource_id), array_agg(slot), array_agg(number), string_agg(servers, ''),
        string_agg(amounts, '')
@@ -59,7 +59,7 @@ def held_rows(
     servers: bytes,
     amounts: bytes,
 ) -> list[Held]:
-    """The columns of that row. `parts` is None where nothing is held at all."""
+    """Read the columns of the row of `held_sql`. `parts` is None where nothing is held at all."""
     if parts is None:
         return []
     ids, held = np.frombuffer(servers, ">i8").astype(np.int64), np.frombuffer(amounts, ">f8")
@@ -71,8 +71,8 @@ def held_rows(
 
 
 def held_array(axes: Axes, rows: Iterable[Held], slot: int) -> FloatArray:
-    """(resources, slots, servers) what is held from `slot` on; of several parts of a server the sum. Nothing on servers
-    that are lost."""
+    """Return (resources, slots, servers): what is held from `slot` on, summed over the parts of a server. On lost
+    servers it is 0."""
     rows, server_ids = list(rows), np.array(axes.server_ids, np.int64)
     held = np.zeros((len(axes.resource_ids), _reach(rows, slot), len(server_ids)))
     for each in rows:
@@ -82,8 +82,8 @@ def held_array(axes: Axes, rows: Iterable[Held], slot: int) -> FloatArray:
 
 
 def held_since(axes: Axes, before: FloatArray, rows: Iterable[Held], slot: int) -> FloatArray:
-    """The same of one part, where `before` (resources, slots, servers) was read from `slot` on, and `rows` are those
-    that were written since."""
+    """Return the same for one part, from `before` (resources, slots, servers), which was read from `slot` on, and the
+    `rows` written since then."""
     rows, server_ids = list(rows), np.array(axes.server_ids, np.int64)
     held = np.zeros((before.shape[0], max(before.shape[1], _reach(rows, slot)), before.shape[2]))
     held[:, : before.shape[1]] = before
@@ -94,7 +94,7 @@ def held_since(axes: Axes, before: FloatArray, rows: Iterable[Held], slot: int) 
 
 
 def to_last_held(held: FloatArray) -> FloatArray:
-    """(resources, slots, servers) the same up to the last slot in which anything is held."""
+    """Return (resources, slots, servers): the array up to the last slot in which anything is held."""
     slots = held.shape[1]
     while slots and not held[:, slots - 1].any():
         slots -= 1

@@ -1,4 +1,4 @@
-"""What a pool was asked for in some slots, as a scenario: the same jobs can be decided by another policy."""
+"""Read the jobs that came to a pool in some slots as a scenario, so that another policy can decide about them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ APART = "jobs of arrays that were bought together are bought one by one"
 
 
 def pool_scenario(pool: Pool, first: int, last: int, drain: int) -> Scenario:
-    """The jobs that arrived in the slots [first, last), on the pool as it stands, with `drain` slots more to end in.
+    """Return the jobs that arrived in the slots [first, last), on the pool as it is now, as a scenario with `drain`
+    more slots in which they can end.
 
-    Slot `first` is the scenario's slot 0. Jobs keep their numbers as names, and tenants and servers have the names
-    that people know. Where the pool is elastic, prices of use are those of slot `last`. Needs the scope of all tenants.
+    Slot `first` is the scenario's slot 0. Jobs keep their numbers as names, and tenants and servers have the names that
+    people know. In an elastic pool the prices of use are those of slot `last`. Needs the scope of all tenants.
     """
     rows = list(
         TrainingJob.objects.filter(pool=pool, arrival__gte=first, arrival__lt=last, not_before__lt=HELD)
@@ -53,12 +54,12 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int) -> Scenario:
 
 
 def _named(frame: PoolFrame, jobs: tuple[Job, ...]) -> Cluster:
-    """The cluster in words. Servers that host nothing new are no use to anybody, and are left out."""
+    """Return the cluster with the names that people know. Servers that host nothing new are left out."""
     whole = frame.cluster
     hosting = np.flatnonzero(whole.hosts_workers | whole.hosts_ps)
     servers = dict(Server.objects.filter(pk__in=frame.server_ids).values_list("pk", "name"))
     slugs = dict(Tenant.objects.filter(pk__in=frame.tenant_ids).values_list("pk", "slug"))
-    by_budget = {job.tenant for job in jobs if job.rent == "budget"}  # accepted under a budget that may be gone
+    by_budget = {job.tenant for job in jobs if job.rent == "budget"}  # the budget may have been removed since
     tenants = (
         replace(frame.with_budgets[index] if index in by_budget else tenant, name=slugs[frame.tenant_ids[index]])
         for index, tenant in enumerate(whole.tenants)
@@ -73,5 +74,5 @@ def _named(frame: PoolFrame, jobs: tuple[Job, ...]) -> Cluster:
         hosts_workers=whole.hosts_workers[hosting],
         hosts_ps=whole.hosts_ps[hosting],
         cells=cells,
-        least_payment=0.0,  # a scenario knows no smallest amount
+        least_payment=0.0,  # a scenario has no smallest amount
     )

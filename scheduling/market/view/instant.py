@@ -1,6 +1,7 @@
 """The view of the instant lane: one job, and what the published batch plans leave for sale.
 
-Read after the lane's lock is taken, in the same transaction: what it says is free stays free until that commits.
+It is read after the lane's lock is taken, in the same transaction, so units that it shows as free stay free until that
+transaction commits.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SLOTS_AHEAD = 1024  # nothing is sold further ahead than this
 
 @dataclass(frozen=True, eq=False)
 class FreedShare:
-    """Units that somebody gave up, and what part of the units for sale in their place they are."""
+    """Units that a tenant gave up, and their share of the units for sale in the same place."""
 
     units: FreedUnits
     place: int  # the counter's server
@@ -39,7 +40,8 @@ class FreedShare:
 
 @dataclass(frozen=True, eq=False)
 class InstantSnapshot:
-    """`calendar` is where an answer is entered, which checks it once more and names real servers."""
+    """All that one answer is decided from. A booking is entered into `calendar`, which checks it once more and names
+    the real servers."""
 
     frame: PoolFrame
     calendar: Shared
@@ -51,9 +53,9 @@ class InstantSnapshot:
 
 
 def instant_view(row: TrainingJob, *, most: float | None) -> InstantSnapshot:
-    """What the instant policy may know about this job, saved or not.
+    """Read what the instant policy may know when it decides about this job, which need not be saved.
 
-    `most`: credits that its tenant can pay now. Needs the scope of all tenants.
+    `most` is the credits that its tenant can pay now. Needs the scope of all tenants.
     """
     rows = instant_rows(row.pool, int(-(-row.arrival // 1)))
     freed = _freed(row.pool, rows.slot) if rows.any_freed else []
@@ -80,8 +82,8 @@ def instant_view(row: TrainingJob, *, most: float | None) -> InstantSnapshot:
 
 
 def counter_view(pool: Pool, *, slot: int) -> tuple[PoolFrame, View]:
-    """What is for sale from `slot` on, or the first that is not over, and nobody who asks. Needs the scope of all
-    tenants."""
+    """Read what is for sale from `slot` on, or from the first slot that is not over, without any job. Needs the scope
+    of all tenants."""
     rows = instant_rows(pool, slot)
     frame = frame_of(pool, rows.text)
     stage = _calendar(frame, rows).stage(INSTANT, rows.slot)
@@ -99,9 +101,10 @@ def counter_view(pool: Pool, *, slot: int) -> tuple[PoolFrame, View]:
 
 
 def after_booking(snapshot: InstantSnapshot, booking: Booking) -> View:
-    """What is for sale in the booking's slots once it is entered; it names the counter's servers."""
+    """Return the view of what is for sale in the booking's slots once it is entered. The booking names the counter's
+    servers."""
     view, job = snapshot.view, snapshot.job
-    if booking.phase == OWN:  # whether its cells were for sale is for the calendar to say
+    if booking.phase == OWN:  # only the calendar knows whether its cells were for sale
         stage = snapshot.calendar.for_sale(booking.start, booking.end)
         return replace(view, slot=booking.start, occupied=stage.occupied, windows=stage.windows, resale=())
     start, end = booking.start - view.slot, booking.end - view.slot
@@ -123,9 +126,9 @@ def after_booking(snapshot: InstantSnapshot, booking: Booking) -> View:
 
 
 def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | None) -> InstantSnapshot:
-    """The same market asked about another job, which may arrive in a later slot; nothing is read again.
+    """Return the same market with another job, which may arrive in a later slot; nothing is read again.
 
-    Of slots that are further ahead it says what is known now: batch plans will reach further by then.
+    Slots further ahead are shown as they are known now; by then batch plans will reach further.
     """
     job = _job(snapshot.frame, row, most)
     view, slot = snapshot.view, max(snapshot.view.slot, job.first_slot)
@@ -145,7 +148,8 @@ def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | No
 
 
 def _job(frame: PoolFrame, row: TrainingJob, most: float | None) -> Job:
-    """The job with what bounds it: `most` credits, and what fits into the pool."""
+    """Return the job with its limits: its price is at most `most` credits, and its workers at most what one job may
+    have of the pool."""
     whose: dict[str, Any] = {"number": row.pk or 0, "tenant_id": row.tenant_id, "arrival": row.arrival}
     job = JobReader(frame).read_spec(row.spec, **whose, lane=INSTANT)
     limits = [limit for limit in (job.max_price, most) if limit is not None]
@@ -153,19 +157,21 @@ def _job(frame: PoolFrame, row: TrainingJob, most: float | None) -> Job:
 
 
 def _most_workers(job: Job, frame: PoolFrame) -> int:
-    """No more than one job may have of the pool, though never fewer than the job must have (that is refused)."""
+    """Return the most workers of the job: at most what one job may have of the pool, but never fewer than its minimum
+    (such a job is refused elsewhere)."""
     most = share_of(job, frame.cluster, frame.pool.instant_share_percent)
     return max(job.min_workers, min(job.max_workers, most))
 
 
 def share_of(job: Job, cluster: Cluster, percent: int) -> int:
-    """Workers that one job may have at once: a part of those that fit into the whole pool when it is empty (C11)."""
+    """Return how many workers one job may have at once: `percent` of those that fit into the empty pool (C11)."""
     fit = max(room(cluster.capacity, worker.demand).sum() for worker in job.worker_types)
     return int(min(fit, job.max_workers * 100.0) * percent // 100)
 
 
 def _calendar(frame: PoolFrame, rows: InstantRows, asking: int | None = None) -> Shared:
-    """Both lanes' calendar from the first slot on, as the simulation keeps it. `asking`: the tenant who asks, by id."""
+    """Return the calendar of both lanes from the first slot on, in the form of the simulation. `asking` is the id of
+    the tenant whose job is decided about."""
     slot, held = rows.slot, rows.held
     calendar = Shared(frame.shape.parts, origin=slot)
     calendar.frontier = rows.frontier
@@ -182,8 +188,8 @@ def _freed(pool: Pool, slot: int) -> list[FreedUnits]:
 
 
 def _given_up(frame: PoolFrame, rows: InstantRows, freed: Iterable[FreedUnits]) -> FloatArray:
-    """(resources, slots, servers) home units before the frontier that somebody gave up who has paid for them: whose
-    cells they are, they were sold."""
+    """Return (resources, slots, servers): home units before the frontier that tenants gave up after they had paid for
+    them. No matter whose cells they are, these units were sold."""
     slots = max(rows.frontier - rows.slot, 0)
     amounts = np.zeros((len(frame.resource_ids), slots, len(frame.server_ids)))
     for units in freed:
@@ -194,8 +200,8 @@ def _given_up(frame: PoolFrame, rows: InstantRows, freed: Iterable[FreedUnits]) 
 
 
 def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Sequence[FreedUnits]) -> tuple[FreedShare, ...]:
-    """All units for sale of one part of a server are alike: each buyer takes given up ones and idle ones in
-    proportion."""
+    """Return each of the given up units with its share of what is for sale in its place. All units for sale in one part
+    of a server are alike: each buyer takes given up units and idle ones in proportion."""
     if not freed:
         return ()
     free = stage.cluster.capacity[:, None, :] - stage.occupied
@@ -218,8 +224,9 @@ def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
 
 
 def _whose_use(frame: PoolFrame, calendar: Shared, slot: int, asking: int | None) -> Q | None:
-    """Which awards at home matter; None: none does. Where cells are held back, all. Else in slots that no published
-    window covers, those of the batch lane, from which contributions follow; and those of the tenant who asks."""
+    """Return a filter for the awards at home that matter, or None if none does. If any tenant holds cells back, all of
+    them matter. Otherwise two kinds do: those of the batch lane, if published windows do not cover all slots before the
+    frontier (contributions follow from them); and those of the tenant who asks."""
     if any(tenant.lend != "lend" or tenant.reserve_price.any() for tenant in calendar.cluster.tenants):
         return Q()
     matters = []
@@ -232,12 +239,12 @@ def _whose_use(frame: PoolFrame, calendar: Shared, slot: int, asking: int | None
 
 
 def _own_use(frame: PoolFrame, slot: int, which: Q | None) -> dict[tuple[str, int], FloatArray]:
-    """(lane, tenant's index) -> (resources, slots, servers) what its own jobs hold of its own cells, free of charge, by
-    `which` awards. Of a job no more is read than what a unit takes."""
+    """Map (lane, tenant's index) to (resources, slots, servers): what the tenant's own jobs hold of its own cells, free
+    of charge, by the awards that `which` selects. Of each job only the demand of a unit is read."""
     if which is None:
         return {}
     rows = Award.objects.filter(which, unsettled_from(slot), pool=frame.pool, phase=OWN).order_by("pk")
-    awards = [row for row in rows.values_list(*_HELD) if row[1] in frame.tenant_index]  # whoever has cells
+    awards = [row for row in rows.values_list(*_HELD) if row[1] in frame.tenant_index]  # of cell owners
     slots = max((end for _, _, end, *_ in awards), default=slot) - slot
     used: dict[tuple[str, int], FloatArray] = {}
     for lane, tenant_id, _, cut_at, worker_type, ps_type, allocation, worker, ps in awards:
@@ -262,8 +269,9 @@ _HELD = (
 
 @lru_cache(maxsize=1024)
 def _demand(resources: tuple[str, ...], stored: str | None, index: int) -> FloatArray:
-    """(resources,) what a unit takes, from the words of a specification that was accepted: one that knows several types
-    has a list, and one without parameter servers an empty one, or nothing. Most of hundreds of jobs say the same."""
+    """Return (resources,): what a unit takes, read from a field of an accepted specification. With several types the
+    field is a list; without parameter servers it is an empty list, or missing. The result is cached, because most of
+    hundreds of jobs have the same demand."""
     value = None if stored is None else json.loads(stored)
     types = value if isinstance(value, list) else [value]
     demand = (types[index] if types else None) or {}
@@ -274,7 +282,8 @@ def _demand(resources: tuple[str, ...], stored: str | None, index: int) -> Float
 def allocation_of(
     frame: PoolFrame, rows: Iterable[Iterable[int]], *, until: int | None = None
 ) -> tuple[Allocation, ...]:
-    """Stored rows name servers by id, the core by index. Nothing is held from slot `until` on."""
+    """Return stored rows as allocations: the rows name servers by id, the core by index. Nothing is held from slot
+    `until` on."""
     pieces = (Allocation(frame.server_index[server_id], *rest) for server_id, *rest in rows)
     if until is None:
         return tuple(pieces)

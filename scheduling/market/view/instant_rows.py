@@ -25,7 +25,7 @@ _BESIDE = """
        EXISTS(SELECT FROM scheduling_freedunits WHERE pool_id = %(pool)s AND slot >= %(slot)s AND amount > sold),
        held.*"""
 _ALL = f"""
-SELECT {MOMENT}, ({POOL_TEXT}), {_BESIDE}
+SELECT {MOMENT}, {POOL_TEXT}, {_BESIDE}
   FROM ({held_sql("batch + instant", "AND (batch > 0 OR instant > 0)")}) AS held
 """  # noqa: S608  put together of constants
 _NEW = f"""

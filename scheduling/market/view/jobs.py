@@ -1,4 +1,4 @@
-"""Training jobs as jobs of the core, and a moment as an arrival."""
+"""Turn rows of training jobs into jobs of the core, and a moment into an arrival."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from scheduling.models import Pool, TrainingJob
 
 
 def arrival_of(pool: Pool, moment: datetime) -> float:
-    """Slots since the pool's epoch, from whole microseconds, so that it is the same on every machine."""
+    """Return a moment in slots since the pool's epoch, computed from whole microseconds so that it is the same on every
+    machine."""
     microseconds = (moment - pool.epoch_at) // timedelta(microseconds=1)
     return microseconds / (pool.slot_seconds * 1_000_000)
 
@@ -28,18 +29,18 @@ class JobReader:
         self._jobs = ScenarioJobs(frame.cluster.resources, frame.with_budgets, frame.cluster.slot_seconds)
 
     def read(self, row: TrainingJob) -> Job:
-        """A job that was accepted: its specification was checked when it was submitted."""
+        """Return the job of a row. It was accepted, so its specification was checked when it was submitted."""
         job = self.read_spec(row.spec, number=row.pk, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
         return replace(job, together=row.array_id) if row.together else job
 
     def read_spec(self, spec: Mapping[str, Any], *, number: int, tenant_id: int, arrival: float, lane: str) -> Job:
-        """Raises `BadScenario` naming the field of the specification that cannot be used.
+        """Return the job of a specification. Raises `BadScenario` with the field that cannot be used.
 
-        The job's name is its number: names are the tenants' own affair, and two may use the same.
+        The job's name here is its number: tenants choose names as they like, and two may choose the same.
         """
         whose = {"name": str(number), "tenant": str(tenant_id), "arrival": arrival, "lane": lane}
         return self._jobs.read({**for_the_core(spec), **whose}, number)
 
     def forget_names(self) -> None:
-        """The jobs that follow are those of another snapshot."""
+        """Forget the names read so far, because the next jobs belong to another snapshot."""
         self._jobs.names.clear()

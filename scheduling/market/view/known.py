@@ -1,11 +1,11 @@
-"""What this process has read of a pool's jobs and floors before: whoever reads the pool again reads only what is new.
+"""A cache, in each process, of a pool's jobs and floors, so that a snapshot reads only what is new.
 
-A specification is most of a job's row, and reading a job of the core from it most of a snapshot's time. Every row comes
-with a digest of its specification, and what was read from the same words still holds, so nobody has to be told that
-something changed. A floor's row never changes; its number says it all, as long as the pool has the past that it had.
+The specification is most of a job's row, and making a job of the core from it takes most of a snapshot's time. Every
+row is read with a digest of its specification; a job made from the same text is still valid, so nothing has to be
+invalidated. A floor's row never changes, so its id is enough, as long as the pool's history is the same.
 
-What is kept belongs to one shape of the pool (its servers, owners and their instructions); with another one everything
-is read anew. Only what the last snapshot named is kept.
+A cache belongs to one shape of the pool (its servers, owners and their instructions); with another shape everything is
+read anew. Only what the last snapshot named is kept.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.jobs import JobReader
 from scheduling.models import Interval, TrainingJob
 
-MOST = 250_000  # jobs of all pools together; of the pools that were not read for longest nothing is kept beyond that
-UNREAD = ("spec", "client_key", "request_digest", "after")  # long columns that a decision does not read anew
+MOST = 250_000  # jobs of all pools together; beyond that, the pools read longest ago are dropped
+UNREAD = ("spec", "client_key", "request_digest", "after")  # long columns that a decision does not read every time
 
 
 class RowWords(NamedTuple):
-    """All of a row that a job of the core is read from."""
+    """All fields of a row from which a job of the core is made."""
 
     spec_digest: str
     tenant_id: int
     arrival: float
     lane: str
-    array_id: int | None  # of a job that is bought together with others
+    array_id: int | None  # set only if the job is bought together with others
 
 
 class KnownJob(NamedTuple):
@@ -45,26 +45,26 @@ class KnownJob(NamedTuple):
 
 
 class KnownPool:
-    """What was read of one pool in one shape.
+    """The cached jobs and floors of one pool in one shape.
 
-    Threads of a web process may read it at once: each goes on with the tables that it began with, and two that read the
-    same row enter the same of it.
+    Threads of a web process may use it at the same time: each continues with the dicts that it began with, and two that
+    read the same row enter equal values.
     """
 
     def __init__(self, frame: PoolFrame) -> None:
         self.pool_id, self.shape, self.reader = frame.pool.pk, frame.shape, JobReader(frame)
         self.jobs: dict[int, KnownJob] = {}
         self.floor_rows: dict[int, StandingFloor] = {}  # by row
-        self.floors: dict[int, Floor | None] = {}  # by row, as the core has it; None: void, its owner's cells are gone
+        self.floors: dict[int, Floor | None] = {}  # by row, for the core; None: void, as the cells are gone
         self._last: tuple[int, str] | None = None  # the pool's newest interval when floors were read: number and digest
 
     def read(self, rows: Iterable[TrainingJob]) -> dict[int, Job]:
-        """The jobs of these rows, by number. Rows of `without_spec` get their specification."""
-        known_jobs, jobs = self.jobs, dict[int, Job]()  # another thread may put others in their place
+        """Return the jobs of these rows, by number. Rows of `without_spec` get their specification."""
+        known_jobs, jobs = self.jobs, dict[int, Job]()  # another thread may replace `self.jobs` meanwhile
         words: dict[int, tuple[TrainingJob, RowWords]] = {}
         for row in rows:
             digest = getattr(row, "spec_digest", None)
-            if digest is None:  # a job that is only supposed
+            if digest is None:  # a supposed job, which is not saved
                 jobs[row.pk] = self.reader.read(row)
             else:
                 array_id = row.array_id if row.together else None
@@ -81,14 +81,15 @@ class KnownPool:
         return jobs
 
     def begin_floors(self) -> None:
-        """Before floors are read: in another past, of a database that was restored, a number may be another row's."""
+        """Drop cached floors if the pool's history is another one. To be called before floors are read: in a restored
+        database an id may belong to another row."""
         intervals = Interval.objects.filter(pool=self.pool_id)
         if self._last is not None and not intervals.filter(number=self._last[0], digest=self._last[1]).exists():
             self.floor_rows, self.floors = {}, {}
         self._last = intervals.order_by("-number").values_list("number", "digest").first()
 
     def forget_but(self, jobs: Collection[int], floors: Collection[int]) -> None:
-        """Keep these jobs and rows of floors alone."""
+        """Drop everything except these jobs and these rows of floors."""
         self.jobs = {number: entry for number, entry in self.jobs.copy().items() if number in jobs}
         self.floor_rows = {row: entry for row, entry in self.floor_rows.copy().items() if row in floors}
         self.floors = {row: entry for row, entry in self.floors.copy().items() if row in floors}
@@ -96,12 +97,12 @@ class KnownPool:
         _others_forget(self)
 
 
-_pools: OrderedDict[int, KnownPool] = OrderedDict()  # the one that was read last at the end
+_pools: OrderedDict[int, KnownPool] = OrderedDict()  # in the order of their last use, the latest at the end
 _pools_lock = Lock()
 
 
 def known_pool(frame: PoolFrame) -> KnownPool:
-    """What this process knows of a pool in the shape that it has now."""
+    """Return this process's cache of a pool in the shape that it has now."""
     with _pools_lock:
         cache = _pools.get(frame.pool.pk)
         if cache is None or cache.shape is not frame.shape:
@@ -111,7 +112,7 @@ def known_pool(frame: PoolFrame) -> KnownPool:
 
 
 def _others_forget(read: KnownPool) -> None:
-    """Of so many jobs as are kept, those of the pools that were read last."""
+    """Drop the pools that were read longest ago, while more than `MOST` jobs are kept. The pool just read stays."""
     jobs = 0
     with _pools_lock:
         for number, pool in reversed(list(_pools.items())):
@@ -121,5 +122,5 @@ def _others_forget(read: KnownPool) -> None:
 
 
 def without_spec(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
-    """The rows with a digest of their specification in its place, for `KnownPool.read`."""
+    """Return the rows with a digest of their specification in place of it, for `KnownPool.read`."""
     return rows.defer(*UNREAD).annotate(spec_digest=MD5(Cast(F("spec"), TextField())))

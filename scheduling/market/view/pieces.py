@@ -1,12 +1,12 @@
-"""What jobs that may be saved and go on have had so far, and what is left of them (D1).
+"""What jobs that can be saved and continued have done so far, and what is left of them (D1).
 
-Such a job has an award for each of its pieces, and one at home for the rest. What an award does is planned in whole
-mini-batches; a program may come less far than that, and then the rest is what its last save says. What the platform
-cut short counts for nothing: the job does it again.
+Such a job has an award for each of its pieces, and one at home for the rest. The work of an award is planned in whole
+mini-batches. A program may do less than that; then the rest follows from its last save. Awards that the platform cut
+short count for nothing: the job repeats their work.
 
-What our own trainer reports is ours. What a program of people's own writes is a stranger's, who may say that nothing
-is done so that its job looks worth less: so it counts only where no refund depends on it (D12), which is of jobs
-without open rents. There a smaller share makes the job buy more, at the posted price, and brings it nothing.
+Reports of our own trainer are trusted. A program that people bring might report less than it did so that its job looks
+worth less. So its report counts only where no refund depends on it (D12), which means for jobs without open rents.
+There a smaller share only makes the job buy more at the posted price, which gains it nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from scheduling.engines.programs import PROGRAMS
 from scheduling.market.elastic.read_slots import epochs_reported, share_reported
 from scheduling.models import PROGRAM, Award, AwardState, RentState, Run, RunState, TrainingJob
 
-DIVISIBLE = "divisible"  # of a specification: the job rents in pieces
+DIVISIBLE = "divisible"  # the field of a specification by which the job rents in pieces
 
 
 @dataclass(frozen=True)
 class PiecesSoFar:
-    """`work`: mini-batches of its awards, as planned. `paid`: micro-credits for them, less what came back.
-    `epochs`: how many its program reports to have done, and of how many, or how many steps; None where it reports none,
-    or where that is not believed."""
+    """What a job begun in pieces has had. `work` is the planned mini-batches of its awards. `paid` is the micro-credits
+    for them, less what was returned. `epochs` is how many epochs (or steps) its program reports as done, and of how
+    many; None where it reports none, or its report is not trusted."""
 
     work: int
     paid: int
@@ -41,7 +41,8 @@ def is_divisible(job: TrainingJob) -> bool:
 
 
 def pieces_so_far(jobs: Iterable[TrainingJob]) -> dict[int, PiecesSoFar]:
-    """By job, for those of these jobs that were begun in pieces. Two queries, where any may have been."""
+    """Return by job what those of these jobs had that were begun in pieces. Takes two queries if any of them is
+    divisible."""
     rows = {job.pk: job for job in jobs if is_divisible(job)}
     if not rows:
         return {}
@@ -55,8 +56,8 @@ def pieces_so_far(jobs: Iterable[TrainingJob]) -> dict[int, PiecesSoFar]:
 
 
 def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
-    """Job -> (epochs or steps done, of how many), by the newest report of its program. `jobs`: with whether any of
-    their rents is open."""
+    """Map each job to (epochs or steps done, of how many), by the newest report of its program. `jobs` says of each job
+    whether any of its rents is open."""
     if not jobs:
         return {}
     with_epochs = Q(progress__has_key="epochs") | Q(progress__numbers__has_key="of")
@@ -72,10 +73,10 @@ def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
 
 
 def left_of(job: Job, so_far: PiecesSoFar | None) -> int:
-    """Mini-batches that are left: as planned, or by the program's last save where that is more.
+    """Return the mini-batches that are left: as planned, or by the program's last save where that is more.
 
-    A report counts whole epochs, and one more may be all but done: so much is believed of a program that is behind its
-    plan. Of one whose plan is over nothing is believed but what it says.
+    A report counts whole epochs, so one more epoch may be almost done. A program that is behind its plan gets credit
+    for that epoch. A program whose plan is over gets credit only for what it reports.
     """
     if so_far is None:
         return job.work

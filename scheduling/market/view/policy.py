@@ -1,4 +1,4 @@
-"""The settings under which a pool's lanes decide, complete: nothing in them may drift with the jobs of the day."""
+"""The complete settings under which a pool's lanes decide. No setting may depend on the jobs of the day."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from scheduling.market.elastic.read_prices import in_credits, use_prices
 from scheduling.market.elastic.read_weights import settings_in_use, with_stored_weights
 from scheduling.models import Pool
 
-# Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
-# price of an idle unit above zero, for free rides appear only at zero.
+# These hold from the pool's first day on where the operator sets none: the least base that a price may have, and a
+# price of an idle unit, which is above zero because free rides are possible only at a price of zero.
 THETA = 2.0
 PRICE_FLOOR = 0.01  # credits per unit and slot
 
@@ -28,8 +28,9 @@ Settings = dict[str, Any]
 
 
 def batch_settings(pool: Pool, resources: Sequence[str], slot: int | None = None) -> Settings:
-    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. Where the pool is
-    elastic: with the weights and prices of use that hold in the `slot` (None: as the pool was made, and for free)."""
+    """Return the batch lane's policy by name and fields, with the pool's clock and every constant filled in. For an
+    elastic pool it has the weights and prices of use that hold in `slot`; with None those of the pool's creation, and
+    no prices."""
     if pool.is_elastic:
         inner = dict(pool.batch_policy) if slot is None else settings_in_use(pool, slot)
         prices = {} if slot is None else in_credits(use_prices(pool, slot))
@@ -39,10 +40,11 @@ def batch_settings(pool: Pool, resources: Sequence[str], slot: int | None = None
 
 
 def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
-    """What a new pool keeps as its batch policy: as written, with the constants it left out. The clock has columns.
+    """Return what a new pool stores as its batch policy: the settings as written, and the constants they leave out. The
+    clock is left out, since it has columns of its own.
 
-    Where the guarantee is run and no theta is written, theta follows the jobs of late, from the constant on (L7). So
-    does what a unit is usually worth, where the price is searched (K8).
+    In guarantee mode, if no theta is written, theta starts from the constant and follows the recent jobs (L7). So does
+    the usual worth of a unit, where the price is searched (K8).
     """
     if pool.is_elastic:
         return dict(pool.batch_policy)  # its prices change, and have rows of their own
@@ -56,20 +58,21 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
 
 
 def policy_built(settings: Mapping[str, Any], cluster: Cluster) -> Policy:
-    """The policy of a lane: weights that its settings name are those that are stored. No jobs are named, for no setting
-    may depend on those of the day. Raises `BadScenario`."""
+    """Return the policy of a lane. Weights that its settings name are replaced by the stored ones. It is built without
+    jobs, for no setting may depend on the jobs of the day. Raises `BadScenario`."""
     return policies.build(with_stored_weights(settings), cluster, ())
 
 
 def gives_floors(pool: Pool) -> bool:
-    """Whether its batch policy promises every job what its owner would have alone. Of a pool that is usable."""
+    """Return whether the pool's batch policy promises every job what its owner would have alone. The pool must be
+    usable (see `unusable`)."""
     settings = pool.batch_policy
     promises = settings.get("floor", settings.get("mode", "guarantee") == "guarantee")
     return settings["name"] == "astraea" and bool(promises)
 
 
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
-    """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
+    """Return what is wrong with the batch policy of a pool that has these resources, or None if nothing is."""
     name = pool.batch_policy["name"]
     usable = [*_CONSTANTS, *sorted(policies.SINGLE_SLOTS & policies.POLICIES.keys())]
     if name not in usable:  # whole lives at a price, or single slots in an elastic pool
@@ -82,12 +85,12 @@ def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
 
 
 def unusable_instant(pool: Pool, resources: Sequence[str]) -> str | None:
-    """What is wrong with the instant policy of a pool that counts these resources; None if nothing is, or none sells
-    there."""
+    """Return what is wrong with the instant policy of a pool that has these resources, or None if nothing is, or the
+    pool has no instant lane."""
     if pool.instant_policy is None:
         return None
     name = pool.instant_policy["name"]
-    if pool.is_elastic:  # what is sold ahead could not be dealt out anew in every slot
+    if pool.is_elastic:  # units sold ahead could not be dealt out anew in every slot
         return "policy: an elastic pool has no instant lane"
     if name not in INSTANT:  # an answer at once is a price and a schedule, which only these give
         return f"policy.name: the instant lane can be run by {', '.join(INSTANT)}, not by {name}"
@@ -95,7 +98,7 @@ def unusable_instant(pool: Pool, resources: Sequence[str]) -> str | None:
         policies.build(pool.instant_policy, _empty(resources), ())
     except BadScenario as error:
         return str(error)
-    if pool.instant_policy.get("mode", MARKET) != MARKET:  # the batch lane, the promise and every proof count so
+    if pool.instant_policy.get("mode", MARKET) != MARKET:  # the batch lane, the guarantee and all proofs count this way
         return f"policy.mode: a pool's instant lane counts time and prices as a market does, {MARKET}"
     return None
 
@@ -113,7 +116,8 @@ _CONSTANTS: Mapping[str, Callable[[Pool, Sequence[str]], Settings]] = {"astraea"
 
 
 def _by_resource(setting: Any, constant: float, resources: Sequence[str]) -> Any:
-    """One amount for each resource; what is neither left out nor an object stays for the policy to judge."""
+    """Return one amount for each resource. A setting that is neither missing nor an object is returned as it is, and
+    the policy checks it."""
     if setting is not None and not isinstance(setting, Mapping):
         return setting
     return {**dict.fromkeys(resources, constant), **(setting or {})}

@@ -20,23 +20,7 @@ from tenants.scoping import scope_disabled
 
 KEPT = 8  # texts, and frames made of them, in each process
 
-# A text is the same only if its rows come in the same order.
-POOL_TEXT = """
-SELECT json_build_object(
-         'resources', (SELECT json_agg(json_build_array(id, name) ORDER BY id)
-                         FROM scheduling_resourcekind WHERE pool_id = %(pool)s),
-         'servers', (SELECT json_agg(json_build_array(id, state, hosts_workers, hosts_ps) ORDER BY id)
-                       FROM scheduling_server WHERE pool_id = %(pool)s),
-         'stock', (SELECT json_agg(json_build_array(resource_id, server_id, units) ORDER BY server_id, resource_id)
-                     FROM scheduling_servercapacity WHERE pool_id = %(pool)s),
-         'cells', (SELECT json_agg(json_build_array(c.resource_id, c.tenant_id, c.server_id, c.units)
-                                   ORDER BY c.server_id, c.resource_id, c.tenant_id)
-                     FROM scheduling_cell c JOIN scheduling_server s ON s.id = c.server_id
-                    WHERE s.pool_id = %(pool)s),
-         'sharing', (SELECT json_agg(json_build_array(tenant_id, rent, budget, lend, reserve_price, plan)
-                                     ORDER BY tenant_id)
-                       FROM scheduling_tenantpolicy WHERE pool_id = %(pool)s))::text
-"""
+POOL_TEXT = "scheduling_pool_text(%(pool)s)"  # in the migrations' sql/submissions.sql
 
 
 @dataclass(frozen=True)
@@ -82,7 +66,7 @@ class PoolRows:
 def pool_text(pool: Pool) -> str:
     """To be read with `rows_of`."""
     with connection.cursor() as cursor:
-        cursor.execute(POOL_TEXT, {"pool": pool.pk})
+        cursor.execute(f"SELECT {POOL_TEXT}", {"pool": pool.pk})
         (text,) = cursor.fetchone()
     return str(text)
 

@@ -1,4 +1,4 @@
-"""Awards that were rented for jobs whose plan at home is still a draft (K4), or whose end nobody knows yet (D16)."""
+"""Open rents: rented awards of jobs whose plan at home is still a draft (K4), or whose outcome is still open (D16)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from scheduling.core.policies.astraea.settings import NOTHING
 from scheduling.models import Award, AwardState, JobState, Pool, RentState, TrainingJob
 
-GIVEN_UP = "given_up"  # why a job failed that the platform lost too often
-# Where parts are worth nothing: jobs that ended without being done, and by nobody's will.
+GIVEN_UP = "given_up"  # the reason of a failed job that the platform lost too often
+# Where parts are worth nothing: the states of jobs that ended without being done, though nobody wanted that.
 UNDONE = (JobState.EXPIRED, JobState.REJECTED, JobState.FAILED)
 IS_PART = Q(work__isnull=False)
 
 
 def jobs_undone() -> QuerySet[TrainingJob]:
-    """Where parts are worth nothing: those that paid for parts, are over and were not done, and were neither taken back
-    nor failed by themselves (D16)."""
+    """Return the jobs, in pools where parts are worth nothing, that paid for parts and ended without being done. Jobs
+    that were cancelled or failed by themselves are not among them (D16)."""
     paid_for = Award.objects.filter(job=OuterRef("pk"), work__isnull=False, rent=RentState.CLOSED)
     jobs = TrainingJob.objects.filter(Exists(paid_for), pool__batch_policy__parts=NOTHING, state__in=UNDONE)
     return jobs.exclude(~Q(reason_code=GIVEN_UP), state=JobState.FAILED)
 
 
 def cut_short(pool: Pool) -> Q:
-    """Of awards that were cut short, or whose jobs ended before their time: so they do in their owner's world. Where a
-    piece of a job was lost, all that it had before was of an earlier attempt.
+    """Return a filter for awards that were cut short, or whose jobs ended early: the same happens in the owner's world.
+    Once a piece of a job is lost, all earlier pieces belong to an earlier attempt and match too.
 
-    Where parts are worth nothing those before a lost one stay open, and so do those of a job that the platform gave up.
-    Of the lost piece itself what was delivered is paid (D13).
+    Where parts are worth nothing, rents before a lost piece stay open, and so do those of a job that the platform gave
+    up. For the lost piece itself the delivered slots are paid (D13).
     """
     ended = Q(state=AwardState.VOID) | Q(job__state=JobState.CANCELLED)
     before = Q(attempt__lt=F("job__attempt"))
@@ -39,9 +39,10 @@ def cut_short(pool: Pool) -> Q:
 
 
 def rents_open(pool: Pool, slot: int, most: int | None = None) -> dict[int, list[Award]]:
-    """By job, in order: awards whose jobs have not started in their owner's world alone, nor been dropped there (K4),
-    or whose jobs may still be done (D16); several where a job rents in pieces. A run that was cut short is cut in both
-    worlds. `most`: awards. A job that the platform failed and that rests in this slot is not looked at."""
+    """Return the open rents by job, in order: awards of jobs that have neither started nor been dropped in their
+    owner's world alone (K4), or that may still be done (D16). A job that rents in pieces has several. Awards that were
+    cut short are left out, since they are cut in both worlds. `most` limits the number of awards. A job that the
+    platform failed, and that pauses in this slot (`not_before`), is left out too."""
     rows = Award.objects.filter(~cut_short(pool), pool=pool, rent=RentState.OPEN)
     rows = rows.exclude(IS_PART, job__state=JobState.QUEUED, job__not_before__gt=slot)
     rents: dict[int, list[Award]] = {}
@@ -52,8 +53,8 @@ def rents_open(pool: Pool, slot: int, most: int | None = None) -> dict[int, list
 
 
 def undone(pool: Pool, rents: Mapping[int, Sequence[Award]], unfit: Container[int]) -> frozenset[int]:
-    """Jobs of open rents that are over and were not done, where that makes a difference (D16). `unfit`: jobs that are
-    refused for good now, without a plan."""
+    """Return the jobs of open rents that ended without being done, in a pool where that matters (D16). `unfit` are jobs
+    that are refused for good now, without a plan."""
     if not pool.parts_worth_nothing:
         return frozenset()
     return frozenset(n for n, awards in rents.items() if n in unfit or awards[0].job.state in UNDONE)

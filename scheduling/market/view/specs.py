@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from django.db import connection
 
 from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, Tenant
 from scheduling.market.view.demands import AmountSteps, demands_check, members_check
+from scheduling.market.view.intake import IntakeRows
 from scheduling.models import PROGRAM, UNTIL, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of
 
@@ -57,31 +56,20 @@ def steps_of(pool: Pool) -> dict[str, AmountSteps]:
 
 @dataclass(frozen=True)
 class SpecRead:
-    """A job of the core, and the row and name of each resource that it counts, in its order."""
+    """A job of the core, and what it was read under: it counts the resources in their order there."""
 
     job: Job
-    resource_ids: Sequence[int]
-    resources: Sequence[str]
-
-
-class PoolResource(NamedTuple):
-    """A resource as a job of one tenant is read by it. `budget`: the tenant's for rent, in micro-credits."""
-
-    pk: int
-    name: str
-    least: Decimal
-    step: Decimal
-    budget: int | None
+    rows: IntakeRows
 
 
 class NewSpecReader:
     """Reads new jobs of one tenant, under its instructions and the resources' steps as they were just read."""
 
-    def __init__(self, pool: Pool, resources: Sequence[PoolResource]) -> None:
-        budget = resources[0].budget if resources else None
-        self._budget = None if budget is None else credits_of(budget)
-        self._steps = {row.name: AmountSteps(row.least, row.step) for row in resources}
-        self._reader = SpecReader(pool, [(row.pk, row.name) for row in resources])
+    def __init__(self, pool: Pool, rows: IntakeRows) -> None:
+        self._rows = rows
+        self._budget = None if rows.rent_budget is None else credits_of(rows.rent_budget)
+        self._steps = {row.name: AmountSteps(row.least, row.step) for row in rows.resources}
+        self._reader = SpecReader(pool, [(row.pk, row.name) for row in rows.resources])
 
     def read(self, spec: Mapping[str, Any], *, arrival: float, lane: str) -> SpecRead:
         """Raises `BadScenario`."""
@@ -90,16 +78,4 @@ class NewSpecReader:
         demands_check(spec, self._steps)
         if PROGRAM in spec:
             members_check(job, reader.resources, spec)
-        return SpecRead(job, reader.resource_ids, reader.resources)
-
-
-def pool_resources(pool: Pool, tenant_id: int) -> list[PoolResource]:
-    """What every submission asks for, in one statement; in the order of rows."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT kind.id, kind.name, kind.least, kind.step, sharing.budget FROM scheduling_resourcekind kind"
-            "  LEFT JOIN scheduling_tenantpolicy sharing ON sharing.pool_id = kind.pool_id AND sharing.tenant_id = %s"
-            " WHERE kind.pool_id = %s ORDER BY kind.id",
-            [tenant_id, pool.pk],
-        )
-        return [PoolResource(*row) for row in cursor.fetchall()]
+        return SpecRead(job, self._rows)

@@ -1,4 +1,4 @@
-"""Budgets are set and lifted on the page of the tenant's share."""
+"""Set and remove budgets from the page of the tenant's share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenants.views.gate import open_tenant, posted_from, requires, tell
 
 
 class BudgetForm(forms.Form):
-    """`member`: a person's number, or empty for the whole tenant."""
+    """The form of a budget. `member` is a person's id, or empty for the whole tenant."""
 
     member = forms.ModelChoiceField(User.objects.all(), required=False)
     period = forms.ChoiceField(choices=Period.choices)
@@ -31,7 +31,7 @@ class BudgetForm(forms.Form):
 @posted_from("tenant_share")
 @requires(Permission.BUDGETS_CHANGE)
 def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Sets one, or lifts it where `remove` was pressed."""
+    """Set a budget, or remove it if the button `remove` was pressed."""
     form = BudgetForm(request.POST)
     if not form.is_valid():
         field, errors = next(iter(form.errors.items()))

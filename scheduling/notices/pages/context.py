@@ -1,4 +1,4 @@
-"""What the bell in the head of a page shows."""
+"""The template variable for the bell in the head of a page."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tenants.access import NOBODY, Access
 
 
 def bell(request: HttpRequest) -> dict[str, Any]:
-    """Asked only if a page shows it. A page with a cursor has counted with it (`frame.unread`), and does not ask."""
+    """Return the count, which is read only if a page shows it. A page with a cursor has counted with it
+    (`frame.unread`), and does not read it."""
     access: Access = getattr(request, "access", NOBODY)
     return {"unread": SimpleLazyObject(lambda: unread_count(access.user))}

@@ -1,4 +1,4 @@
-"""A person's notices, and what they want to be told of and how."""
+"""Pages of a person's notices, and of what they want to be notified of and how."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIST = Table(columns=(), sort="-id", rows=15)
 
 @require_safe
 def notices(request: AccessRequest) -> HttpResponse:
-    """`?part=bell`: the bell alone; `?show=unread`: no notice that was read."""
+    """Show the list. `?part=bell` is the bell alone; `?show=unread` leaves out notices that were read."""
     if "part" in request.GET:
         return part_or_page(request, "shell/bell.html", PARTS, {})
     person = _person(request)
@@ -39,7 +39,7 @@ def notices(request: AccessRequest) -> HttpResponse:
     table = table_of(request, rows.filter(read_at=None) if only_unread else rows, LIST)
     context = {
         "unread": unread_count(person),
-        "table": replace(table, export=""),  # words for a person, and nothing to count with
+        "table": replace(table, export=""),  # no export, as the rows are words for a person and nothing to count with
         "lines": notice_lines(table.rows),
         "newest": max((row.pk for row in table.rows), default=0),
         "only_unread": only_unread,
@@ -49,7 +49,7 @@ def notices(request: AccessRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def notice_choices(request: AccessRequest) -> HttpResponse:
-    """The table of choices. A form has all of its ticks at once: what is not ticked is not wanted."""
+    """Show or save the table of choices. A form has all of its ticks at once: what is not ticked is not wanted."""
     person = _person(request)
     if request.method != "POST":
         choices = choices_of([person.pk])
@@ -65,7 +65,7 @@ def notice_choices(request: AccessRequest) -> HttpResponse:
 
 @posted_from("notices")
 def notices_mark(request: AccessRequest) -> HttpResponse:
-    """As read: the one that was pressed, or all up to the newest that the page showed."""
+    """Mark as read the notice that was pressed, or all up to the newest that the page showed."""
     until, only = _number(request.POST.get("until")), request.POST.get("notice")
     if only is not None:
         until = _number(only)
@@ -85,7 +85,7 @@ def _ways(request: AccessRequest, kind: NoticeKind) -> Ways:
 
 @require_safe
 def notices_guide(request: AccessRequest) -> HttpResponse:
-    """What one is told of, and how: the list of kinds itself, and how a chat tool is set up."""
+    """Show what one is notified of, and how: the list of kinds, and how a chat tool is set up."""
     return render(request, "notices/guide.html", {"kinds": list(NoticeKind), "chat_forms": ChatForm.choices})
 
 
@@ -93,7 +93,7 @@ def notices_guide(request: AccessRequest) -> HttpResponse:
 @csrf_exempt  # a mail program sends the form; the signed address says whose mails end
 @require_http_methods(["GET", "HEAD", "POST"])
 def notices_stop(request: AccessRequest, token: str) -> HttpResponse:
-    """From the last line of a mail. To look changes nothing: mail programs look by themselves."""
+    """Answer the link in the last line of a mail. A GET changes nothing, as mail programs open links by themselves."""
     person = person_of(token)
     if person is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""The form of a server's cells, with the rule that they never exceed its capacity shown while it is filled in."""
+"""The form of a server's cells. While it is filled in, it shows the rule that cells never exceed the capacity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tenants.models import Tenant
 
 @dataclass(frozen=True)
 class Sum:
-    """Of one resource on the server. `cells` and `rest` as they would be; `over`: units that are not there."""
+    """The units of one resource on the server. `cells` and `rest` are as they would be; `over` is how many units are
+    missing."""
 
     resource: str
     capacity: int
@@ -39,8 +40,8 @@ class Sum:
 
 
 class CellsForm(ChangeForm):
-    """A field `cells-TENANT-RESOURCE` for each owner and resource; empty is none. `seen`: the cells that the reader
-    saw, so that nobody undoes what somebody else has just changed."""
+    """The form has a field `cells-TENANT-RESOURCE` for each owner and resource; an empty one means none. `seen` are the
+    cells that the reader saw, so that nobody undoes what somebody else has just changed."""
 
     seen = forms.CharField(widget=forms.HiddenInput, required=False)
 
@@ -48,7 +49,7 @@ class CellsForm(ChangeForm):
         self, places: Sequence[CapacityView], labels: Mapping[str, str], owners: Sequence[Tenant], *args: Any, **kw: Any
     ) -> None:
         self.places, self.owners, self.labels = places, owners, labels
-        self.wanted: dict[str, int] = {}  # by field, also where it cannot be
+        self.wanted: dict[str, int] = {}  # by field, also values that cannot be
         super().__init__(*args, **kw)
         self.fields["seen"].initial = seen_of(places)
         for owner in owners:
@@ -65,7 +66,7 @@ class CellsForm(ChangeForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         names = [field_of(owner, place.resource) for owner in self.owners for place in self.places]
-        # What the browser did not send at all stays as it is.
+        # A field that the browser did not send stays as it is.
         self.wanted = {name: cleaned[name] or 0 for name in names if name in cleaned and name in self.data}
         if cleaned.get("seen") != seen_of(self.places):
             self.add_error(None, "The cells were changed while you looked at them. Look again, and send it again.")
@@ -80,7 +81,7 @@ class CellsForm(ChangeForm):
         return cleaned
 
     def complain(self, refused: Refused) -> None:
-        """A refusal that names a resource stands where its units were changed."""
+        """Show a refusal that names a resource at the fields in which its units were changed."""
         place = next((place for place in self.places if place.resource == getattr(refused, "resource", "")), None)
         if place is None:
             super().complain(refused)
@@ -90,13 +91,13 @@ class CellsForm(ChangeForm):
             self.add_error(name, refused.sentence)
 
     def cells(self) -> dict[str, dict[str, int]]:
-        """tenant slug -> resource -> units, as the service takes them."""
+        """Return tenant slug -> resource -> units, as the service takes them."""
         return {
             owner.slug: {place.resource: self._wanted(owner, place) for place in self.places} for owner in self.owners
         }
 
     def sums(self) -> list[Sum]:
-        """One for each resource. A field with a flaw counts as it stands."""
+        """Return one sum for each resource. A field with an error counts with its present value."""
         return [
             Sum(
                 self.labels[place.resource],
@@ -126,7 +127,7 @@ class CellsForm(ChangeForm):
         return self.wanted.get(field_of(owner, place.resource), place.units_of(owner.pk))
 
     def _fields_where(self, place: CapacityView, *, grown: bool) -> list[str]:
-        """Fields of the resource that were raised, or lowered; all of them where none was."""
+        """Return the fields of the resource that were raised, or lowered; all of them if none was."""
         owners = [
             owner
             for owner in self.owners

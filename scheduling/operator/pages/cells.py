@@ -1,4 +1,4 @@
-"""Whose units are whose: every server of a pool, and the form for one of them."""
+"""The pages of cells: every server of a pool with its owners, and the form for one server."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from tenants.roles import Permission
 from tenants.views.gate import requires
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
 
-FEW = 12  # tenants; so many have a row in the form of a server, whether they own something there or not
+FEW = 12  # tenants; up to this number all have a row in the form of a server, whether they own cells there or not
 
 
 @require_safe
 @requires(Permission.TENANTS_VIEW)
 def operator_cells(request: AccessRequest) -> HttpResponseBase:
-    """Of one pool: `?pool=slug`, else the first. `?owner=slug`: servers where this tenant has cells."""
+    """Show the cells of one pool: `?pool=slug`, or the first. `?owner=slug` selects servers where this tenant has
+    cells."""
     pool = pool_chosen(pool_list(), request.GET.get("pool"))
     if pool is None:
         return render(request, "operator/no_pool.html")
@@ -84,7 +85,8 @@ def _table(pool_slug: str, by_name: Any) -> Table:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.TENANTS_VIEW)
 def operator_server_cells(request: AccessRequest, pk: int) -> HttpResponseBase:
-    """`?owner=slug` adds a row for a tenant that owns nothing there yet. Auditors see the cells without the form."""
+    """Show the cells of a server, and change them. `?owner=slug` adds a row for a tenant without cells there. Auditors
+    see the cells without the form."""
     server = get_object_or_404(Server.objects.select_related("pool"), pk=pk)
     if request.method == "POST":
         return _change(request, server)

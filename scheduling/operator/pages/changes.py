@@ -1,7 +1,7 @@
-"""What all changes on the operator's pages have in common: their reason, what they move, and where a refusal stands.
+"""What all forms for changes on the operator's pages share: the reason, the effect, and where a refusal is shown.
 
-A form is sent to one address. Sent with `?part=effect`, or by the button `check`, it is only looked at: the answer
-says what would be different, and what is wrong with which field.
+A form is sent to one address. With `?part=effect`, or by the button `check`, it is only checked: the answer says what
+would change, and what is wrong with which field.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ REASON_CODES = ("reason_missing", "reason_too_long")
 
 @dataclass(frozen=True)
 class PageChange:
-    """One thing that would be different, in words."""
+    """One thing that would change, in words."""
 
     what: str
     before: str
     after: str
-    flaw: str = ""  # why it cannot be so
+    flaw: str = ""  # why it is not possible
 
 
 class ChangeForm(forms.Form):
-    """Every change says why, in the last field. `prefix` keeps the fields of several forms on one page apart."""
+    """A form whose last field is the reason for the change. `prefix` keeps the fields of several forms on one page
+    apart."""
 
     reason = forms.CharField(
         max_length=300,
@@ -40,14 +41,14 @@ class ChangeForm(forms.Form):
         error_messages={"required": "Say why: the reason stands in the history beside the change."},
     )
 
-    fields_of: Mapping[str, str] = MappingProxyType({})  # a refusal's code -> the field it is about
+    fields_of: Mapping[str, str] = MappingProxyType({})  # a refusal's code -> the field to which it belongs
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.order_fields([*(name for name in self.fields if name != "reason"), "reason"])
 
     def __getitem__(self, name: str) -> forms.BoundField:
-        """Controls look as everywhere, also those that a form adds after the others."""
+        """Give controls the usual look, also those that a form adds later."""
         widget = self.fields[name].widget if name in self.fields else None
         if isinstance(
             widget, forms.TextInput | forms.NumberInput | forms.DateTimeInput | forms.Textarea | forms.Select
@@ -56,17 +57,17 @@ class ChangeForm(forms.Form):
         return super().__getitem__(name)
 
     def moves(self) -> list[PageChange]:
-        """What would be different; of a form with flaws, as far as that can be said."""
+        """Return what would change; for a form with errors, as far as it is known."""
         return []
 
     def complain(self, refused: Refused) -> None:
-        """At the field that the refusal is about, else above the form."""
+        """Show a refusal at its field, or else above the form."""
         field = "reason" if refused.code in REASON_CODES else self.fields_of.get(refused.code)
         self.add_error(field if field in self.fields else None, refused.sentence)
 
     @property
     def faults(self) -> list[tuple[str, str]]:
-        """(name of the field as the browser knows it, what is wrong), without what is not filled in yet."""
+        """Return (name of the field in the browser, what is wrong), without fields that are still empty."""
         return [
             (self[name].html_name, str(errors[0]))
             for name, errors in self.errors.items()
@@ -84,7 +85,8 @@ def answer(
     back: str,
     page: Callable[[ChangeForm], HttpResponse],
 ) -> HttpResponse:
-    """To a form that was sent: what it would do, or the page `back` once it is done, or the `page` with what is wrong.
+    """Answer a form that was sent: with its effect, or with the page `back` once it is done, or with the `page` and its
+    errors.
 
     `name` tells the forms of a page apart.
     """

@@ -1,4 +1,4 @@
-"""Bringing in a cluster: the servers that would be made of it, whose they are to be, and making them."""
+"""The page that brings in a cluster: it shows the servers that would be made, takes their owners, and makes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHANGED = "The cluster has changed since it was shown. Look at it again, and con
 
 
 class OwnersField(forms.CharField):
-    """Lines "n1: physics", "partition:fast: physics" or "account:phys: physics" as tenants by server, partition or
+    """Read lines "n1: physics", "partition:fast: physics" or "account:phys: physics" as tenants by server, partition or
     account."""
 
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
@@ -56,9 +56,9 @@ def _possible_owners() -> list[tuple[str, str]]:
 
 
 class ImportForm(ChangeForm):
-    """Whose the new servers are. `shown` is the digest of the cluster that the page showed."""
+    """The owners of the new servers. `shown` is the digest of the cluster that the page showed."""
 
-    refused = ""  # why nothing can be shown before anybody has said anything
+    refused = ""  # why nothing can be shown before the form is sent
     owner = forms.ChoiceField(choices=_possible_owners, required=False, label="Owner of the new servers")
     owners = OwnersField(
         required=False,
@@ -103,7 +103,7 @@ class ImportForm(ChangeForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.CLUSTER_CHANGE)
 def operator_cluster_import(request: AccessRequest, slug: str) -> HttpResponse:
-    """Nothing is made before it is confirmed; looked at again, it shows what is different."""
+    """Show what would be made, and make it once it is confirmed. Opened again, the page shows what differs."""
     pool = get_object_or_404(Pool, slug=slug)
     cluster = cluster_of(pool.engine)
     if isinstance(cluster, Refused):

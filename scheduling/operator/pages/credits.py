@@ -1,4 +1,4 @@
-"""Credits from outside and back: who has what, and a grant or a withdrawal with its reason."""
+"""Credits from outside and back: the balances of tenants, and a grant or a withdrawal with its reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Funds = dict[int, TenantBalances]
 
 
 class CreditsForm(ChangeForm):
-    """`key`: the same form sent twice moves credits once."""
+    """A grant or a withdrawal. By `key` the same form moves credits once, even if it is sent twice."""
 
     direction = forms.ChoiceField(choices=[(code, title) for code, title, _ in WORDS], initial=GRANT)
     tenant = forms.ModelChoiceField(Tenant.objects.order_by("name"), empty_label="Choose a tenant")

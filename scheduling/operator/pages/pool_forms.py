@@ -1,4 +1,4 @@
-"""Forms about pools: a new one, and the operator's hand on one."""
+"""Forms about pools: to make one, and to change one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ACTIONS = MappingProxyType(
 )
 _NOT_NOW = MappingProxyType({"running": (RESUME,), "held": (HOLD,), "draining": (HOLD, DRAIN)})
 BATCH_POLICY = {"name": "astraea", "mode": "guarantee"}
-# Measured by `reproduce guarantee`, at the load of the whole cluster and at twice that.
+# `reproduce guarantee` measured these, at the load of the whole cluster and at twice that.
 PRICES_HELP = (
     'With "price": "searched" each interval tries twelve prices and posts the best; with "dividend": 0.5 owners get '
     "half of what renting gains, besides the price. Of all that sharing gains, owners got 46 % with posted prices, "
@@ -52,13 +52,13 @@ INSTANT_POLICY = {
     "worker_price": {"floor": 0.05, "ceiling": {"worker": 2.0}},
     "ps_price": {"floor": 0.05, "ceiling": {"ps": 2.0}},
 }
-# Amounts by the letter: what a person cannot have meant as a plain number is none.
+# Plain digits only: other notations of numbers are refused, since nobody means them here.
 STEPS_LINE = r"\s*([a-z0-9_-]+)\s*:\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*"
 RESOURCES = "worker: worker\nps: parameter server"
 
 
 class HoldForm(ChangeForm):
-    """One of the hands that can be laid on the pool as it is now."""
+    """The form to hold, drain or resume a pool: those that are possible now."""
 
     def __init__(self, state: PoolClock, *args: Any, **kwargs: Any) -> None:
         self.state = state
@@ -76,7 +76,7 @@ class HoldForm(ChangeForm):
 
 
 class PolicyField(forms.CharField):
-    """A policy as JSON, as it stands in a scenario file."""
+    """Read a policy as JSON, as a scenario file has it."""
 
     widget = forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"})
 
@@ -94,7 +94,7 @@ class PolicyField(forms.CharField):
 
 
 class StepsField(forms.CharField):
-    """Lines "memory: 0.5 0.25" as the steps of each resource; None where nothing is written."""
+    """Read lines "memory: 0.5 0.25" as the steps of each resource; return None if the field is empty."""
 
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
 
@@ -113,7 +113,7 @@ class StepsField(forms.CharField):
 
 
 class PricesField(forms.CharField):
-    """Lines "worker: 0.05" as micro-credits by resource; None where nothing is written."""
+    """Read lines "worker: 0.05" as micro-credits by resource; return None if the field is empty."""
 
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
 
@@ -141,7 +141,7 @@ def _micro(amount: str, name: str) -> int:
 
 
 class ServersReturnForm(ChangeForm):
-    """Whether servers that the pool's engine lost are in service again by themselves."""
+    """Sets whether servers that the pool's engine lost return to service by themselves."""
 
     returns = forms.BooleanField(
         required=False, label="A server that the engine lost is in service again by itself, once it is up"
@@ -159,7 +159,7 @@ class ServersReturnForm(ChangeForm):
 
 
 class StepsForm(ChangeForm):
-    """Which amounts of each resource a unit may take, from the next submission on."""
+    """Sets which amounts of each resource a unit may take, from the next submission on."""
 
     steps = StepsField(
         label="Amounts that a unit may take", help_text="One resource a line, a colon, the least amount and the step."
@@ -183,7 +183,7 @@ class StepsForm(ChangeForm):
 
 
 class UsePricesForm(ChangeForm):
-    """What each unit costs in a slot of an elastic pool from the next slot on."""
+    """Sets what each unit costs in a slot of an elastic pool from the next slot on."""
 
     prices = PricesField(
         label="Prices of use", help_text="One resource a line, a colon, and credits for a unit and slot."

@@ -1,4 +1,4 @@
-"""Pools and their clocks: where each stands, holding, draining and resuming one, and making another."""
+"""The pages of pools and their clocks: the state of each, holding, draining and resuming one, and making another."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def operator_pool(request: AccessRequest, slug: str) -> HttpResponseBase:
 @posted_from("operator_pool")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
-    """What a unit of an elastic pool costs from the next slot on."""
+    """Set the price of a unit of an elastic pool from the next slot on."""
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
@@ -145,7 +145,7 @@ def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
 @posted_from("operator_pool")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_pool_steps(request: AccessRequest, slug: str) -> HttpResponse:
-    """Which amounts of a resource a unit may take from the next submission on."""
+    """Set which amounts of a resource a unit may take from the next submission on."""
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
@@ -167,7 +167,7 @@ def operator_pool_steps(request: AccessRequest, slug: str) -> HttpResponse:
 @posted_from("operator_pool")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
-    """Whether servers that the engine lost come back by themselves."""
+    """Set whether servers that the engine lost return by themselves."""
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
@@ -238,12 +238,13 @@ def _pool_page(
 
 
 def _lines(policy: dict[str, Any] | None) -> list[tuple[str, str, str]]:
-    """A policy's fields as they are stored: name, what it is in words where that is known, value."""
+    """Return a policy's fields as they are stored: name, its meaning if known, value."""
     return [(name, SETTING_WORDS.get(name, ""), _setting(value)) for name, value in (policy or {}).items()]
 
 
 def _setting(value: Any) -> str:
-    """ "ps 2.0, worker 2.0", or "floor 0.01, ceiling (ps 10.0, worker 10.0)": names and values without JSON's signs."""
+    """Return a value without JSON's signs, such as "ps 2.0, worker 2.0", or "floor 0.01, ceiling (ps 10.0, worker
+    10.0)"."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict):

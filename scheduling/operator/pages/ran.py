@@ -1,4 +1,4 @@
-"""Charged against ran: what each job was charged for on each server, and for how long it ran there."""
+"""The page "charged against ran": what each job was charged for on each server, and for how long it ran there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.roles import Permission
 from tenants.views.gate import requires
 from tenants.views.tables import asks_csv
 
-SLOTS, SLOTS_OF_CSV = 20, 1_000  # at once
+SLOTS, SLOTS_OF_CSV = 20, 1_000  # slots that are shown at once
 
 
 class FirstSlotForm(forms.Form):
@@ -31,7 +31,7 @@ class FirstSlotForm(forms.Form):
 @require_safe
 @requires(Permission.HISTORY_VIEW)
 def operator_ran(request: AccessRequest, slug: str) -> HttpResponseBase:
-    """The last settled slots, or those from `?from_slot=` on. Only differences with `?only=differences`."""
+    """Show the last settled slots, or those from `?from_slot=` on; with `?only=differences` only rows that differ."""
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
     form = FirstSlotForm(request.GET)

@@ -1,4 +1,4 @@
-"""Forms about servers: a new one, its capacity, its state, and its loss."""
+"""Forms about servers: to add one, and to change its capacity or state, or declare it lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def units_field(kind_label: str, **fields: Any) -> WholeField:
 
 
 class ServerAddForm(ChangeForm):
-    """A field `units-NAME` for each resource of the pool."""
+    """A new server, with a field `units-NAME` for each resource of the pool."""
 
     name = forms.CharField(max_length=60, help_text="Letters and digits, joined by hyphens, underscores or dots.")
     hosts_workers = forms.BooleanField(required=False, initial=True, label="Hosts workers")
@@ -70,11 +70,12 @@ class ServerAddForm(ChangeForm):
 
 
 class CapacityForm(ChangeForm):
-    """A field `units-NAME` for each resource. Never below the cells that lie there."""
+    """The capacity of a server, with a field `units-NAME` for each resource. It cannot go below the cells on the
+    server."""
 
     def __init__(self, places: Sequence[CapacityView], labels: Mapping[str, str], *args: Any, **kwargs: Any) -> None:
         self.places = places
-        self.wanted: dict[str, int | None] = {}  # also where it cannot be
+        self.wanted: dict[str, int | None] = {}  # also values that cannot be
         super().__init__(*args, **kwargs)
         for place in places:
             field = units_field(f"{labels[place.resource]}s", initial=place.units)
@@ -93,7 +94,7 @@ class CapacityForm(ChangeForm):
         return cleaned
 
     def complain(self, refused: Refused) -> None:
-        """A refusal that names a resource stands at its field."""
+        """Show a refusal that names a resource at the field of the resource."""
         name = f"units-{getattr(refused, 'resource', '')}"
         if name in self.fields:
             self.add_error(name, refused.sentence)
@@ -146,7 +147,7 @@ class Stakes:
 
 
 class LoseForm(ChangeForm):
-    """Typed out, because nothing brings it back: what was refunded stays refunded."""
+    """The declaration of a loss. The name has to be typed, because nothing undoes it: refunds stay refunded."""
 
     name = forms.CharField(max_length=60, label="Its name, to be sure")
 

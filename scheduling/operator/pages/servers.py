@@ -1,4 +1,4 @@
-"""Servers: what they hold, adding one, changing one, and declaring one lost with what that would refund."""
+"""The pages of servers: list them, add one, change one, and declare one lost after showing what that would refund."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Forms = dict[str, ChangeForm]
 @require_safe
 @requires(Permission.TENANTS_VIEW)
 def operator_servers(request: AccessRequest) -> HttpResponseBase:
-    """Of one pool: `?pool=slug`, else the first. `?state=` and `?name=` filter."""
+    """List the servers of one pool: `?pool=slug`, or the first. `?state=` and `?name=` filter."""
     pool = pool_chosen(pool_list(), request.GET.get("pool"))
     return _servers_page(request, pool, {})
 
@@ -104,13 +104,13 @@ def _operator_units(kind: ResourceKind) -> Any:
 
 
 def _numbers(row: Server, kind: ResourceKind) -> tuple[ResourceKind, int, int, int]:
-    """Units, those in cells, and those left for the operator."""
+    """Return the units, those in cells, and those left for the operator."""
     capacity, cells = getattr(row, f"capacity_{kind.pk}"), getattr(row, f"cells_{kind.pk}")
     return kind, capacity, cells, capacity - cells
 
 
 def _totals(pool: Pool, kinds: list[ResourceKind]) -> list[tuple[ResourceKind, int, int, int]]:
-    """Of the whole pool, whatever the filter says."""
+    """Return the sums over the whole pool, whatever the filter."""
     numbers = [[_numbers(row, kind) for kind in kinds] for row in server_rows(pool, kinds)]
     return [
         (

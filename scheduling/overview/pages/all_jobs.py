@@ -1,4 +1,5 @@
-"""The jobs of all tenants, for operators and auditors: newest first, by state, lane, name, days, tenant and pool."""
+"""The page of all tenants' jobs, for operators and auditors: newest first, by state, lane, name, days,
+tenant and pool."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tenants.scoping import scope_disabled
 from tenants.views.gate import requires
 from tenants.views.tables import Column, Table, table_of
 
-# Whatever is asked, the order is that of the jobs' numbers: a page is read from the end of their index.
+# With any filter the order is that of the jobs' numbers, so that a page is read from the end of their index.
 ALL_JOBS = Table(
     (
         Column("state", "State"),
@@ -44,7 +45,7 @@ class AllJobsForm(JobsForm):
         super().__init__(*args, **kwargs)
         for name, model in (("tenant", Tenant), ("pool", Pool)):
             field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)  # noqa: S101  they stand above
+            assert isinstance(field, forms.ChoiceField)  # noqa: S101  the class defines them
             field.choices = [("", "All"), *model.objects.values_list("slug", "name")]
 
 

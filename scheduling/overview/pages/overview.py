@@ -1,4 +1,4 @@
-"""The overview: the home of operators and auditors. Each part asks only for what it shows, and renews itself alone."""
+"""The overview page: the home of operators and auditors. Each part reads only what it shows, and is refreshed alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class OverviewRequest:
-    """What several parts show is read once."""
+    """The reads of one request, so that what several parts show is read once."""
 
     at: datetime
 
@@ -77,7 +77,8 @@ class OverviewRequest:
 @require_safe
 @requires(Permission.TENANTS_VIEW)
 def overview(request: AccessRequest) -> HttpResponse:
-    """`?part=NAME` answers with that part alone. The cursor first: what happens meanwhile is told again."""
+    """Show the overview; `?part=NAME` answers with that part alone. The cursor is read first, so that what happens
+    meanwhile is announced again."""
     opening, reading = page_opening(request.access.user), OverviewRequest(timezone.now())
     part = request.GET.get("part")
     frame = {"cursor": opening.cursor, "unread": opening.unread, "now": {"at": reading.at}}

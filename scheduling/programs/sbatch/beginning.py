@@ -6,16 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from scheduling.programs.sbatch.commands import before_command
+from scheduling.programs.sbatch.commands import Command
+from scheduling.programs.sbatch.known import MODULES, variables_set
 from scheduling.programs.sbatch.launchers import call_notes, calls, launcher_functions
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.steps import step_function
 from scheduling.programs.sbatch.variables import NODES, quoted, variables_told
 
-SCONTROL = re.compile(r"\bscontrol\s+(\S+(?:\s+\S+)?)")
-HOST_NAMES = re.compile(r"show\s+hostnames?")
-MODULE = re.compile(before_command("do", "then", "else", "if", "while", "time", "srun") + r"(?:module|ml)\s")
-MEETING = re.compile(r"(?:^|[\s;])(MASTER_ADDR|MASTER_PORT)=")
+SCONTROL = re.compile(r"(?<![\w./-])scontrol(?![\w./-])")
+MEETING = ("MASTER_ADDR", "MASTER_PORT")
 FOR_A_TIME = re.compile(r"(?<![\w/.}])/tmp\b")
 HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")
 
@@ -38,34 +37,43 @@ def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bo
     """Of commands: the line, whether what it asks for is kept, and a sentence. `workers`: at most; `gpus`: of each."""
     launched = list(calls(script))
     of_calls = ((call.line, *note) for call in launched for note in call_notes(call, workers, gpus))
-    is_started = bool(launched) or any("srun" in text for _, text in script.commands())
+    is_started = bool(launched) or any(command.program("srun") for command in script.shell.commands)
     yield from sorted([*of_calls, *_other_notes(script, workers, is_started=is_started)], key=lambda note: note[0])
 
 
 def _other_notes(script: Script, workers: int, *, is_started: bool) -> Iterator[tuple[int, bool, str]]:
     """`is_started`: by a command that tells the processes where they meet."""
-    if for_a_time := next((number for number, text in script.commands() if FOR_A_TIME.search(text)), 0):
+    if for_a_time := next(script.shell.places(FOR_A_TIME), None):
         sentence = "What lies in /tmp is not kept, and some servers refuse it: name $TMPDIR in its place."
-        yield for_a_time, False, sentence
-    for number, text in script.commands():
-        for words in SCONTROL.findall(text):
-            if not HOST_NAMES.match(words):
-                yield number, False, f"scontrol {words} cannot be kept: only scontrol show hostnames is answered here."
-        if MODULE.search(text):
-            yield number, True, "Modules are loaded where the servers have them."
-        for variable in MEETING.findall(text) if workers > 1 else ():
-            if is_started:
-                yield number, True, f"srun and launchers are told {variable} by the platform, whatever is set here."
-            else:
+        yield for_a_time[0], False, sentence
+    for number in dict.fromkeys(number for number, _ in script.shell.places(HOME)):
+        yield number, False, "Home is the job's folder here: name your own files by their whole path."
+    for number in dict.fromkeys(command.line for command in script.shell.commands if _loads_modules(command)):
+        yield number, True, "Modules are loaded where the servers have them."
+    for command in script.shell.commands:
+        if program := command.program("scontrol"):
+            behind = command.words[program.at + 1 : program.at + 3]
+            words = " ".join(behind) + f" behind {program.hidden}" * bool(program.hidden)
+            if program.hidden or not (behind[:1] == ["show"] and behind[1:] and behind[1].startswith("hostname")):
+                sentence = f"scontrol {words} cannot be kept: only scontrol show hostnames is answered here."
+                yield command.line, False, sentence
+        for variable, _ in variables_set(command.words) if workers > 1 else ():
+            if variable in MEETING and is_started:
+                sentence = f"srun and launchers are told {variable} by the platform, whatever is set here."
+                yield command.line, True, sentence
+            elif variable in MEETING:
                 sentence = f"{variable} is told to every process: set here, those on other servers may not find it."
-                yield number, False, f"{sentence} Leave the line out."
-        if HOME.search(text):
-            yield number, False, "Home is the job's folder here: name your own files by their whole path."
+                yield command.line, False, f"{sentence} Leave the line out."
+
+
+def _loads_modules(command: Command) -> bool:
+    program = command.program(*MODULES)
+    return program is not None and not program.hidden
 
 
 def _scontrol_function(script: Script) -> list[str]:
     """`scontrol show hostnames`, by which scripts choose where their processes meet."""
-    if not any(SCONTROL.search(text) for _, text in script.commands()):
+    if not SCONTROL.search(script.shell.text):
         return []
     return [
         "scontrol() {",
@@ -74,13 +82,14 @@ def _scontrol_function(script: Script) -> list[str]:
         '    *) echo "scontrol $* cannot be kept." >&2; return 1 ;;',
         "  esac",
         "}",
+        "export -f scontrol",
     ]
 
 
 def _modules(script: Script) -> list[str]:
     """What a login shell knows, for scripts that load modules or ask for such a shell. The Python that the engine has
     stays the first."""
-    if "l" not in script.shell_options and not any(MODULE.search(text) for _, text in script.commands()):
+    if "l" not in script.shell_options and not any(map(_loads_modules, script.shell.commands)):
         return []
     return [
         "set +eu",

@@ -1,211 +1,310 @@
-"""The commands of a script, in words: as a shell takes lines apart, as far as that is sure without running them."""
+"""A script in commands: read once, as a shell takes its text apart, as far as that is sure without running it.
+
+Whatever is asked of a script is answered by them. A script is a stranger's: each of its signs is looked at a few times,
+and what is very long or deep is not read to its end.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-MOST_CHARACTERS = 128 * 1024  # of a script that is looked at
-MOST_JOINED = 100  # lines of one command whose quote goes on
-SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
-INTERPRETERS = (*SHELLS, "Rscript", "julia", "perl", "ruby", "node")
-LAUNCHERS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed")
-# Commands that begin another one, which stands behind their options.
-WRAPPERS = (
-    "srun", "exec", "time", "nohup", "nice", "timeout", "env", "stdbuf", "command", "setsid", "numactl", "taskset",
-    "mpirun", "mpiexec", "conda", "mamba", "micromamba", "poetry", "pipenv", "uv",
-)  # fmt: skip
-KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{")
-# After one of these any file may be there, or the script may be elsewhere.
-UNSURE = frozenset({
-    "cd", "pushd", "popd", "git", "hg", "svn", "wget", "curl", "aria2c", "tar", "unzip", "gunzip", "7z", "cp", "mv",
-    "ln", "rsync", "scp", "sftp", "aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "hf", "huggingface-cli",
-    "kaggle", "dvc", "wandb", "make", "cmake", "ninja", "patch", "install", "chroot", "singularity", "apptainer",
-    "docker", "podman", "ssh", "sbatch", "base64", "dd", "split", "xargs", "find", "parallel",
-})  # fmt: skip
-OPTIONS_OF_PYTHON = {"-W", "-X"}  # that have a value behind them
-SEPARATORS = frozenset({";", "&", "|", "&&", "||", "(", ")", ";;", "|&"})
+from scheduling.programs.sbatch.known import (
+    KEYWORDS,
+    READING_WORDS,
+    SHELLS,
+    Program,
+    is_program,
+    programs,
+    variables_set,
+)
+
+MOST_SIGNS = 100_000  # that are read of a script: words, quotes, what stands between them
+MOST_DEEP = 50  # substitutions and the like in one another
+TEXTS_DEEP = 3  # texts for shells in one another
 WRITING = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
-HEREDOCS = frozenset({"<<", "<<-"})
-_OPERATOR = re.compile(r"&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|\|\||\|&|&&|;;|[;&|()<>]")
-PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-# What a variable is set to before a command; without quotes it ends where the next command may begin. A script is a
-# stranger's, and a line of it may have a million characters: so each expression passes over a line a few times, and not
-# from each of its places to its end, and each sign is the beginning of one alternative. (Possessive repetitions would
-# say it, too; those of Python 3.11.2, which Debian 12 has, match too little.)
-_VALUE = r"""(?:"[^"\s]*"|'[^'\s]*'|\$\([^\s()]*\)|\$\{[^\s{}]*\}|\$(?![({])|[^\s;&|({"'$])*"""
-_BEGINS_ANOTHER = re.compile(r"\b(?:exec|nohup|timeout|nice|env|xargs|command)\b")
-_END = re.compile(r"[;&|]")
+_HEREDOCS = ("<<", "<<-")
+_SHELL_FILE = re.compile(r"\.(?:sh|bash|sbatch|slurm)$")
+_OPTION_WITH_TEXT = re.compile(r"-[a-zA-Z]*c")
+_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)  # of whatever language, in lines for a command to read
+_FROM_VARIABLE = re.compile(r"\$\{?(\w+)")
+# What may come next, between words and within parts of them. A text is passed over once: each is tried where the last
+# one ended, and none looks ahead. (No possessive repetitions: those of Python 3.11.2, which Debian 12 has, match too
+# little.)
+_ESCAPE, _OPEN, _REST = r"(?P<escape>\\[\s\S])", r"(?P<open>\$\(\(|\$\(|\$\{|`", r"(?P<rest>[$']|\\\Z)"
+_SINGLE = r"(?P<single>'[^']*'|\$'[^'\\]*(?:\\[\s\S][^'\\]*)*')"
+_SIGNS = {
+    within: re.compile("|".join(signs))
+    for within, signs in {
+        "commands": (
+            r"(?P<plain>[^ \t\n\\'\"`$#;&|()<>]+)", r"(?P<blank>[ \t]+)", r"(?P<newline>\n[ \t\n]*)",
+            r"(?P<join>\\\n)", _ESCAPE, _SINGLE, _OPEN + r"|\$?\"|[<>]\(|\(\()", r"(?P<function>\([ \t]*\))",
+            r"(?P<redirection>&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|[<>])", r"(?P<comment>#[^\n]*)",
+            r"(?P<operator>\|\||\|&|&&|;;&|;;|;&|[;&|()])", r"(?P<rest>\$|\\\Z)",
+        ),
+        "double": (r"(?P<plain>[^\"\\`$]+)", r"(?P<close>\")", _ESCAPE, _OPEN + ")", _REST),
+        "braces": (r"(?P<plain>[^}\"'\\`$]+)", r"(?P<close>})", _ESCAPE, _SINGLE, _OPEN + '|")', _REST),
+        "quoted braces": (r"(?P<plain>[^}\"\\`$]+)", r"(?P<close>})", _ESCAPE, _OPEN + '|")', _REST),
+        "sum": (r"(?P<plain>[^()\"\\`$]+)", r"(?P<bracket>[()])", _ESCAPE, _OPEN + '|")', _REST),
+        "heredoc": (r"(?P<plain>[^\\`$]+)", _ESCAPE, _OPEN + ")", _REST),
+    }.items()
+}  # fmt: skip
+_OF_WORDS = frozenset({"plain", "join", "escape", "single", "open", "rest"})
 
 
-@dataclass(frozen=True)
-class Word:
-    """A word, or an operator of the shell."""
+@dataclass(slots=True)
+class Command:
+    """A simple command. Its words have no quotes any more; where another command says what stands in one, it has
+    `$(...)`."""
 
-    text: str
-    is_operator: bool = False
+    is_own: bool  # the script's, and not one of a text for a shell
+    variable: str  # that keeps it, and is itself called as a command
+    line: int = 0
+    words: list[str] = field(default_factory=list)
+    redirections: list[tuple[str, str]] = field(default_factory=list)  # the sign, and the word behind it
+    programs: list[Program] = field(default_factory=list)  # that it begins, one by the other
+
+    def program(self, *names: str) -> Program | None:
+        """The first program of these names."""
+        return next((each for each in self.programs if each.name in names), None)
 
 
-def unwrapped(words: list[str]) -> list[str]:
-    """Without what stands before the command itself. Where that cannot be told from the command, nothing."""
-    at, wrapped = 0, False
-    while at < len(words):
-        word = words[at]
-        if word in KEYWORDS or VARIABLE.match(word):
-            at += 1
-        elif word in WRAPPERS:
-            at, wrapped = at + 1, True
-        elif wrapped and _begins_command(word):
-            return words[at:]
-        elif wrapped:
-            at += 1  # an option of the wrapper, or its value
+@dataclass
+class ShellReading:
+    """What a shell reads. `commands`: in order of their lines, also those in `$(...)`, and in texts that are given to a
+    shell or kept in variables; `text`: the script without comments, in the same lines."""
+
+    commands: list[Command] = field(default_factory=list)
+    text: str = ""
+    signs: int = 0
+
+    def places(self, expression: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Where it stands in the text, with the lines."""
+        line, at = 1, 0
+        for match in expression.finditer(self.text):
+            line, at = line + self.text.count("\n", at, match.start()), match.start()
+            yield line, match
+
+
+def shell_read(body: str) -> ShellReading:
+    reading = ShellReading()
+    reader = _Reader(body, 1, reading)
+    reader.commands()
+    reading.text = _COMMENT_LINE.sub("", "".join([*reader.pieces, body[reader.comment_end :]]))
+    names = (_FROM_VARIABLE.match(each.name) for command in reading.commands for each in command.programs)
+    variables = {"", *(match[1] for match in names if match)}
+    commands = (each for each in reading.commands if each.variable in variables)
+    reading.commands = sorted(commands, key=lambda command: command.line)
+    return reading
+
+
+class _Reader:
+    """One way through a text. `outer`: of the text for a shell in which this one stands; `variable`: that keeps it."""
+
+    def __init__(
+        self, text: str, line: int, reading: ShellReading, outer: _Reader | None = None, variable: str = ""
+    ) -> None:
+        self.text, self.line, self.reading, self.variable = text, line, reading, variable
+        self.depth: int = outer.depth + 1 if outer else 0
+        self.deep: int = outer.deep if outer else 0
+        self.first_deep = self.deep
+        self.begin, self.at, self.closes, self.is_over = 0, 0, "", False
+        self.word_at, self.word_line, self.is_quoted = 0, line, False  # of the last word
+        self.pieces, self.comment_end = list[str](), 0  # what stands before comments, and where the last one ends
+        self.heredocs: list[tuple[str, bool, bool, Command]] = []  # whose lines come behind this one
+
+    def commands(self, array: str = "") -> None:
+        """Up to the sign that closes them. `array`: they are the words of this one."""
+        command, cases = self._command(array), 0
+        while True:
+            kind, sign = self._item()
+            is_case, is_sum = False, False
+            if kind == "word":
+                command.line = command.line or self.word_line
+                command.words.append(sign)
+                if sign == "[[" and _is_leading("[[", command.words, -1):
+                    self._test(command)
+                is_case = sign == "in" and _is_leading("case", command.words, -3)
+                is_sum = self.text.startswith("((", self.word_at)
+            elif kind == "redirection":
+                command.line = command.line or self.line
+                self._redirection(command, sign)
+            elif kind == "function":
+                command.words.clear()  # it was its name
+            if not (is_case or is_sum or kind in ("", "operator") or (kind == "newline" and not array)):
+                continue
+            cases += is_case - (command.words == ["esac"] and cases > 0)
+            self._end(command)
+            command = self._command(array)
+            if is_case or (cases and sign in (";;", ";&", ";;&")):
+                cases -= self._pattern()
+            elif sign == "(":
+                self._deeper(")")
+            elif not kind or sign == self.closes:
+                return
+
+    def _command(self, array: str) -> Command:
+        return Command(is_own=not (self.depth or array), variable=array or self.variable)
+
+    def _end(self, command: Command) -> None:
+        if command.line:
+            command.programs = list(programs(command.words))
+            self.reading.commands.append(command)
+            for text, variable in _texts(command):
+                self._inner(text, command.line, variable)
+
+    def _inner(self, text: str, line: int, variable: str = "", within: str = "commands") -> None:
+        """A text in this one, of commands or with commands in it."""
+        if self.depth < TEXTS_DEEP:
+            reader = _Reader(text, line, self.reading, self, variable)
+            reader.commands() if within == "commands" else reader.part(within)
+
+    def _test(self, command: Command) -> None:
+        """In [[ ]] all signs are words."""
+        while command.words[-1] != "]]" and (item := self._item())[0]:
+            command.words.append(item[1])
+
+    def _pattern(self) -> bool:
+        """Up to the commands of a case; whether there are none any more."""
+        while (item := self._item()) not in (("operator", ")"), ("word", "esac"), ("", "")):
+            pass
+        return item == ("word", "esac")
+
+    def _redirection(self, command: Command, sign: str) -> None:
+        kind, text = self._item()
+        if kind != "word":
+            self.at = self.begin
+        elif sign in _HEREDOCS:
+            self.heredocs.append((text, self.is_quoted, sign == "<<-", command))
         else:
-            return words[at:]
-    return []
+            command.redirections.append((sign, text))
+
+    def _item(self) -> tuple[str, str]:
+        """What comes next: a word, or a sign between words with its kind. None at the end."""
+        while True:
+            kind, sign = self._next("commands")
+            if sign == "`" == self.closes:
+                return "operator", sign
+            if kind == "comment":
+                self.pieces.append(self.text[self.comment_end : self.begin])
+                self.comment_end = self.at
+            elif kind in _OF_WORDS and kind != "join":
+                at, line, word = self.begin, self.line, self._word(kind, sign)
+                self.word_at, self.word_line = at, line
+                if self.is_over and (self.deep > self.first_deep or self.at < len(self.text)):
+                    return "", ""  # it has no end
+                if not (word.isdigit() and self.text.startswith(("<", ">"), self.at)):  # 2>errors
+                    return "word", word
+            elif kind not in ("blank", "join"):
+                if kind == "newline" and self.heredocs:
+                    self._heredoc_lines()
+                return kind, sign
+
+    def _word(self, kind: str, sign: str) -> str:
+        pieces, is_quoted = list[str](), False
+        while kind in _OF_WORDS and not sign == "`" == self.closes:
+            is_quoted = is_quoted or kind in ("single", "escape") or sign[-1] == '"'
+            pieces.append(self._piece(kind, sign, "commands"))
+            if kind == "plain" and sign[-1] == "=" and self.text.startswith("(", self.at):
+                self.at += 1
+                pieces.append(self._deeper(")", sign.rstrip("+=")))
+            kind, sign = self._next("commands")
+            if kind == "comment":
+                kind, sign, self.at = "rest", "#", self.begin + 1
+        self.at, self.is_quoted = self.begin, is_quoted
+        return "".join(pieces)
+
+    def _piece(self, kind: str, sign: str, within: str) -> str:
+        """What a sign says within a word."""
+        if kind == "escape":
+            is_alone = within == "commands" or (within in ("double", "heredoc") and sign[1] in '"\\$`')
+            return sign[1] if is_alone else sign
+        if kind == "single" and within == "commands":
+            return sign[sign.index("'") + 1 : -1]
+        if kind != "open":
+            return sign if kind != "join" else ""
+        if sign[-1] == '"':
+            return self.part("double")
+        if sign == "${":
+            return sign + self.part("quoted braces" if within in ("double", "heredoc", "quoted braces") else "braces")
+        return sign + self.part("sum") if sign[-2:] == "((" else self._deeper("`" if sign == "`" else ")")
+
+    def part(self, within: str) -> str:
+        """The rest of quotes, braces, a sum, or lines for a command to read."""
+        pieces, open_brackets = list[str](), 2
+        self.deep += 1
+        while True:
+            kind, sign = self._next(within)
+            if not kind or (kind == "close" and within == "double"):
+                break
+            pieces.append(self._piece(kind, sign, within))
+            open_brackets += (sign == "(") - (sign == ")")
+            if kind == "close" or not open_brackets:
+                break
+        self.deep -= not self.is_over
+        return "".join(pieces)
+
+    def _deeper(self, closes: str, array: str = "") -> str:
+        self.deep, outer, self.closes = self.deep + 1, self.closes, closes
+        self.commands(array)
+        self.deep, self.closes = self.deep - (not self.is_over), outer
+        return "$(...)"
+
+    def _next(self, within: str) -> tuple[str, str]:
+        """The next sign. None at the end, and where a quote has none."""
+        self.line += self.text.count("\n", self.begin, self.at)
+        self.begin = self.at
+        self.reading.signs += 1
+        is_much = self.reading.signs > MOST_SIGNS or self.deep > MOST_DEEP
+        match = None if is_much else _SIGNS[within].match(self.text, self.at)
+        self.is_over = match is None
+        self.at = match.end() if match else self.at
+        return (str(match.lastgroup), match[0]) if match else ("", "")
+
+    def _heredoc_lines(self) -> None:
+        """The lines that commands are given to read stand behind the line of the commands."""
+        self.at, line, last, is_for_shell = self.begin + 1, self.line + 1, None, False
+        for end, is_quoted, is_indented, command in self.heredocs:
+            is_for_shell = is_for_shell if command is last else _reads_commands(last := command)
+            begin, first, is_last = self.at, line, False
+            while self.at < len(self.text) and not is_last:
+                place = self.at
+                self.at = (self.text.find("\n", place) + 1) or len(self.text)
+                one, line = self.text[place : self.at].rstrip("\n"), line + 1
+                is_last = (one.lstrip("\t") if is_indented else one) == end
+            text = self.text[begin : place if is_last else self.at]
+            if is_for_shell:
+                self._inner(text, first)
+            elif not is_quoted:
+                self._inner(text, first, within="heredoc")
+        self.heredocs.clear()
 
 
-def _begins_command(word: str) -> bool:
-    program = word.rpartition("/")[2]
-    known = program in INTERPRETERS or program in LAUNCHERS or program in UNSURE or PYTHON.fullmatch(program)
-    return bool(known) or word.startswith("./")
+def _is_leading(word: str, words: Sequence[str], at: int) -> bool:
+    """Whether it stands there, so far from the last word, behind a few keywords alone."""
+    return -at <= len(words) < 8 and words[at] == word and KEYWORDS.issuperset(words[:at])
 
 
-def without_redirections(command: list[Word]) -> list[str]:
-    words, skip = list[str](), False
-    for word in command:
-        if word.is_operator:
-            skip = True
-        elif skip:
-            skip = False
-        else:
-            words.append(word.text)
-    return words
+def _texts(command: Command) -> Iterator[tuple[str, str]]:
+    """What of a command's words is for a shell. With the variable that keeps it, if it may as well be no command."""
+    words = command.words
+    for name, value in variables_set(words):
+        if len(value.split(maxsplit=1)) > 1:
+            yield value, "" if "export" in words[:4] else name
+        elif is_program(value) and value[0] != "$":
+            yield value, name
+    if reads := command.program(*READING_WORDS):
+        yield " ".join(words[reads.at + 1 :]), ""
+    is_shell = False
+    for at, word in enumerate(words[:-1]):
+        if is_shell and _OPTION_WITH_TEXT.fullmatch(word):
+            yield words[at + 1], ""
+        is_option = word[:1] in ("-", "+") or words[at - 1][:1] in ("-", "+")  # or the value of one
+        is_shell = word.rpartition("/")[2] in SHELLS or (is_shell and is_option)
 
 
-def simple(words: list[Word]) -> Iterator[list[Word]]:
-    """The commands between the separators."""
-    command: list[Word] = []
-    for word in words:
-        if word.is_operator and word.text in SEPARATORS:
-            if command:
-                yield command
-            command = []
-        else:
-            command.append(word)
-    if command:
-        yield command
-
-
-def commands(body: str) -> Iterator[tuple[int, list[Word]]]:
-    """The words of each command with its line: lines that belong together are read together, and the texts that a
-    command is given behind `<<` are left out. Ends where the script cannot be read."""
-    lines = body.split("\n")
-    at = 0
-    while at < len(lines):
-        number, text = at + 1, lines[at]
-        at += 1
-        words = words_in(text)
-        while words is None and at < len(lines) and at - number < MOST_JOINED:
-            text = f"{text}\n{lines[at]}"
-            at += 1
-            words = words_in(text)
-        if words is None:
-            return
-        for end in _ends(words):
-            while at < len(lines) and lines[at].lstrip("\t") != end:
-                at += 1
-            at += 1
-        yield number, words
-
-
-def _ends(words: list[Word]) -> list[str]:
-    """The words that end the texts which follow."""
-    return [after.text for word, after in pairwise(words) if word.is_operator and word.text in HEREDOCS]
-
-
-def words_in(text: str) -> list[Word] | None:
-    """As a shell takes lines apart; None where a quote or a line goes on."""
-    words: list[Word] = []
-    word, is_word, at = "", False, 0
-
-    def end() -> None:
-        nonlocal word, is_word
-        if is_word:
-            words.append(Word(word))
-        word, is_word = "", False
-
-    while at < len(text):
-        sign = text[at]
-        if sign == "\\":
-            if at + 1 == len(text):
-                return None
-            if text[at + 1] != "\n":
-                word, is_word = word + text[at + 1], True
-            at += 2
-        elif sign in "'\"`":
-            close = _close(text, at)
-            if close < 0:
-                return None
-            kept = text[at + 1 : close] if sign != "`" else "$"  # what a command says is not known
-            word, is_word, at = word + kept, True, close + 1
-        elif sign == "#" and not is_word:
-            at = text.find("\n", at) if "\n" in text[at:] else len(text)
-        elif sign == "\n":
-            end()
-            words.append(Word(";", is_operator=True))
-            at += 1
-        elif sign.isspace():
-            end()
-            at += 1
-        elif inner := _inner(text, at, word):
-            close = text.find(inner, at)
-            if close < 0:
-                return None
-            word, is_word, at = f"{word}$", True, close + len(inner)
-        elif match := _OPERATOR.match(text, at):
-            if match[0][:1] in "<>" and word.isdigit():  # 2>errors
-                word, is_word = "", False
-            end()
-            words.append(Word(match[0], is_operator=True))
-            at = match.end()
-        else:
-            word, is_word, at = word + sign, True, at + 1
-    end()
-    return words
-
-
-def _inner(text: str, at: int, word: str) -> str:
-    """What ends something that begins here and holds no commands: a variable, a sum, the words of an array."""
-    if text.startswith("${", at):
-        return "}"
-    if text.startswith(("((", "$(("), at):
-        return "))"
-    return ")" if text[at] == "(" and word.endswith("=") else ""
-
-
-def _close(text: str, begin: int) -> int:
-    """The place of the quote that ends the one at `begin`; below 0 where none does."""
-    quote, at = text[begin], begin + 1
-    while at < len(text):
-        if text[at] == quote:
-            return at
-        at += 2 if text[at] == "\\" and quote != "'" else 1
-    return -1
-
-
-def before_command(*keywords: str) -> str:
-    """An expression for what stands before a command: the line's beginning or the end of another command, or one of
-    these words; and variables that are set for it alone."""
-    return rf"(?:^|[;&|({{]|\b(?:{'|'.join(keywords)})\s)\s*(?:[A-Za-z_]\w*={_VALUE}\s+)*"
-
-
-def is_begun_by_another(text: str, program: str) -> bool:
-    """Whether a command of the line is begun by another command, which finds programs and no functions of the shell."""
-    if program not in text:
-        return False
-    called = re.compile(rf"\s{program}\s")
-    begins = ((command, _BEGINS_ANOTHER.search(command)) for command in _END.split(text))
-    return any(another and called.search(command, another.end()) for command, another in begins)
+def _reads_commands(command: Command) -> bool:
+    """Whether what it is given to read are a shell's commands, or becomes a file of them."""
+    files = [*command.words, *(name for _, name in command.redirections)]
+    return any(each.name in SHELLS for each in programs(command.words)) or any(map(_SHELL_FILE.search, files))

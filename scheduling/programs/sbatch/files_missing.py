@@ -9,30 +9,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scheduling.programs.sbatch.commands import (
-    INTERPRETERS,
-    LAUNCHERS,
-    MOST_CHARACTERS,
-    OPTIONS_OF_PYTHON,
-    PYTHON,
-    SHELLS,
-    UNSURE,
-    WRITING,
-    Word,
-    commands,
-    simple,
-    unwrapped,
-    without_redirections,
-)
+from scheduling.programs.sbatch.commands import WRITING, Command
+from scheduling.programs.sbatch.known import INTERPRETERS, LAUNCHERS, OPTIONS_OF_PYTHON, PYTHON, SHELLS, SOURCES, UNSURE
 from scheduling.programs.sbatch.launchers import begins_launcher
 from scheduling.programs.sbatch.reading import Script
 
 LONGEST_NAME = 1_000  # of a file that is told
-SOURCES = ("source", ".")
 HARMLESS = re.compile(r"(^|/)(activate|profile|conda\.sh|\.?bashrc|\.bash_profile|\.env|modules\.sh|bash)$|^/etc/")
 ANYTHING = "./"  # the whole folder, of which nobody says what is in it
 OPTIONS_OF_SHELLS = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}
@@ -68,23 +54,37 @@ class _Seen:
     """What of a script was read so far."""
 
     made: set[str] = field(default_factory=set)  # names that it writes, or asks about
+    has_hook: bool = False  # as environments are made ready by `conda`
     is_unsure: bool = False
 
 
 def files_missing(script: Script, brought: Brought) -> Iterator[tuple[int, str]]:
     """Each file once that a command runs and that is not there, with the line of the command."""
-    if script.options.chdir is not None or len(script.body) > MOST_CHARACTERS:
+    if script.options.chdir is not None:
         return
     seen, told = _Seen(), set[str]()
-    for number, words in commands(script.body):
-        for command in simple(words):
-            name = _plain(_run_by(command))
-            if _can_be_told(name) and name not in seen.made and name not in told and not brought.has(name):
-                told.add(name)
-                yield number, name
-            _notice(command, seen)
-            if seen.is_unsure:
-                return
+    for command in script.shell.commands:
+        if not command.is_own:
+            continue
+        words = _words(command)
+        name = _plain(_run_by(words))
+        if _can_be_told(name) and name not in seen.made and name not in told and not brought.has(name):
+            told.add(name)
+            yield command.line, name
+        _notice(command, words, seen)
+        if seen.is_unsure:
+            return
+
+
+def _words(command: Command) -> Sequence[str]:
+    """From the program on that does the work, or that makes unsure where the others work."""
+    programs, words = command.programs, command.words
+    work = next((each for each in programs if each.name in UNSURE), programs[-1] if programs else None)
+    if work is None or (
+        work.name[:1] != "$" and "/" in words[work.at] and any(each.name[:1] == "$" for each in programs)
+    ):
+        return ()  # a variable says what is done with a file
+    return words[work.at :]
 
 
 def _can_be_told(name: str) -> bool:
@@ -92,9 +92,8 @@ def _can_be_told(name: str) -> bool:
     return is_name and not name.startswith(("/", "-")) and name != "."
 
 
-def _run_by(command: list[Word]) -> str:
-    """The file that a simple command runs; empty where it names none that is sure."""
-    words = unwrapped(without_redirections(command))
+def _run_by(words: Sequence[str]) -> str:
+    """The file that a command runs; empty where it names none that is sure."""
     if not words:
         return ""
     name, rest = words[0], words[1:]
@@ -110,7 +109,7 @@ def _run_by(command: list[Word]) -> str:
     return name if "/" in name else ""
 
 
-def _first_of(words: list[str], valued: set[str], *, none: tuple[str, ...]) -> str:
+def _first_of(words: Sequence[str], valued: set[str], *, none: tuple[str, ...]) -> str:
     """The first word that is no option."""
     at = 0
     while at < len(words):
@@ -125,24 +124,21 @@ def _first_of(words: list[str], valued: set[str], *, none: tuple[str, ...]) -> s
     return ""
 
 
-def _notice(command: list[Word], seen: _Seen) -> None:
+def _notice(command: Command, words: Sequence[str], seen: _Seen) -> None:
     """What the command makes, and whether anything may be there after it."""
-    texts = [word.text for word in command]
-    for place, word in enumerate(command[:-1]):
-        if word.is_operator and word.text in WRITING:
-            seen.made.add(_plain(texts[place + 1]))
-    words = unwrapped(without_redirections(command))
+    writes = [name for operator, name in command.redirections if operator in WRITING]
+    seen.made |= set(map(_plain, writes))
     if not words:
         return
     program = words[0].rpartition("/")[2]
     if program in ("[", "[[", "test", "touch", "tee"):
         seen.made |= {_plain(word) for word in words[1:]}
-    writes = any(word.is_operator and word.text in WRITING for word in command)
-    to_unknown = writes and program in ("cat", "echo", "printf", "sed", "envsubst") and "$" in "".join(texts)
+    to_unknown = program in ("cat", "echo", "printf", "sed", "envsubst") and "$" in "".join(writes)
     runs_script = program in SHELLS or words[0] in SOURCES or ("/" in words[0] and not words[0].startswith("/"))
     if runs_script and not (len(words) > 1 and HARMLESS.search(words[1])):
         seen.is_unsure = True
-    hidden = program == "eval" and "hook" not in " ".join(words)  # as environments are made ready by `conda`
+    seen.has_hook = seen.has_hook or "hook" in words
+    hidden = program == "eval" and not seen.has_hook
     seen.is_unsure = seen.is_unsure or program in UNSURE or to_unknown or hidden
 
 

@@ -11,27 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduling.programs.sbatch.commands import LAUNCHERS as COMMANDS
-from scheduling.programs.sbatch.commands import (
-    MOST_CHARACTERS,
-    OPTIONS_OF_PYTHON,
-    PYTHON,
-    VARIABLE,
-    WRAPPERS,
-    commands,
-    simple,
-    unwrapped,
-    without_redirections,
-    words_in,
-)
+from scheduling.programs.sbatch.commands import Command
+from scheduling.programs.sbatch.known import OPTIONS_OF_PYTHON, PYTHON
 from scheduling.programs.sbatch.reading import Script
 
 NAMED = re.compile(r"torchrun|torch\.distributed\.(?:run|launch)|accelerate|deepspeed")
 OTHER_SCRIPT = re.compile(r"\b(?:bash|sh|source)\s|\.sh\b|(?:^|\s)\./")  # what it runs may call a launcher
-BY_MODULE = re.compile(r"-m\s+(?:torch\.distributed\.|accelerate\.commands\.|deepspeed\.launcher\.)")
-VISIBLE_BEHIND = ("srun", "time")  # wrappers behind which functions are called, as these are one, or the shell's own
-OF_OTHERS = ("xargs", "parallel")
-SAYING = (["echo"], ["printf"])
+BY_MODULE = re.compile(r"-m[\s\\]+(?:torch\.distributed\.|accelerate\.commands\.|deepspeed\.launcher\.)")
 
 
 @dataclass(frozen=True)
@@ -149,38 +135,20 @@ LAUNCHERS = (
 
 def calls(script: Script) -> Iterator[Call]:
     """Each launcher that it calls, also in a text that it keeps for later: `LAUNCHER="torchrun ..."`."""
-    if len(script.body) <= MOST_CHARACTERS:
-        for line, words in commands(script.body):
-            for command in simple(words):
-                yield from _calls_in(line, without_redirections(command))
+    return filter(None, map(_call, script.shell.commands))
 
 
-def _calls_in(line: int, words: Sequence[str]) -> Iterator[Call]:
-    if call := _call(line, words):
-        yield call
-        return
-    if unwrapped([*words])[:1] in SAYING:
-        return
-    for word in words:
-        text = word[match.end() :] if (match := VARIABLE.match(word)) else word
-        if len(text.split()) > 1:  # it was in quotes: a command that is given to a shell, or kept in a variable
-            inner = simple(words_in(text) or [])
-            yield from (call for each in inner if (call := _call(line, without_redirections(each))))
-
-
-def _call(line: int, words: Sequence[str]) -> Call | None:
-    """What a simple command calls, if it is a launcher."""
-    command = unwrapped([*words])
-    if command[:1] and command[0] in OF_OTHERS:
-        begun = next((at for at, word in enumerate(command) if word in COMMANDS or PYTHON.fullmatch(word)), 0)
-        command = command[begun:] if begun else []
-    if (begin := _begin(command)) is None:
+def _call(command: Command) -> Call | None:
+    """What a command calls, if it is a launcher."""
+    if not command.programs:
+        return None
+    last = command.programs[-1]
+    words = command.words[last.at :]
+    if (begin := _begin(words)) is None:
         return None
     launcher, behind = begin
-    before = words[: len(words) - len(command)]
-    hidden = next((word for word in before if word in (*WRAPPERS, *OF_OTHERS) and word not in VISIBLE_BEHIND), "")
-    by_path = command[0] if "/" in command[0] or re.search(r"\.", command[0]) else ""
-    return Call(line, launcher, tuple(behind), hidden or by_path)
+    by_version = words[0] if "." in words[0] else ""  # python3.11
+    return Call(command.line, launcher, tuple(behind), last.hidden or by_version)
 
 
 def begins_launcher(words: Sequence[str]) -> bool:
@@ -260,8 +228,7 @@ def _options(call: Call) -> Iterator[tuple[str, str, str]]:
 def launcher_functions(script: Script, gpus: int) -> list[str]:
     """The functions of bash, in lines; none where the script can have no use for them. Scripts that it runs in bash
     know them too. `gpus`: of a worker."""
-    texts = [text for _, text in script.commands()]
-    if not any(NAMED.search(text) or OTHER_SCRIPT.search(text) for text in texts):
+    if not (NAMED.search(script.shell.text) or OTHER_SCRIPT.search(script.shell.text)):
         return []
     lines = [
         "bourse_launch() {",
@@ -300,7 +267,7 @@ def launcher_functions(script: Script, gpus: int) -> list[str]:
         elif each.call:
             lines += [f"{each.call}() {{", f'  {_begun("python3", each)} "$@"', "}"]
             functions.append(each.call)
-    if any(BY_MODULE.search(text) for text in texts):
+    if BY_MODULE.search(script.shell.text):
         lines += _python_functions()
         functions += ["bourse_python", "python", "python3"]
     return [*lines, f"export -f {' '.join(functions)}"]

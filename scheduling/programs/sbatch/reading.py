@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from scheduling.programs.fields import nearest, shown
 from scheduling.programs.ordering import Waited
+from scheduling.programs.sbatch.commands import ShellReading, shell_read
 from scheduling.programs.sbatch.lines import (
     IGNORED,
     NOT_KEPT,
@@ -75,17 +77,9 @@ class Script:
     body: str
     places: tuple[tuple[str, int], ...] = ()
 
-    def commands(self) -> Iterator[tuple[int, str]]:
-        """Each line that is neither blank nor a comment, with its number and the lines that a backslash joins to it."""
-        lines = enumerate(self.body.split("\n"), 1)
-        for number, line in lines:
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            joined = [line]
-            while joined[-1].endswith("\\"):
-                joined[-1] = joined[-1][:-1]
-                joined.append(next(lines, (0, ""))[1])
-            yield number, " ".join(joined)
+    @cached_property
+    def shell(self) -> ShellReading:
+        return shell_read(self.body)
 
     @property
     def shell_options(self) -> frozenset[str]:

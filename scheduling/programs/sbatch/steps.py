@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from scheduling.programs.sbatch.commands import before_command, is_begun_by_another
-from scheduling.programs.sbatch.lines import words_of
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
 
@@ -31,12 +29,12 @@ OF_ALL = {
     ("--export",): "ALL",
 }
 
-STEP = re.compile(before_command("do", "then", "else", "if", "while", "time") + r"srun\s+([^;&|]*)")
+NAMED = re.compile(r"(?<![\w./-])srun(?![\w./-])")
 
 
 def step_function(script: Script) -> list[str]:
-    """`srun` as a function of bash, in lines; none where the script has no such command."""
-    if not any(STEP.search(text) for _, text in script.commands()):
+    """`srun` as a function of bash, in lines; none where the script does not name it."""
+    if not NAMED.search(script.shell.text):
         return []
     harmless = "|".join((*WITHOUT_VALUE, *WITH_VALUE))
     wanted = [f'      {"|".join(names)}) wanted="{value}" ;;' for names, value in OF_ALL.items()]
@@ -72,6 +70,7 @@ def step_function(script: Script) -> list[str]:
         '  [ -z "$BOURSE_MEETING" ] || export MASTER_ADDR="${BOURSE_MEETING%:*}" MASTER_PORT="${BOURSE_MEETING##*:}"',
         '  "$@"',
         "}",
+        "export -f srun",
     ]
 
 
@@ -80,11 +79,13 @@ def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]
 
     `values`: of the job, by the text of `OF_ALL`; without those that nobody knows beforehand.
     """
-    for number, text in script.commands():
-        calls = [match.group(1) for match in STEP.finditer(text)]
-        yield from ((number, _flaw(words_of(words) or words.split(), values)) for words in calls)
-        if not calls and is_begun_by_another(text, "srun"):
-            yield number, "a command that is begun by another"
+    for command in script.shell.commands:
+        if program := command.program("srun"):
+            flaw = _flaw(command.words[program.at + 1 :], values)
+            if program.hidden:
+                is_path = command.words[program.at] == program.hidden
+                flaw = "its whole path" if is_path else "a command that is begun by another"
+            yield command.line, flaw
 
 
 def _flaw(words: Sequence[str], values: Mapping[str, str]) -> str:

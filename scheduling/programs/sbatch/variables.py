@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from scheduling.programs.sbatch.known import variables_set
 from scheduling.programs.sbatch.reading import Options, Script
 
 ARRAY_INDEX = "SLURM_ARRAY_TASK_ID"
@@ -42,19 +43,19 @@ def variables_told(script: Script, name: str, index: str, gpus: int, tasks: int 
     told = TOLD | (_of_tasks(tasks) if tasks > 1 else {}) | _by_options(script.options, name, gpus)
     if script.options.array:
         yield ARRAY_INDEX, f'"${index}"'
-    named = {variable for _, line in script.commands() for variable in NAMED.findall(line)}
+    named = set(NAMED.findall(script.shell.text))
     yield from sorted((variable, told[variable]) for variable in named & told.keys())
 
 
 def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
-    """Those that the script uses and that nobody sets, each with the line of the command that uses it first."""
+    """Those that the script uses and that nobody sets, each with the line that uses it first."""
     known = {*TOLD, *_by_options(script.options, "", gpus), *([ARRAY_INDEX] if script.options.array else [])}
-    for number, line in script.commands():
-        known |= set(re.findall(r"(?:^|[\s;])(SLURM_[A-Z0-9_]+)=", line))  # it sets it itself
-        for braced, plain in USED.findall(line):
-            if (variable := braced or plain) not in known:
-                known.add(variable)
-                yield number, variable
+    sets = [(command.line, name) for command in script.shell.commands for name, _ in variables_set(command.words)]
+    first = {name: number for number, name in reversed(sets)}
+    for number, match in script.shell.places(USED):
+        if (variable := match[1] or match[2]) not in known and first.get(variable, number + 1) > number:
+            known.add(variable)
+            yield number, variable
 
 
 def _of_tasks(tasks: int) -> dict[str, str]:

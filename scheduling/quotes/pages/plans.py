@@ -1,4 +1,4 @@
-"""What each choice of a plan would change for the tenant's waiting jobs: looked at before the choice is made."""
+"""The page that shows, before a plan is chosen, what each choice would change for the tenant's waiting jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenants.views.gate import open_tenant, requires
 @require_safe
 @requires(Permission.JOBS_VIEW)
 def tenant_plans(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first."""
+    """Show the comparison for one pool: that of `?pool=slug`, else the first."""
     pools = pool_list()
     wanted = request.GET.get("pool")
     pool = next((each for each in pools if each.slug == wanted), None) if wanted else next(iter(pools), None)

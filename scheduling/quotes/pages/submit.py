@@ -1,4 +1,5 @@
-"""Submit a job: the form, the quote beside it, and the submission, once for each form that was opened."""
+"""The page that submits a job: the form, the quote beside it, and the submission, once for each form that was
+opened."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ from tenants.roles import Permission
 from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires
 
-FORM_BUTTON = "1"  # as the button beside a text says it
+FORM_BUTTON = "1"  # the value of the button beside a text
 NOTHING_TOLD = ToldCard()
 NO_ARRAY = InvalidJob("invalid_job", "together: the script has no --array, so it is one job.", "together")
 NOT_KEPT_FILE = "The files that come along have to be chosen again: a page that is shown anew has lost them."
@@ -84,12 +85,12 @@ class FormRequest:
     otherwise: str | None
     spec: Mapping[str, Any]
     meaning: ToldCard = NOTHING_TOLD
-    wording: JobWording | None = None  # where it is in hours, or a script
-    read: SpecRead | None = None  # in hours: as it was just checked
+    wording: JobWording | None = None  # where the job is in hours, or a script
+    read: SpecRead | None = None  # of a job in hours, as it was just checked
 
     @property
     def wanted(self) -> str:
-        """In the form's word. A text may ask for lanes that do not exist: the service says so."""
+        """Return the form's word for the lanes. A text may ask for lanes that do not exist: the service says so."""
         return next((word for word, lanes in WANTED.items() if lanes == (self.lane, self.otherwise)), "")
 
 
@@ -97,10 +98,11 @@ class FormRequest:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.JOBS_SUBMIT)
 def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """`?from=ID`: begin with an earlier job, with the changes of `apply`; `&part=help`: what would help it. POST:
-    `apply` and `quote` only show the page again.
+    """Show the form, or submit it. `?from=ID` begins with an earlier job, with the changes of `apply`; `&part=help`
+    shows what would help that job. In a POST, `apply` and `quote` only show the page again.
 
-    It opens without a quote, which asks more than a page may: the browser fetches it, or the reader presses a button.
+    The page opens without a quote, which asks more of the server than a page may: the browser fetches it, or the reader
+    presses a button.
     """
     job = job_named(request.GET.get("from")) if request.method != "POST" else None
     named_pool = request.POST.get("pool") or request.GET.get("pool") or (job.pool.slug if job else None)
@@ -121,7 +123,7 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) -> HttpResponse:
-    """What would help it in its lane, if it came now."""
+    """Show what would help the job in its lane, if it came now."""
     question = FormRequest(job.name, job.lane, None, for_the_core(job.spec))
     card = _card(request, pool, question, at)
     lane = next((each for each in card.lanes if each.lane == job.lane), None)
@@ -139,7 +141,7 @@ def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) ->
 
 def _posted(request: AccessRequest, pool: Pool, kinds: list[ResourceKind], at: datetime) -> HttpResponse:
     data = request.POST.copy()
-    data["brings"] = ""  # what comes along is here, and no page that answers has it any more
+    data["brings"] = ""  # the archive came with this request, and the page that answers has lost it
     applied = data.get("apply")
     for name, value in _changes(applied).items():
         data[name] = str(value)
@@ -167,8 +169,8 @@ def _form(request: AccessRequest, data: Any, kinds: list[ResourceKind]) -> JobFo
 
 
 def _take_file(data: Any, request: AccessRequest) -> str:
-    """A script that comes as a file stands in the form from then on, so that the page that answers still has it. A
-    sentence where it cannot."""
+    """Copy a script that came as a file into the form, so that the page that answers still has it. Return a sentence
+    where it cannot be copied."""
     file = request.FILES.get("script_file")
     if not file or data.get("source") != SCRIPT:
         return ""
@@ -184,7 +186,8 @@ def _take_file(data: Any, request: AccessRequest) -> str:
 def _carried(
     request: AccessRequest, pool: Pool, form: JobForm, form_request: FormRequest | None, target: str, at: datetime
 ) -> HttpResponse:
-    """The page on another tab, with what stood in the form said there. What cannot be said there stays behind."""
+    """Show the page on another tab, with the contents of the form translated. What cannot be said there stays
+    behind."""
     target = FORM if target == FORM_BUTTON else target
     named_there = None if form_request is None else form_request.spec.get(PROGRAM)
     form.programs = with_named(form.programs, named_there, open_tenant(request).pk)
@@ -259,7 +262,7 @@ def _submitted(
 @posted_from("job_submit")
 @requires(Permission.QUOTES_MAKE)
 def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """The quote for the form as it stands, alone."""
+    """Show the quote for the form as it stands, without the rest of the page."""
     pool = pool_chosen(pool_list(), request.POST.get("pool"))
     if pool is None:
         return HttpResponse(status=404)
@@ -272,7 +275,7 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         _complain(form, card.refused)
     context = {"tenant": open_tenant(request), "pool": pool, "card": card, "form": form, "faults": _faults(form)}
     context["told"] = meaning
-    context["alone"] = True  # the line at the foot of a phone's page comes along, and the parameters of a new choice
+    context["alone"] = True  # the line at the foot of a phone's page is sent too, and the parameters of a new choice
     shown_for = data.get("parameters_of")
     if shown_for != (form.chosen_program.choice if form.chosen_program else ""):
         context["parameters"] = parameter_card(form, form.chosen_program, shown_for)
@@ -280,7 +283,7 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 def _changes(applied: str | None) -> dict[str, Any]:
-    """What a button of the page fills in; it comes back from the browser, so it may be anything."""
+    """Return what a button of the page fills in. It comes back from the browser, so it may be anything."""
     try:
         changes = json.loads(applied or "{}")
     except (ValueError, RecursionError):
@@ -291,7 +294,8 @@ def _changes(applied: str | None) -> dict[str, Any]:
 def _request_and_card(
     request: AccessRequest, pool: Pool, form: JobForm, at: datetime
 ) -> tuple[FormRequest | None, ToldCard]:
-    """Nothing is asked where the form's fields say what is missing; what is told of a script is told anyway."""
+    """Return the request, and what is said of a script. There is no request where the form's fields say what is
+    missing; what is said of a script is returned anyway."""
     if not form.is_valid():
         return None, ToldCard()
     answers = form.cleaned_data
@@ -333,7 +337,7 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
 
 
 def _archive_in(form: JobForm) -> ArchiveRead | str | None:
-    """The archive that came with the form, looked at; or what is wrong with it."""
+    """Return the archive that came with the form, read, or what is wrong with it."""
     file = form.cleaned_data.get("archive_file")
     if not file:
         return None
@@ -387,14 +391,15 @@ def _card(request: AccessRequest, pool: Pool, form_request: FormRequest | None, 
 
 
 def _quotable(form_request: FormRequest) -> Mapping[str, Any]:
-    """A script is registered as a program only when it is submitted, and what runs has no part in the price."""
+    """Return the specification to quote. A script is registered as a program only when it is submitted, and the program
+    has no part in the price."""
     if form_request.wording is None or form_request.wording.script is None:
         return form_request.spec
     return for_the_core(form_request.spec)
 
 
 def _complain(form: JobForm, refused: Refused) -> None:
-    """At the field that it is about; a text has only one."""
+    """Show the refusal at the field that it is about; a text has only one field."""
     if not isinstance(refused, InvalidJob):
         if refused.code == "key_reused":
             form.data = {**form.data, "key": new_key()}
@@ -408,7 +413,7 @@ def _complain(form: JobForm, refused: Refused) -> None:
         about = refused.sentence.partition(": ")[2]
         form.add_error("together", about[:1].upper() + about[1:])
         return
-    if source in (SCRIPT, TEXT):  # a text begins with a name that is written small
+    if source in (SCRIPT, TEXT):  # a text begins with a field's name, in small letters
         form.add_error(source, refused.sentence)
         return
     field = field_of(refused.field, form.cleaned_data.get("program", ""), form.chosen_program)
@@ -439,7 +444,8 @@ def _page(
     note: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """`card`: None where no quote was asked for yet. `note`: what became of what stood on another tab."""
+    """Show the page. `card` is None where no quote was asked for yet. `note` says what became of the contents of
+    another tab."""
     tenant, faults = open_tenant(request), _faults(form)
     lost = NOT_KEPT_FILE if request.FILES.get("archive_file") and form["source"].value() == SCRIPT else ""
     form.fields["worth"].help_text = worth_help(pool.batch_policy)

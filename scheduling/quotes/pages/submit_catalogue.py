@@ -1,4 +1,5 @@
-"""The programs of the catalogue in the form of a job: which may be chosen, and the parameters of the chosen one."""
+"""The part of a job's form about programs of the catalogue: which may be chosen, and the parameters of the chosen
+one."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class OfferedProgram:
 
     @property
     def owner(self) -> str:
-        """As a specification names it: empty for the tenant's own."""
+        """Return the owner as a specification names it: empty for the tenant's own."""
         return "" if self.program.owner.tenant else OPERATOR
 
     @property
@@ -38,11 +39,12 @@ class OfferedProgram:
 
     @property
     def has_servers(self) -> bool:
-        """Whether it talks to parameter servers: a job in hours has none."""
+        """Return whether the program talks to parameter servers: a job in hours has none."""
         return self.program.shape == PARAMETER_SERVER
 
     def field_name(self, parameter: Parameter) -> str:
-        """Of the form. Two programs may call a parameter the same, and so may two versions."""
+        """Return the name of the form's field. Two programs may have a parameter of the same name, and so may two
+        versions."""
         return f"{self.owner or 'own'}.{self.program.name}.{self.program.version}.{parameter.name}"
 
     def fields(self) -> dict[str, CatalogueField]:
@@ -52,14 +54,14 @@ class OfferedProgram:
         return {self.field_name(each): typed_value(each.default) for each in self.program.parameters}
 
     def in_spec(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
-        """The program as a specification names it, with the parameters that differ from their defaults."""
+        """Return the program as a specification names it, with the parameters that differ from their defaults."""
         values = {each.name: cleaned.get(self.field_name(each)) for each in self.program.parameters}
         parameters = {name: value for name, value in values.items() if value is not None}
         words = {"name": self.program.name, "version": self.program.version, "parameters": parameters}
         return words | ({"owner": self.owner} if self.owner else {})
 
     def values(self, parameters: object) -> dict[str, str] | None:
-        """The fields that mean these parameters of a specification; None where they cannot say them."""
+        """Return the fields that mean these parameters of a specification, or None where they cannot say them."""
         by_name = {each.name: each for each in self.program.parameters}
         if not isinstance(parameters, Mapping) or set(parameters) - set(by_name):
             return None
@@ -70,7 +72,7 @@ class OfferedProgram:
 
 
 class Switch(forms.CheckboxInput):
-    """On or off, in the words that a parameter takes. A hidden field before it says off where it is not ticked."""
+    """On or off, in the words that a parameter takes. A hidden field before it says off when it is not ticked."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         return data.get(name)
@@ -82,7 +84,7 @@ class Switch(forms.CheckboxInput):
 
 
 class CatalogueField(forms.CharField):
-    """The parameter's own rules say what may stand in it."""
+    """A field for a parameter, checked by the parameter's own rules."""
 
     def __init__(self, parameter: Parameter) -> None:
         attrs = {"class": "input", "autocomplete": "off"}
@@ -99,7 +101,7 @@ class CatalogueField(forms.CharField):
         self.parameter = parameter
 
     def clean(self, value: Any) -> Any:
-        """None where it says no more than the default. Only a text may be empty."""
+        """Return the value, or None where it is the default. Only a text may be empty."""
         text = typed_value(value) if isinstance(value, bool) else super().clean(value)
         if text == "" and self.parameter.kind != TEXT:
             return None
@@ -110,7 +112,7 @@ class CatalogueField(forms.CharField):
 
 
 def help_of(parameter: Parameter) -> str:
-    """What its author says, and what may stand there."""
+    """Return what the author says of the parameter, and which values it may have."""
     least, most = parameter.least, parameter.most
     bounds = ""
     if least is not None and most is not None:
@@ -121,7 +123,7 @@ def help_of(parameter: Parameter) -> str:
 
 
 def typed_value(value: Value) -> str:
-    """A value as a field of the form has it."""
+    """Return a value as a field of the form has it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
@@ -129,13 +131,14 @@ def typed_value(value: Value) -> str:
 
 
 def offered_programs(tenant_id: int) -> tuple[OfferedProgram, ...]:
-    """The newest version of each, the tenant's own first; of what scripts became the newest names alone."""
+    """Return the newest version of each program, the tenant's own first; of programs that scripts became only the
+    newest."""
     usable = usable_programs(tenant_id=tenant_id, most_scripts=OFFERED_SCRIPTS)
     return tuple(OfferedProgram(each.program) for each in usable)
 
 
 def with_named(programs: Sequence[OfferedProgram], choice: object, tenant_id: int) -> tuple[OfferedProgram, ...]:
-    """With the version that a specification names, where it is an earlier one of a program that may be used."""
+    """Return the programs, and the version that a specification names if that is an earlier one of a usable program."""
     if not isinstance(choice, Mapping) or (program_find(programs, choice) is not None):
         return tuple(programs)
     name, version, owner = choice.get("name"), choice.get("version"), choice.get("owner")
@@ -146,7 +149,8 @@ def with_named(programs: Sequence[OfferedProgram], choice: object, tenant_id: in
 
 
 def program_find(programs: Sequence[OfferedProgram], choice: Mapping[str, Any]) -> OfferedProgram | None:
-    """The program that a specification names: the tenant's own before the operator's, the newest where none is said."""
+    """Return the program that a specification names: the tenant's own before the operator's, and the newest version
+    where none is named."""
     for each in programs:
         is_owner = choice.get("owner") in (None, each.owner or None)
         is_version = choice.get("version") in (None, each.program.version)
@@ -156,7 +160,7 @@ def program_find(programs: Sequence[OfferedProgram], choice: Mapping[str, Any]) 
 
 
 def named(choice: str) -> dict[str, Any] | None:
-    """A choice as a specification names the program; the form has it from a browser, so it may be anything."""
+    """Return a choice as a specification names the program. The form has it from a browser, so it may be anything."""
     owner, _, rest = choice.partition(":")
     name, _, version = rest.partition(":")
     if not name or not version.isdecimal() or len(version) > 9:
@@ -177,13 +181,14 @@ class ParameterRow:
 
     @property
     def text(self) -> str:
-        """In the line that stands in place of the fields while they are folded up."""
+        """Return the parameter in the line that is shown instead of the fields while they are folded up."""
         return f"{self.parameter.name} {self.bound.value()}"
 
 
 @dataclass(frozen=True)
 class ParameterCard:
-    """The parameters of the chosen program. `open`: they are new to the reader, or something is wrong with them."""
+    """The parameters of the chosen program. They are `open` where they are new to the reader, or something is wrong
+    with them."""
 
     choice: str
     rows: tuple[ParameterRow, ...]
@@ -195,7 +200,8 @@ class ParameterCard:
 
 
 def parameter_card(form: forms.Form, offer: OfferedProgram | None, shown_for: str | None) -> ParameterCard:
-    """`shown_for`: the choice whose parameters stood on the page; None: there was no page before."""
+    """Return the card. `shown_for` is the choice whose parameters the page showed, or None if there was no page
+    before."""
     if offer is None:
         return ParameterCard("", (), open=False)
     rows = tuple(ParameterRow(form[offer.field_name(each)], each) for each in offer.program.parameters)

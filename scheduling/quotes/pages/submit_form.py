@@ -1,7 +1,7 @@
-"""The form of a job in its owner's words, and its way to and from the words of a scenario file.
+"""The form of a job in its owner's words, and its translation to and from the words of a scenario file.
 
-The form checks that numbers are numbers; whether a job is possible is for the service, whose complaint comes back to
-the field that it is about.
+The form checks that numbers are numbers. Whether a job is possible is checked by the service, whose complaint is shown
+at the field that it is about.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tenants.ledger.amounts import credits_up
 from tenants.ledger.amounts import plain as written_plain
 
 FORM, TEXT = "form", "text"
-# How a job is said, in the order of the tabs.
+# The ways to describe a job, in the order of the tabs.
 TABS = ((HOURS, "In hours"), (SCRIPT, "From a Slurm script"), (FORM, "In detail"), (TEXT, "As YAML"))
-OF_TAB = {  # the fields of each that is not in detail, without parameters; `key`, `source` and `wanted` belong to all
+OF_TAB = {  # the fields of each but the detailed form, without parameters; `key`, `source` and `wanted` belong to all
     HOURS: ("name", "runs", "gpus", "hours", "scaling", "by", "by_worth", "later", "begin", "divisible"),
     SCRIPT: (
         "script",
@@ -62,7 +62,7 @@ VALUE_FIELDS = {  # kind -> field of the form -> field of the value
     "sigmoid": {"worth": "priority", "target": "target", "decay": "decay"},
 }
 MISSING = "Needed for this kind of worth."
-# When a job is to be decided about, in a word of the form: the lane of its submission, and the other one if that does
+# The form's word for when a job is decided -> the lane of its submission, and the other lane if the first does
 # not take it at once.
 BATCH, EITHER = "batch", "either"
 WANTED: Mapping[str, tuple[str, str | None]] = {
@@ -85,8 +85,8 @@ def _number(label: str, help_text: str = "", *, needed: bool = False) -> NumberF
 
 
 def worth_help(policy: Mapping[str, Any]) -> str:
-    """What to say of a job's worth, as it is true under this policy of the batch lane: only where no price depends on
-    what a job says is the truth the best that one job that rents can say (G11, 10.5)."""
+    """Return what to say of a job's worth under this policy of the batch lane. Only where no price depends on what a
+    job says is the truth the best that one job that rents can say (G11, 10.5)."""
     searched, shared = policy.get("price") == "searched", bool(policy.get("dividend"))
     if not (searched or shared):
         return "For one job that rents, the truth is best: prices do not depend on it, and it is never what you pay."
@@ -102,7 +102,7 @@ def worth_help(policy: Mapping[str, Any]) -> str:
 
 
 class JobForm(forms.Form):
-    """One field for each thing that a person decides; `spec()` is the job as the services take it."""
+    """A form with one field for each thing that a person decides; `spec()` returns the job as the services take it."""
 
     key = forms.CharField(widget=forms.HiddenInput, max_length=80)
     source = forms.ChoiceField(choices=TABS, initial=HOURS, widget=forms.HiddenInput)
@@ -197,8 +197,8 @@ class JobForm(forms.Form):
         programs: Sequence[OfferedProgram] = (),
         **kwargs: Any,
     ) -> None:
-        """`programs`: those of the catalogue that may be chosen. The chosen one has its parameters as fields; those
-        that the data do not have, since it was chosen only now, have their defaults."""
+        """`programs` are those of the catalogue that may be chosen. The parameters of the chosen one become fields;
+        where the data lack them, as the program was chosen only now, they get their defaults."""
         of_tab = (data or {}).get("program" if (data or {}).get("source") == FORM else "runs")
         self.chosen_program = next((each for each in programs if each.choice == of_tab), None)
         if self.chosen_program is not None:
@@ -233,19 +233,19 @@ class JobForm(forms.Form):
         if (own := OF_TAB.get(source)) is not None:
             parameters = self.chosen_program.defaults() if self.chosen_program and source == HOURS else ()
             for name in set(self.errors) - {"key", "source", "wanted", *own, *parameters}:
-                del self.errors[name]  # of another tab
+                del self.errors[name]  # the field is on another tab
             return answers
         for name in set(self.errors) & set(short_fields(())):
             del self.errors[name]
         for name in [name for name in self.errors if "__" in name and name.split("__")[0] != answers.get("program")]:
-            del self.errors[name]  # of a program that was not chosen
+            del self.errors[name]  # its program was not chosen
         for name in VALUE_FIELDS.get(answers.get("kind", ""), {}):
             if answers.get(name) is None and name not in self.errors:
                 self.add_error(name, MISSING)
         return answers
 
     def spec(self) -> dict[str, Any]:
-        """Of a valid form; what was left empty is left out."""
+        """Return the specification of a valid form; what was left empty is left out."""
         answers = self.cleaned_data
         spec = {name: plain(answers[name]) for name in PLAIN if answers.get(name) not in (None, "")}
         for unit in ("worker", "ps"):
@@ -260,16 +260,16 @@ class JobForm(forms.Form):
         return {**spec, **program, **target_asked(answers), "value": value_asked(answers)}
 
     def program_of_catalogue(self) -> dict[str, Any] | None:
-        """Of a valid form: the program that was chosen and its parameters, as a specification names them."""
+        """Return the program that a valid form chose, with its parameters, as a specification names it."""
         return self.chosen_program.in_spec(self.cleaned_data) if self.chosen_program else None
 
     def takes(self) -> list[tuple[Any, Any]]:
-        """For each resource, the field of a worker and that of a parameter server."""
+        """Return, for each resource, the field of a worker and that of a parameter server."""
         return [(self[f"worker_takes_{kind.name}"], self[f"ps_takes_{kind.name}"]) for kind in self.kinds]
 
 
 def value_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """What the fields of a value mean, in the words of a specification."""
+    """Return what the fields of a value mean, as part of a specification."""
     kind = answers["kind"]
     value = {"kind": kind} | {word: answers[name] for name, word in VALUE_FIELDS[kind].items()}
     if kind == "linear":
@@ -280,7 +280,7 @@ def value_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _power(base: float, exponent: float) -> float:
-    """What has no power stays as it is: the service will say what is wrong with it."""
+    """Return the power. A base that has none stays as it is: the service will say what is wrong with it."""
     try:
         return base**exponent if base > 0 and exponent > 0 else base
     except OverflowError:
@@ -294,8 +294,8 @@ def form_values(
     exact: bool = False,
     programs: Sequence[OfferedProgram] = (),
 ) -> dict[str, Any] | None:
-    """The form filled with a job; None where the job says something that the form has no field for. `programs`: those
-    of the catalogue that it shows."""
+    """Return the form filled with a job, or None where the job says something that the form has no field for.
+    `programs` are those of the catalogue that it shows."""
     fields = {*PLAIN, PROGRAM, UNTIL, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
     value, demands = spec.get("value", {}), [spec.get("worker_demand", {}), spec.get("ps_demand") or {}]
     if set(spec) - fields or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
@@ -325,7 +325,7 @@ def form_values(
 
 
 def value_fields(value: Mapping[str, Any], *, exact: bool = False) -> dict[str, Any]:
-    """The fields of the form that mean this value; `exact`: with all its digits."""
+    """Return the fields of the form that mean this value; if `exact`, with all its digits."""
     kind = value["kind"]
     values = {"kind": kind} | {name: value.get(word) for name, word in VALUE_FIELDS[kind].items()}
     if kind == "linear" and isinstance(values["loss"], int | float):
@@ -336,20 +336,20 @@ def value_fields(value: Mapping[str, Any], *, exact: bool = False) -> dict[str, 
 
 
 def plain(number: Any) -> Any:
-    """As a person writes it: 3 and not 3.0."""
+    """Return the number as a person writes it: 3 and not 3.0."""
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < 2**53 else number
 
 
 def _rounded(number: Any) -> Any:
-    """No more digits than mean something; up, so that what was enough is still enough."""
+    """Round a number up to as many digits as mean something, so that what was enough is still enough."""
     if not isinstance(number, float):
         return number
     return plain(credits_up(number))
 
 
 def field_of(place: str, program: str = "", offer: OfferedProgram | None = None) -> str | None:
-    """The form's field for a field of the job, as a refusal names it. None: it is about the whole job. `offer`: of
-    the catalogue."""
+    """Return the form's field for a field of the job that a refusal names. Return None if the refusal is about the
+    whole job. `offer` is the chosen program of the catalogue."""
     head, _, rest = place.partition(".")
     if head == PROGRAM:
         parameter = rest.removeprefix("parameters").removeprefix(".")

@@ -1,4 +1,4 @@
-"""The short form of a job: in hours, or by its batch script, and what it is worth in three answers."""
+"""The short form of a job: in hours or by its batch script, with what it is worth in three answers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LATER = (
     (worth.HARDLY, "it hardly matters"),
 )
 RESERVE = "Only reserve the units"
-START_SLOTS = 4  # of the run that a new form shows
+START_SLOTS = 4  # slots of the run that a new form shows
 EXAMPLE = "#!/bin/bash -eu\n#SBATCH --job-name=train\n#SBATCH --gpus=4 --time=1:00:00\n\npython3 train.py\n"
-# Where a fault of a description stands in the form.
+# Field of a description with a fault -> field of the form.
 FIELDS = {
     "hours.hours": "hours",
     "hours.most": "gpus",
@@ -53,8 +53,8 @@ FIELDS = {
 
 
 def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
-    """None of them is needed by itself: the reader of a description says what is missing. The last choice of what runs
-    starts nothing."""
+    """Return the fields of the short form. None of them is required by itself: the reader of a description says what is
+    missing. The last choice of what runs starts nothing."""
     runs = [(each.choice, each.label) for each in programs if not each.has_servers]
     plain = {"class": "input", "autocomplete": "off"}
     number = forms.TextInput(attrs=plain | {"inputmode": "decimal"})
@@ -103,9 +103,9 @@ def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
             help_text="A tar.gz of at most 20 MiB with what the script runs, as train.py: unpacked where it begins.",
             widget=forms.FileInput(attrs={"class": "input", "accept": ".tar.gz,.tgz,application/gzip"}),
         ),
-        # Of an earlier job, whose files come along again.
+        # The digest of an earlier job's files, which come along again.
         "archive": forms.CharField(required=False, max_length=64),
-        # Whether one is chosen: a quote is asked for without it.
+        # Whether an archive is chosen: a quote is asked for without it.
         "brings": forms.BooleanField(required=False, widget=forms.HiddenInput),
     }
 
@@ -115,7 +115,7 @@ def _select() -> forms.Select:
 
 
 def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
-    """What stands in a new form."""
+    """Return the values of a new form."""
     seconds = START_SLOTS * pool.slot_seconds
     return {
         "gpus": "1 to 4",
@@ -131,8 +131,8 @@ def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
 def short_values(
     words: Mapping[str, Any], program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]
 ) -> dict[str, Any]:
-    """The fields that say a job as it was said. By when it was wanted is over: that is said anew. `program`: as the
-    job's specification has it, with its version."""
+    """Return the fields that say a job as it was said. The time by which it was wanted is over, so it is left to be
+    said anew. `program` is as the job's specification has it, with its version."""
     worth = words.get("worth", {})
     values = {"by_worth": worth.get("credits", ""), "later": worth.get("later", "")}
     values |= {"divisible": pieces_word(words) or ""}
@@ -152,12 +152,12 @@ def short_values(
 
 
 def clock_text(moment: datetime) -> str:
-    """As a field for a moment has it, in the reader's zone, to the second."""
+    """Return the moment as a form's field has it, in the reader's zone, to the second."""
     return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def runs_values(program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]) -> dict[str, str] | None:
-    """The fields that say what runs in hours, with its parameters; None where they cannot."""
+    """Return the fields that say what runs in hours, with its parameters, or None where they cannot."""
     if program is None:
         return {"runs": ""}
     offer = program_find(programs, program)
@@ -172,8 +172,8 @@ def said_in(
     program: Mapping[str, Any] | None,
     archive: ArchiveRead | None = None,
 ) -> JobWording:
-    """What a form says whose fields are texts. `program`: what runs, as a specification names it. `archive`: the
-    archive that came along with a script."""
+    """Return the description that a form with texts as fields gives. `program` is what runs, as a specification names
+    it. `archive` is the archive that came along with a script."""
     answers = {"by": fields.get("by") or None, "credits": fields.get("by_worth"), "later": fields.get("later")}
     answers_said: dict[str, Any] = {"begin": fields.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
     answers_said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
@@ -200,7 +200,7 @@ def said_in(
 
 
 def complaints(refused: NotUnderstood, source: str) -> list[tuple[str | None, str]]:
-    """Each fault with the field of the form where it stands; None: the form has none."""
+    """Return each fault with the form's field where it is shown, or None where the form has no such field."""
     return [(_place(fault, source), _sentence(fault)) for fault in refused.faults]
 
 
@@ -221,7 +221,7 @@ def _sentence(fault: Mapping[str, Any]) -> str:
 def values_in_hours(
     spec: Mapping[str, Any], slot_seconds: float, at: datetime, programs: Sequence[OfferedProgram]
 ) -> dict[str, Any] | None:
-    """The fields of the short form that mean a job; None where they cannot say it."""
+    """Return the fields of the short form that mean a job, or None where they cannot say it."""
     rest = {name: entry for name, entry in spec.items() if name not in (PROGRAM, DIVISIBLE, SAVE_SLOTS)}
     answers, answer = hours.answers_of(rest), worth.answers_of(spec.get("value", {}), slot_seconds)
     if answers is None or answer is None or len(answers["worker"]) != 1 or set(answers["worker"].values()) != {1}:
@@ -246,7 +246,7 @@ def values_in_hours(
 
 @dataclass(frozen=True)
 class LineCard:
-    """A line of a script as its row shows it. `verdict`: understood, ignored, not_kept or refused."""
+    """A line of a script as its row shows it. `verdict` is understood, ignored, not_kept or refused."""
 
     line: int | None
     says: str
@@ -256,7 +256,7 @@ class LineCard:
 
 @dataclass(frozen=True)
 class ToldCard:
-    """What a description means: `yardstick` in micro-credits, None where no price is posted for what it asks."""
+    """What a description means. `yardstick` is in micro-credits, or None where no price is posted for what it asks."""
 
     lines: Sequence[LineCard] = ()
     sentence: str = ""
@@ -291,7 +291,7 @@ def lines_of(text: str, understood: Understood) -> list[LineCard]:
 
 
 def lines_refused(text: str, refused: NotUnderstood) -> list[LineCard]:
-    """The lines at fault. What the others mean is told once these are mended."""
+    """Return the lines at fault. What the others mean is reported once these are mended."""
     lines = text.split("\n")
     return [
         LineCard(fault["line"], lines[fault["line"] - 1][:200], "refused", _sentence(fault).partition(": ")[2])
@@ -301,7 +301,7 @@ def lines_refused(text: str, refused: NotUnderstood) -> list[LineCard]:
 
 
 def in_words(pool: Pool, understood: Understood) -> str:
-    """What the market will be asked, as one would say it."""
+    """Return what the market will be asked, as one would say it."""
     run, slots = understood.run, -(-understood.run.seconds // pool.slot_seconds)
     takes = ", ".join(f"{amount:g} {resource}" for resource, amount in run.worker)
     each = "" if run.worker in ((("worker", 1),), (("gpu", 1),)) else f", each with {takes}"
@@ -314,7 +314,8 @@ def in_words(pool: Pool, understood: Understood) -> str:
 
 
 def yardstick(pool: Pool, understood: Understood, at: datetime) -> int | None:
-    """Micro-credits: the same units for as long, at the prices that are posted now; the dearer lane's."""
+    """Return the price, in micro-credits, of the same units for as long, at the prices that are posted now in the
+    dearer lane."""
     run, slots = understood.run, -(-understood.run.seconds // pool.slot_seconds)
     posted: dict[str, list[float]] = {}
     for price in prices_now(pool, pool.slot_at(at)):

@@ -1,4 +1,4 @@
-"""How the form of a job begins: as an earlier job, or as a small one of a usual kind of model."""
+"""Fill the form of a job when it is opened: with an earlier job, or with a small one of a usual kind of model."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from scheduling.quotes.pages.submit_text import job_text
 from scheduling.runs import offered
 
 START = defaults() | {"kind": "linear", "worth": 20, "loss": 0.5, "wanted": BATCH}
-TAB_OF = {"hours": HOURS, "script": SCRIPT, "detail": FORM, "yaml": TEXT}  # as an address names them
+TAB_OF = {"hours": HOURS, "script": SCRIPT, "detail": FORM, "yaml": TEXT}  # the names in an address
 FIRST = MODEL_TYPES[1]
 
 
 def new_key() -> str:
-    """One for each form that is opened: sent twice, it is one job."""
+    """Return a key for a form that is opened: a form that is sent twice makes one job."""
     return uuid4().hex
 
 
 def job_named(source: str | None) -> TrainingJob | None:
-    """The job of the open tenant that an address names by its number."""
+    """Return the job of the open tenant whose number an address names."""
     if source is None:
         return None
     number = int(source) if source.isdecimal() and len(source) < 19 else 0
@@ -47,7 +47,8 @@ def opening(
     at: datetime,
     programs: Sequence[OfferedProgram] = (),
 ) -> dict[str, Any]:
-    """`job`: one of the open tenant's to begin with; `by`: the tab that the address names."""
+    """Return the data of a new form. `job` is one of the open tenant's to begin with, `by` is the tab that the address
+    names."""
     runs = next((each.choice for each in programs if not each.has_servers), "")
     base = {"pool": pool.slug, "key": new_key(), "runs": runs} | short_start(pool, at)
     if job is None:
@@ -67,12 +68,13 @@ def opening(
 
 
 def presets(pool: Pool, kinds: Sequence[ResourceKind]) -> list[dict[str, Any]]:
-    """What each button fills in, as JSON."""
+    """Return what each button fills in, as JSON."""
     return [{"type": each, "fill": json.dumps(_preset(each.fields(pool.slot_seconds), kinds))} for each in MODEL_TYPES]
 
 
 def _preset(fields: Mapping[str, Any], kinds: Sequence[ResourceKind]) -> dict[str, Any]:
-    """With one of each unit's own resource, where the pool counts whole workers and parameter servers."""
+    """Return these fields, and one of each unit's own resource where the pool counts whole workers and parameter
+    servers."""
     takes = {
         f"{unit}_takes_{kind.name}": 1 if kind.name.startswith(unit) and _first(kinds, unit) == kind.name else ""
         for unit in ("worker", "ps")

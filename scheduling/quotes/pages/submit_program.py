@@ -1,4 +1,4 @@
-"""The part of a job's form that is about what runs: a registered program and the parameters that it describes."""
+"""The part of a job's form about what runs: a built-in program and the parameters that it describes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from scheduling.engines.programs import CHOICE, PROGRAMS, WHOLE, RegisteredProgr
 from scheduling.market.decide import UNITS
 from scheduling.models import PROGRAM
 
-IN_SIGHT = 4  # parameters; the rest stands folded up
+IN_SIGHT = 4  # parameters; the rest is folded up
 
 
 def field_name(program: RegisteredProgram, parameter: TrainerParameter) -> str:
-    """Of the form; two programs may call a parameter the same."""
+    """Return the name of the form's field; two programs may have a parameter of the same name."""
     return f"{program.name}__{parameter.name}"
 
 
 def own_parameters(program: RegisteredProgram) -> list[TrainerParameter]:
-    """Without epochs, chunks and mini-batches: those are the job's."""
+    """Return the parameters without epochs, chunks and mini-batches, which are the job's."""
     return [parameter for parameter in program.parameters if parameter.name not in UNITS]
 
 
 class ParameterField(forms.CharField):
-    """The program's own rules say what may stand in it."""
+    """A field for a parameter, checked by the program's own rules."""
 
     def __init__(self, parameter: TrainerParameter) -> None:
         widget: forms.Widget
@@ -40,7 +40,7 @@ class ParameterField(forms.CharField):
         self.parameter = parameter
 
     def clean(self, value: Any) -> Any:
-        """None where it says no more than the default."""
+        """Return the value, or None where it is the default."""
         text = super().clean(value)
         if text == "":
             return None
@@ -60,12 +60,12 @@ def parameter_fields() -> dict[str, ParameterField]:
 
 
 def defaults() -> dict[str, Any]:
-    """What stands in the fields of a new form."""
+    """Return the values of the fields in a new form."""
     return {name: field.parameter.default for name, field in parameter_fields().items()}
 
 
 def program_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """What a valid form says of a program, as part of a specification; empty where it has none."""
+    """Return what a valid form says of a program, as part of a specification; empty where it has none."""
     program = PROGRAMS.get(answers.get("program", ""))
     if program is None:
         return {}
@@ -75,7 +75,7 @@ def program_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def program_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields that mean the program of a job; None where they cannot say it."""
+    """Return the fields that mean the program of a job, or None where they cannot say it."""
     if PROGRAM not in spec:
         return {}
     choice = spec[PROGRAM]
@@ -103,7 +103,7 @@ class ProgramChoice:
 
 
 def program_choices(form: forms.Form) -> list[ProgramChoice]:
-    """What the operator has registered."""
+    """Return the programs that are built in, as the form shows them."""
     return [_choice(form, program) for program in PROGRAMS.values()]
 
 

@@ -1,4 +1,4 @@
-"""A quote as the page shows it: lane by lane, with names, times and a change that a button can make."""
+"""Prepare a quote for the page: lane by lane, with names, times and a change that a button can make."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ChangeCard:
-    """`fill`: the form's fields after the change, as JSON; empty where no field of the form makes it."""
+    """A change that would help. `fill` is the form's fields after it, as JSON; empty where no field of the form makes
+    it."""
 
     words: str
     price: int | None
@@ -39,8 +40,8 @@ class ChangeCard:
 
 @dataclass(frozen=True)
 class LaneCard:
-    """Amounts in micro-credits. `tried`: the lane looked at the job, and at changes that would help where it would not
-    take it; else `reason` says why it does not look."""
+    """The quote of one lane. Amounts are in micro-credits. `tried` says that the lane was asked about the job, and
+    about changes that would help where it would not take it; else `reason` says why it was not asked."""
 
     lane: str
     is_chosen: bool
@@ -55,7 +56,7 @@ class LaneCard:
     earliest_at: datetime | None = None
     latest_at: datetime | None = None
     price: int = 0
-    own_part: int = 0  # of the price, what comes back
+    own_part: int = 0  # the part of the price that comes back
     price_high: int | None = None
     worth: int = 0
     home_worth: int | None = None
@@ -74,23 +75,23 @@ class LaneCard:
 
     @property
     def digits(self) -> int:
-        """With which the sums of the card add up as they are shown."""
+        """Return with how many digits the sums of the card add up as they are shown."""
         parts = [payee.amount for payee in self.payees]
-        paid = (*parts, -sum(parts))  # as the price, where its own part is in it, or the price without it
+        paid = (*parts, -sum(parts))  # either the whole price, own part included, or the price without it
         return adding_up((self.worth, -self.price, self.own_part, -self.surplus), paid if parts else ())
 
     @property
     def gain(self) -> int | None:
-        """More than at home; None where there is nothing to compare with, or it is the same."""
+        """Return how much more it is than at home; None where there is nothing to compare with, or it is the same."""
         return None if self.home_worth is None or self.at_home else self.surplus - self.home_worth
 
 
 @dataclass(frozen=True)
 class MeasuredCard:
-    """Times that an earlier run of the same program and model took. `fill`: the form's fields, as JSON."""
+    """Times that an earlier run of the same program and model took. `fill` is the form's fields, as JSON."""
 
     minibatch_seconds: float
-    form_seconds: float | None  # by the form
+    form_seconds: float | None  # what the form says
     job_id: int
     at: datetime
     fill: str
@@ -98,7 +99,7 @@ class MeasuredCard:
 
 @dataclass(frozen=True)
 class QuoteCard:
-    """`refused`: the job could not be submitted at all; no lane was asked."""
+    """The whole quote. `refused` says that the job could not be submitted at all; then no lane was asked."""
 
     at: datetime
     closes_at: datetime
@@ -106,12 +107,12 @@ class QuoteCard:
     refused: Refused | None = None
     picture: ValuePicture | None = None
     record: Record | None = None
-    courses: CourseRecord | None = None  # where a lane tells a likely course
+    courses: CourseRecord | None = None  # where a lane has a likely course
     measured: MeasuredCard | None = None
 
     @property
     def summary(self) -> str:
-        """One polite sentence for who hears the page."""
+        """Return one polite sentence for people who use a screen reader."""
         parts = [
             f"{lane.lane.capitalize()}: would be {'admitted' if lane.admitted else 'refused'}"
             + (f", about {shown(lane.price, lane.digits)} credits" if lane.admitted else f". {lane.reason}")
@@ -133,8 +134,8 @@ def quote_card(
     at: datetime,
     read: SpecRead | None = None,
 ) -> QuoteCard:
-    """Of every lane that the pool has, and of the one that was chosen if it has it not. `read`: the specification as it
-    was just checked for the batch lane."""
+    """Return a quote of every lane that the pool has, and of the chosen one even if the pool has it not. `read` is the
+    specification as it was just checked for the batch lane."""
     closes_at, wish = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
@@ -152,7 +153,7 @@ def quote_card(
             continue
         cards.append(_lane(pool, quote, spec, each in wish, own_id))
         if quote.terms.admitted and quote.terms.end is not None:
-            more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are of the first slot alone
+            more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are for the first slot alone
             ends[each] = quote.terms.end + more - arrival_of(pool, at)
     picture = value_picture(spec["value"], ends)
     courses = courses_record(pool) if any(card.course and card.course.pieces > 1 for card in cards) else None

@@ -1,4 +1,4 @@
-"""Until when a job trains, in the fields of the form: a number of epochs, or until its loss has stopped falling."""
+"""The form's fields for how long a job trains: a number of epochs, or until its loss has stopped falling."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FIELDS = {"threshold": "threshold", "patience": "patience"}  # field of the spec
 
 
 def threshold_flaw(per_cent: float | None) -> str:
-    """What is wrong with it, in the unit of the form; empty where nothing is."""
+    """Return what is wrong with a threshold, in the unit of the form, or an empty text."""
     least, most = PER_CENT * LEAST_THRESHOLD, PER_CENT * MOST_THRESHOLD
     return "" if per_cent is None or least <= per_cent <= most else f"Must be from {least:g} to {most:g} per cent."
 
 
 def target_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """What the fields of a valid form mean, in the words of a specification; nothing where the box is not ticked."""
+    """Return what the fields of a valid form mean, as part of a specification; nothing where the box is not ticked."""
     if not answers.get("until_converged"):
         return {}
     target: dict[str, Any] = {}
@@ -31,7 +31,7 @@ def target_asked(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def target_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields that mean this; None where the specification says something else."""
+    """Return the fields that mean the target of a specification, or None where they cannot say it."""
     target = spec.get(UNTIL)
     if target is None:
         return {}

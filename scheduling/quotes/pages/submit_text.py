@@ -1,4 +1,5 @@
-"""A job as a text: YAML or JSON in the words of a scenario file, with its name and its lanes if the writer likes."""
+"""Read and write a job as a text: YAML or JSON in the words of a scenario file, with its name and its lanes if the
+writer likes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ LONGEST = 64 * 1024  # bytes; a job is a page at most
 
 @dataclass(frozen=True)
 class WrittenJob:
-    """Name, lane and `otherwise` are None where the text says nothing of them."""
+    """A job as a text says it. Name, lane and `otherwise` are None where the text says nothing of them."""
 
     spec: Mapping[str, Any]
     name: str | None = None
@@ -23,7 +24,8 @@ class WrittenJob:
 
 
 def read_job(text: str) -> WrittenJob:
-    """Either the job's fields side by side, or name, lane, `otherwise` and `spec` as a program sends them."""
+    """Read a text that has either the job's fields side by side, or name, lane, `otherwise` and `spec` as a program
+    sends them."""
     document = plain_document(text, longest=LONGEST)
     if not isinstance(document, Mapping):
         raise BadText("Write the fields of one job, for example `epochs: 4`.")
@@ -43,6 +45,6 @@ def read_job(text: str) -> WrittenJob:
 
 
 def job_text(name: str, lane: str, spec: Mapping[str, Any], otherwise: str | None = None) -> str:
-    """The same job as a text, to keep or to send by a program."""
+    """Return the same job as a text, to keep or to send by a program."""
     lanes = {"lane": lane} | ({"otherwise": otherwise} if otherwise else {})
     return json.dumps({"name": name, **lanes, "spec": dict(spec)}, indent=2)

@@ -1,4 +1,4 @@
-"""What a job is worth over time, as a curve for a server-made drawing: lengths in per cent of its box."""
+"""Draw what a job is worth over time as a curve: lengths are in per cent of its box."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduling.core.scenario.jobs import read_value
 from tenants.ledger.amounts import micro, shown
 
 POINTS = 96
-HIGHEST = 1e12  # credits that are written; a curve may rise beyond every number
+HIGHEST = 1e12  # credits, the most that is drawn; a curve may rise beyond every number
 TOP = 6.0  # per cent left free above the highest value
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment on the curve: slots after submission, and what an end there is worth."""
+    """A moment on the curve: slots after submission, and what an end at that moment is worth."""
 
     label: str
     elapsed: float
@@ -38,7 +38,8 @@ class ValuePicture:
 
 
 def value_picture(value: Mapping[str, Any], ends: Mapping[str, float]) -> ValuePicture | None:
-    """`ends`: name of each end that is in question -> slots after submission. None: the value cannot be read."""
+    """Return the curve, or None where the value cannot be read. `ends` maps the name of each end in question to slots
+    after submission."""
     try:
         worth = read_value(value, "value")
     except BadScenario:
@@ -63,7 +64,7 @@ def value_picture(value: Mapping[str, Any], ends: Mapping[str, float]) -> ValueP
 
 
 def _width(value: Mapping[str, Any], ends: list[float]) -> float:
-    """Wide enough for every end; and for where the value has fallen, unless that would crowd the ends."""
+    """Return a width that shows every end, and also where the value has fallen, unless that would crowd the ends."""
     base, slope = float(value.get("base", 0)), -float(value.get("slope", 0))
     natural = {
         "linear": base / slope if slope > 0 else 0.0,

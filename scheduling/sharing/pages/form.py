@@ -36,7 +36,7 @@ PLAN = (
 
 
 class SharingForm(forms.Form):
-    """One field `reserve-NAME` for each resource of the pool."""
+    """The form of a tenant's instructions, with one field `reserve-NAME` for each resource of the pool."""
 
     rent = forms.ChoiceField(choices=[(code, title) for code, title, _ in RENT])
     lend = forms.ChoiceField(choices=[(code, title) for code, title, _ in LEND])
@@ -53,7 +53,7 @@ class SharingForm(forms.Form):
         policy: TenantPolicy | None = None,
         kinds: Sequence[ResourceKind] | None = None,
     ) -> None:
-        """`kinds`: the pool's resources, where they are at hand."""
+        """`kinds` are the pool's resources, if the caller has read them already."""
         self.kinds = list(ResourceKind.objects.filter(pool=pool)) if kinds is None else kinds
         self.usual_plan = pool.usual_plan
         super().__init__(data, initial=_initial(policy, self.kinds) if policy else None)
@@ -67,7 +67,7 @@ class SharingForm(forms.Form):
         return cleaned
 
     def sharing(self) -> Sharing:
-        """Of a form that is valid. What was left empty is not set: no reserve price, no budget."""
+        """Return the instructions of a valid form. A field left empty means no reserve price, or no budget."""
         fields = self.cleaned_data
         prices = {kind.name: fields[f"reserve-{kind.name}"] for kind in self.kinds}
         return Sharing(
@@ -81,7 +81,7 @@ class SharingForm(forms.Form):
 
     @property
     def reserves(self) -> list[tuple[str, Any]]:
-        """(label, bound field) in the order of the pool."""
+        """Pairs (label, bound field) of the reserve prices, in the pool's order of resources."""
         return [(kind.label, self[f"reserve-{kind.name}"]) for kind in self.kinds]
 
     @property

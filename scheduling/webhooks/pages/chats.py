@@ -1,4 +1,4 @@
-"""The chat tool in which a person is told of notices: its address is saved here, and never shown again in whole."""
+"""Change the chat tool that gets a person's notices: its address is saved here, and never shown again in whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.views.gate import posted_from, tell
 
 @posted_from("notice_choices")
 def notice_chat(request: AccessRequest) -> HttpResponse:
-    """Saved, switched on or off, or removed: which button was pressed says it."""
+    """Save the address, switch it on or off, or remove it, as the button says that was pressed."""
     person, pressed = request.access.user, request.POST.get("press")
     assert person is not None  # noqa: S101  the log-in middleware lets nobody else through
     if pressed in ("on", "off"):

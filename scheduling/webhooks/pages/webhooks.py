@@ -1,4 +1,4 @@
-"""Webhooks of the open tenant, and the log of what was told at one of them. Secrets are shown once."""
+"""Pages of the open tenant's webhooks, and of the log of what was sent to one of them. Secrets are shown once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def tenant_webhooks(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @posted_from("tenant_webhooks")
 @requires(Permission.WEBHOOKS_CHANGE)
 def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """The answer shows the secret, once."""
+    """Make a webhook. The answer shows its secret, once."""
     form = NewWebhookForm(request.POST)
     if not form.is_valid():
         return _page(request, form)
@@ -73,7 +73,7 @@ def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @require_safe
 @requires(Permission.WEBHOOKS_CHANGE)
 def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
-    """One of them with its log: a delivery for each event, with every try."""
+    """Show one webhook with its log: a delivery for each event, with every try."""
     webhook = webhook_by_id(pk)
     if webhook is None:
         raise Http404
@@ -92,7 +92,7 @@ def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
 @posted_from("tenant_webhook")
 @requires(Permission.WEBHOOKS_CHANGE)
 def webhook_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    """Its address and kinds; or switches it on or off where that was pressed."""
+    """Change its address and kinds, or switch it on or off where that was pressed."""
     at = timezone.now()
     if "active" in request.POST:
         active = request.POST["active"] == "on"

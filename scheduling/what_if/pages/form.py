@@ -1,6 +1,6 @@
-"""The form of a question: which job, which of the things it said, and what it would have said instead.
+"""The form of a question: which job, which of its fields, and what the job would have reported instead.
 
-What is said instead is entered in the fields of the form of a job. What these have no place for is entered as JSON.
+The other value is entered in the fields of the form of a job. What these have no place for is entered as JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ MOST_TEXT = 2_000
 
 @dataclass(frozen=True)
 class QuestionChoice:
-    """`value`: what the job said in the field. `is_found`: whether it is the job that was named, if one was."""
+    """The job and the field of a question; `value` is what the job reported in the field. `is_found` is False where a
+    job was named that is not there."""
 
     job: JobAsked | None
     field: str
@@ -60,7 +61,7 @@ class QuestionChoice:
 
 
 def number_of(parameters: Mapping[str, str]) -> int | None:
-    """Of the job that is named; None where none is."""
+    """Return the number of the job that the parameters name, or None."""
     text = _job_words(parameters)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
@@ -70,14 +71,15 @@ def _job_words(parameters: Mapping[str, str]) -> str:
 
 
 def choice_of(question: IntervalAsked, parameters: Mapping[str, str]) -> QuestionChoice:
-    """Where nothing is chosen, or what is not there, it is the first job, and its worth."""
+    """Return the choice in the parameters. Where nothing is chosen, or something that is not there, it is the first
+    job, and its worth."""
     job, field = question.job(number_of(parameters)), parameters.get("field", VALUE)
     is_found = job is not None or not _job_words(parameters)
     return QuestionChoice(job or next(iter(question.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
 
 
 def field_choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    """By group, in the order of the words."""
+    """Return the fields by group, in the order of the words."""
     fields = [(name, words) for name, words in FIELD_WORDS.items() if name in what_if_fields()]
     return [
         (group, [(name, words.title) for name, words in rows])
@@ -86,7 +88,8 @@ def field_choices() -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 class OtherwiseForm(JobForm):
-    """What the job would have said in one field: of all fields of a job only those that mean it."""
+    """The form for what the job would have reported in one field: of all fields of a job's form it has only those for
+    that one."""
 
     def __init__(self, choice: QuestionChoice, data: Any = None, *, kinds: Sequence[ResourceKind]) -> None:
         super().__init__(data, kinds=kinds, initial=_initial(choice, kinds))
@@ -104,15 +107,15 @@ class OtherwiseForm(JobForm):
 
     @property
     def has_several(self) -> bool:
-        """Then no input says what the field means."""
+        """Return whether the value has several inputs or is a text, so that no input explains the field."""
         return len(self.fields) > 1 or TEXT in self.fields
 
     def inputs(self) -> Iterator[tuple[forms.BoundField, str]]:
-        """Each field with its unit."""
+        """Return each field with its unit."""
         return ((self[name], "" if name == TEXT else self.choice.words.unit) for name in self.fields)
 
     def said_instead(self) -> Any:
-        """Of a valid form, in the words of a specification; None: as if it were not said."""
+        """Return the value of a valid form, as in a specification. None means as if it were not given."""
         answers, field = self.cleaned_data, self.choice.field
         if TEXT in self.fields:
             return answers[TEXT]
@@ -131,7 +134,7 @@ class OtherwiseForm(JobForm):
             raise forms.ValidationError("This is not JSON.") from error
 
     def complain(self, refused: Refused) -> None:
-        """At the input that the refusal is about; what is about none of them is said above all."""
+        """Show a refusal at the input that it is about, or above all inputs if it is about none of them."""
         if not isinstance(refused, Misasked) or refused.field != "value":
             self.add_error(None, refused.sentence)
             return
@@ -155,7 +158,7 @@ def _inputs(choice: QuestionChoice, kinds: Sequence[ResourceKind]) -> tuple[str,
 
 
 def _initial(choice: QuestionChoice, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
-    """The form opens with what the job said: one changes what one likes."""
+    """Return what the job reported, so that the form opens with it and a person changes only what they like."""
     value, field = choice.value, choice.field
     if value is None:
         return {}

@@ -1,4 +1,4 @@
-"""A question and its answer as the page has them: lines of before, after and difference."""
+"""A question and its answer as the page shows them: lines of before, after and difference."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from scheduling.what_if.seen import Result, SeenJob, WhatIfSeen
 from tenants.ledger.amounts import credits_of, micro
 from tenants.models import Tenant
 
-Names = Mapping[int, tuple[str, str]]  # of a job: its name, and its tenant's short one
+Names = Mapping[int, tuple[str, str]]  # by job: its name, and its tenant's short name
 STEPS = ("", "The interval is read.", "It is decided as it was.", "It is decided otherwise.", "Done.")
 
 
 @dataclass(frozen=True)
 class ComparisonLine:
-    """`before`, `after`: credits where `is_money`, else words."""
+    """One line of a comparison. `before` and `after` are credits where `is_money`, else words."""
 
     title: str
     before: object
@@ -56,13 +56,14 @@ class AnswerRow:
     others: tuple[OtherJob, ...]
     prices: tuple[ComparisonLine, ...]
     all_together: float
-    promises: bool  # whether what waiting jobs are promised would be another
+    promises: bool  # whether what waiting jobs are promised would differ
     result: Result
 
 
 @dataclass(frozen=True)
 class QuestionRow:
-    """With the addresses that lead on from it; `tenant`: in whose place it is shown, or over all."""
+    """A question with the addresses of its pages. `tenant` is the tenant in whose pages it is shown, or None for those
+    over all tenants."""
 
     view: WhatIfSeen
     pool: Pool
@@ -89,7 +90,7 @@ class QuestionRow:
 
     @property
     def sentence(self) -> str:
-        """What came of it, in one sentence; empty until then."""
+        """Return the answer in one sentence; empty until there is one."""
         row_of_question = _job_of(self.view.result)
         return (
             outcome_sentence(f"J-{self.view.job_id}", row_of_question.before, row_of_question.after)
@@ -117,7 +118,7 @@ class QuestionRow:
 
 @dataclass(frozen=True)
 class WhatIfPlaces:
-    """The same pages in a tenant, and over all of them."""
+    """The addresses of the same pages in a tenant, and over all of them."""
 
     tenant: Tenant | None
 
@@ -144,7 +145,8 @@ class WhatIfPlaces:
 
 
 def answer_of(question: QuestionRow, names: Names, labels: Mapping[str, str]) -> AnswerRow | None:
-    """None until it is worked out. `names`: of the jobs that the reader may see; `labels`: of the resources."""
+    """Return the answer, or None until it is worked out. `names` has the jobs that the reader may see, `labels` the
+    resources."""
     view = question.view
     result, row_of_question = view.result, _job_of(view.result)
     if result is None or row_of_question is None:

@@ -1,6 +1,6 @@
-"""What if a job had said something else: asked about an interval, followed, read, and called off.
+"""The pages of what-if questions: asking about an interval, and following, reading and cancelling a question.
 
-The same pages stand in a tenant, about its own jobs, and over all tenants, for the staff.
+The same pages are in a tenant, about its own jobs, and over all tenants, for the staff.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tenants.roles import Permission
 from tenants.views.gate import costly, posted_from, requires, tell
 from tenants.views.parts import part_or_page
 
-FRAMES = {True: "base.html", False: "operator/base.html"}  # in a tenant, over all
+FRAMES = {True: "base.html", False: "operator/base.html"}  # whether in a tenant, or over all
 NO_INTERVAL = "There is no such interval in this pool."
 NOT_HERE = Misasked("did_not_wait", "That job was not among those that this interval decided about.", "job")
 
@@ -38,7 +38,8 @@ NOT_HERE = Misasked("did_not_wait", "That job was not among those that this inte
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str = "") -> HttpResponse:
-    """`?job=`, `?field=`: what is asked about. A POST says what would have been said instead."""
+    """Show the form for what `?job=` and `?field=` name. A POST says what would have been reported instead, and
+    asks."""
     pool = get_object_or_404(Pool, slug=pool_slug)
     parameters = request.POST if request.method == "POST" else request.GET
     interval = interval_asked(pool, number, tenant=request.access.tenant, job=number_of(parameters))
@@ -108,7 +109,7 @@ def _asking(
 @never_cache
 @require_safe
 def _questions(request: AccessRequest, tenant_slug: str = "") -> HttpResponse:
-    """`?pool=` and `?interval=`: on to asking about that one."""
+    """List the reader's questions. `?pool=` and `?interval=` redirect to asking about that interval."""
     tenant, pools = request.access.tenant, pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     wanted = request.GET.get("interval", "").strip()

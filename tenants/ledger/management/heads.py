@@ -1,4 +1,4 @@
-"""`--head`: the end of a chain, as somebody noted it outside the database."""
+"""The option `--head`: the end of a chain that somebody noted outside the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 
 def head_argument(parser: ArgumentParser, what: str) -> None:
-    """In the options as `heads`, a list."""
+    """Add the option. It may be repeated, and its values are the list `heads`."""
     help_text = f"{what}, noted earlier, which must be in the chain still; may be repeated"
     parser.add_argument("--head", dest="heads", action="append", default=[], type=_head, metavar="HEX", help=help_text)
 

@@ -1,4 +1,4 @@
-"""Make somebody operator or auditor from the machine's console: how the first operator comes to be."""
+"""Make a person operator or auditor from the machine's console. The first operator is made in this way."""
 
 from __future__ import annotations
 

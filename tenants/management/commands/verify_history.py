@@ -1,4 +1,4 @@
-"""Recompute the chain of the history. Exit 1 and name the entry if somebody changed it behind our back."""
+"""Recompute the chain of the history. Exit with 1 and name the entry if somebody changed it unnoticed."""
 
 from __future__ import annotations
 

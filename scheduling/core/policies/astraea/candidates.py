@@ -67,8 +67,7 @@ class Candidates:
     most_ps: int
     shortest: int  # slots of the fastest way; 0 where there is none at all
     fewest: int  # workers of the fastest way, at least
-    kinds: tuple[PairCandidates, ...]
-    by_duration: IntArray  # (candidates,) index of the shortest first, then in their order
+    kinds: tuple[PairCandidates, ...]  # nothing for a part of the job
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +79,14 @@ class Gangs:
 
     pairs: tuple[Pair, ...]
     sorts: tuple[tuple[int, bool], ...]  # index into pairs, and whether all are on one server
-    sort: IntArray  # index into sorts
+    begins: IntArray  # (sorts,) where those of each sort begin
+    sizes: IntArray  # (sorts,) how many they are
+    pair: IntArray  # index into pairs
+    central: IntArray  # 1 where all are on one server
     workers: IntArray
     least_ps: IntArray  # no placement needs fewer parameter servers
     rate: FloatArray  # mini-batches that all its workers are booked for in a slot
     first: BoolArray  # whether it is the smallest of its sort
-
-    def kind(self, gangs: IntArray) -> tuple[IntArray, IntArray]:
-        """(gangs,) index into pairs, and 1 where all are on one server."""
-        pair, central = np.array(self.sorts, dtype=np.int64).reshape(-1, 2).T
-        return pair[self.sort[gangs]], central[self.sort[gangs]]
 
 
 _beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
@@ -166,22 +163,22 @@ def gangs_of(job: Job, cluster: Cluster, *, exact: bool) -> Gangs:
 def _list_gangs(job: Job, cluster: Cluster, pairs: tuple[Pair, ...], exact: bool) -> Gangs:
     counts = worker_counts(job, exact=exact)
     sorts: list[tuple[int, bool]] = []
-    workers, least_ps, sizes = [counts[:0]], [counts[:0]], []
-    rates: list[FloatArray] = [np.zeros(0)]
+    workers, least_ps, rates = [counts[:0]], [counts[:0]], [np.zeros(0)]
     for index, pair in enumerate(pairs):
         for central in (True, False):
             some = counts if central else counts[counts >= 2]
             if len(some):
                 sorts.append((index, central))
-                sizes.append(len(some))
                 workers.append(some)
                 least_ps.append(least_ps_of(cluster, pair, some, central))
                 rates.append(np.asarray(rates_of(job, cluster, pair, some, central) * some, dtype=np.float64))
-    sort = np.repeat(np.arange(len(sorts)), sizes)
-    first = np.ones(len(sort), dtype=bool)
-    np.not_equal(sort[1:], sort[:-1], out=first[1:])
+    sizes = np.array([len(some) for some in workers[1:]], dtype=np.int64)
+    begins = sizes.cumsum() - sizes
+    pair_of, central_of = np.array(sorts, dtype=np.int64).reshape(-1, 2).repeat(sizes, axis=0).T
     columns = np.concatenate(workers), np.concatenate(least_ps), np.concatenate(rates)
-    return Gangs(pairs, tuple(sorts), sort, *columns, first)
+    first = np.zeros(len(pair_of), dtype=bool)
+    first[begins] = True
+    return Gangs(pairs, tuple(sorts), begins, sizes, pair_of, central_of, *columns, first)
 
 
 def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
@@ -198,20 +195,19 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
     shortest = int(durations.min()) if len(durations) else 0
     fewest = int(gangs.workers[durations == shortest].min()) if len(durations) else 0
     some = np.flatnonzero(distinct & (gangs.least_ps <= most_ps))
-    pair, central = gangs.kind(some)
+    pair, central = gangs.pair[some], gangs.central[some]
     order = np.lexsort((pair, 1 - central, gangs.workers[some]))
     some, pair, central = some[order], pair[order], central[order]
     workers, duration, least_ps = gangs.workers[some], durations[some], gangs.least_ps[some]
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
     kinds = []
-    for index, on_one_server in gangs.sorts:
+    for index, on_one_server in gangs.sorts if work == job.work else ():  # a plan at home is for all of it (D2)
         mine = np.flatnonzero((pair == index) & (central == on_one_server))
         if len(mine):
             columns = (column[mine] for column in (workers, duration, level, least_ps))
             kinds.append(PairCandidates(gangs.pairs[index], on_one_server, mine, *columns))
-    by_duration = np.argsort(duration, kind="stable")
     ways = (pair, central == 1, workers, duration, level, least_ps)
-    return Candidates(gangs.pairs, *ways, most_ps, shortest, fewest, tuple(kinds), by_duration)
+    return Candidates(gangs.pairs, *ways, most_ps, shortest, fewest, tuple(kinds))
 
 
 def pairs_of(job: Job) -> tuple[Pair, ...]:

@@ -78,7 +78,6 @@ def _ways(jobs: Sequence[Job], pairs: Sequence[Pair], cluster: Cluster, exact: b
         least_ps, central = least_ps[allowed], central[allowed]
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
     ends = np.searchsorted(job, np.arange(len(jobs) + 1))
-    by_duration = np.lexsort((np.arange(len(job)), duration, job)) - ends[job]
     kinds = [_kinds(job, ends, central == each, workers, duration, level, least_ps) for each in (True, False)]
     nothing = np.zeros(len(job), dtype=np.int64)
     for index, (each, pair) in enumerate(zip(jobs, pairs, strict=True)):
@@ -90,7 +89,7 @@ def _ways(jobs: Sequence[Job], pairs: Sequence[Pair], cluster: Cluster, exact: b
                 placements.append(PairCandidates(pair, on_one_server, *(column[its] for column in columns)))
         yield Candidates(
             (pair,), nothing[mine], central[mine], workers[mine], duration[mine], level[mine], least_ps[mine],
-            limit_of_ps(each), int(shortest[index]), int(fewest[index]), tuple(placements), by_duration[mine],
+            limit_of_ps(each), int(shortest[index]), int(fewest[index]), tuple(placements),
         )  # fmt: skip
 
 

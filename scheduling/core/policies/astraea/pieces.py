@@ -21,7 +21,7 @@ from scheduling.core.policies.astraea.candidates import (
     gangs_of,
     limit_of_ps,
 )
-from scheduling.core.policies.astraea.terms import AllTerms
+from scheduling.core.policies.astraea.terms import Limits
 from scheduling.core.speed import TOLERANCE, booked_rate, ceiling
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job, View
 
@@ -129,125 +129,147 @@ class Pieces:
     work: IntArray  # (candidates,) mini-batches done
     finishes: BoolArray  # (candidates,)
     share: FloatArray  # (candidates,) of all work that is then done; 1 where it finishes
-    after: IntArray  # (candidates,) slots that what is left would take at the same rate; 0 where a plan says its end
+    after: IntArray  # (candidates,) slots that what is left takes, at the same rate or at home; 0 where it finishes
     home: FloatArray | None  # (candidates,) value of the end at home after the piece; None: nothing is planned there
     last: int  # slots of the window by which a piece must end that is followed by a schedule at home
+    runs: bool  # whether any finishes
     job: Job
     start: int  # slot of the window's beginning
 
     def worth(self, rows: IntArray, ends: IntArray) -> FloatArray:
         """What they bring their owner if they end with the window's 1st, 2nd, ... slot; -inf where they may not (D5).
         It never rises with the end."""
-        value = np.asarray(self.job.value(self.start + ends + self.after[rows] - self.job.arrival))
+        finishes = self.finishes[rows]
         if self.home is None:
-            return np.where(self.finishes[rows] | (value > 0), self.share[rows] * value, -np.inf)
+            value = np.asarray(self.job.value(self.start + ends + self.after[rows] - self.job.arrival))
+            return np.where(finishes | (value > 0), self.share[rows] * value, -np.inf)
         followed = np.where(ends <= self.last, self.home[rows], -np.inf)
-        return np.where(self.finishes[rows], value, followed)
+        if not self.runs:
+            return followed
+        return np.where(finishes, np.asarray(self.job.value(self.start + ends - self.job.arrival)), followed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class RestAtHome:
+    """What is left of a job that has a schedule at home, by the slots that it takes there."""
+
+    start: int
+    rate: float  # mini-batches in a slot
+    longest: int  # slots of the whole job
+    values: FloatArray  # of 1, 2, ... slots, up to those of what is left now
+
+    def slots(self, work: FloatArray) -> IntArray:
+        """That so many mini-batches take."""
+        return np.minimum(np.maximum(ceilings(work / self.rate), 1), self.longest)
+
+
+def rest_at_home(cluster: Cluster, rest: Rest, planned: Floor) -> RestAtHome:
+    """What is left of a job now, by its schedule at home."""
+    slots = np.arange(1, end_at_home(cluster, planned, rest) - planned.start + 1)
+    values = np.asarray(rest.job.value(planned.start + slots - rest.job.arrival), dtype=np.float64)
+    rate = minibatches_at_home(cluster, planned, rest.job)
+    return RestAtHome(planned.start, rate, planned.end - planned.start, values)
+
+
+@dataclass(frozen=True, eq=False)
 class Met:
-    """What a job meets in a window, and the surplus that a piece must exceed to be worth a look."""
+    """What a job meets in a window, by sort of gang and length, (sorts, slots), and what of it is worth a look."""
 
-    terms: AllTerms
-    payer: int  # of those that the terms are known of
-    least: float
-    whole: bool  # whether a run that finishes it is worth a look, too
+    limits: Limits
+    worker: FloatArray  # credits for a worker for 1, 2, ... slots, at least
+    ps: FloatArray  # credits for a parameter server
+    lengths: BoolArray  # that pieces may have
+    run: bool  # whether a run that finishes it is worth a look, too
+    least: float  # the surplus that a piece must exceed
 
 
 def pieces(
-    cluster: Cluster, rest: Rest, floor: Floor | None, window: tuple[int, int], met: Met | None, *, exact: bool
+    cluster: Cluster, rest: Rest, home: RestAtHome | None, window: tuple[int, int], met: Met | None, *, exact: bool
 ) -> Pieces | None:
-    """What a window may sell of a rest; None: nothing. `floor`: its schedule at home, where it has one. `met`: pieces
-    that cannot fit, or could be worth no more than they cost and than the job has, are left out; None: there is room
-    for any.
+    """What a window may sell of a rest; None: nothing. `home`: its schedule there, where it has one. `met`: pieces that
+    cannot fit, or could be worth no more than they cost and than the job has, are left out; None: there is room for
+    any.
 
     Of pieces that do the same for the home schedule's end, or of the whole work, only the shortest with so many
     workers, and the smallest gang of one length, can win; the others are left out.
     """
     job, (start, end) = rest.job, window
-    planned = floor if floor is not None and floor.allocation else None
-    slots, gangs = end - start, gangs_of(job, cluster, exact=exact)
-    whole = rest.ways(cluster, exact=exact)
-    # Columns: pair, central, workers, duration, least ps, mini-batches, slots that would be left at the same rate.
-    table = _unfinished(cluster, rest, planned, (start, slots), gangs, met)
-    if met is None or met.whole:
-        short = np.flatnonzero(whole.duration <= slots)
-        finishing = np.zeros((len(short), 7), dtype=np.int64)
+    gangs, whole = gangs_of(job, cluster, exact=exact), rest.ways(cluster, exact=exact)
+    # Rows: pair, central, workers, duration, least ps, mini-batches, slots that what is left takes.
+    table = _unfinished(rest, home, window, gangs, met)
+    if met is None or met.run:
+        short = np.flatnonzero(whole.duration <= end - start)
+        finishing = np.zeros((7, len(short)), dtype=np.int64)
         columns = (whole.pair, whole.central, whole.workers, whole.duration, whole.least_ps)
-        for number, column in enumerate(columns):
-            finishing[:, number] = column[short]
-        finishing[:, 5] = rest.work
-        table = np.concatenate([finishing, table])
-    if not len(table):
+        finishing[:5] = [column[short] for column in columns]
+        finishing[5] = rest.work
+        table = np.concatenate([finishing, table], axis=1)
+    if not table.size:
         return None
-    table = table[np.lexsort((table[:, 0], 1 - table[:, 1], table[:, 2], table[:, 3]))]
-    pair_of, central_of, workers, duration, least_ps, work, after = np.ascontiguousarray(table.T)
+    in_order = np.lexsort((table[0], 1 - table[1], table[2], table[3]))
+    pair, central, workers, duration, least_ps, work, after = table[:, in_order]
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
     ways = Candidates(
-        gangs.pairs, pair_of, central_of == 1, workers, duration, level, least_ps, limit_of_ps(job),
-        whole.shortest, whole.fewest, (), np.argsort(duration, kind="stable"),
+        gangs.pairs, pair, central == 1, workers, duration, level, least_ps, limit_of_ps(job),
+        whole.shortest, whole.fewest, (),
     )  # fmt: skip
     finishes = work >= rest.work
     share = np.where(finishes, 1.0, 1.0 - (rest.work - work) / job.work)
-    home, last = None, slots
-    if planned is not None:
-        left = np.maximum(rest.work - work, 1)
-        ends = planned.start + np.maximum(1, ceilings(left / minibatches_at_home(cluster, planned, job)))
-        home = np.asarray(job.value(np.minimum(planned.end, ends) - job.arrival), dtype=np.float64)
-        last = planned.start - start
-    return Pieces(ways, work, finishes, share, after, home, last, job, start)
+    values, last = (None, end - start) if home is None else (home.values[after - 1], home.start - start)
+    return Pieces(ways, work, finishes, share, after, values, last, bool(finishes.any()), job, start)
 
 
 def _unfinished(
-    cluster: Cluster, rest: Rest, planned: Floor | None, window: tuple[int, int], gangs: Gangs, met: Met | None
+    rest: Rest, home: RestAtHome | None, window: tuple[int, int], gangs: Gangs, met: Met | None
 ) -> IntArray:
-    """(rows, 7) pair, central, workers, duration, least ps, mini-batches, slots left at the same rate: pieces that
-    leave something. `window`: its first slot, and how many it has."""
-    job, (start, slots) = rest.job, window
-    some = np.flatnonzero(gangs.least_ps <= limit_of_ps(job)) if rest.work > 1 else np.zeros(0, dtype=np.int64)
-    if met is not None and len(some):
-        terms = [met.terms.of(gangs.pairs[pair]) for pair, _ in gangs.sorts]
-        rooms = np.stack([each.limits.most[int(on_one)] for each, (_, on_one) in zip(terms, gangs.sorts, strict=True)])
-        ps = np.array([each.limits.ps.most[0] for each in terms])
-        sort = gangs.sort[some]
-        some = some[(gangs.workers[some] <= rooms[sort, 0]) & (gangs.least_ps[some] <= ps[sort])]
-    if not len(some):
-        return np.zeros((0, 7), dtype=np.int64)
-    sort, workers, rate, first = gangs.sort[some], gangs.workers[some], gangs.rate[some], gangs.first[some]
-    lengths = np.arange(1, slots + 1)
-    done = rate[:, None] * np.maximum(lengths - job.save_slots, 0.0)  # (gangs, lengths)
+    """(7, pieces) pair, central, workers, duration, least ps, mini-batches, slots that what is left takes: pieces that
+    leave something."""
+    job, (start, end) = rest.job, window
+    sort, column = np.nonzero(np.ones((len(gangs.sorts), end - start), dtype=bool) if met is None else met.lengths)
+    begins, counts = gangs.begins[sort], gangs.sizes[sort]
+    most_ps: int | IntArray = limit_of_ps(job)
+    if met is not None:
+        most = [met.limits.of(gangs.pairs[pair]).most for pair, _ in gangs.sorts]
+        room = np.array([(each[int(on_one)], each[2]) for each, (_, on_one) in zip(most, gangs.sorts, strict=True)])
+        counts = np.minimum(np.maximum(room[sort, 0, column] - gangs.workers[begins] + 1, 0), counts)
+        most_ps = np.minimum(most_ps, room[sort, 1, column]).repeat(counts)
+    # One after the other all gangs of the first sort and length that there is room for, then those of the next.
+    gang = (begins + counts - counts.cumsum()).repeat(counts)
+    gang += np.arange(len(gang))
+    length, least_ps, rate = (column + 1).repeat(counts), gangs.least_ps[gang], gangs.rate[gang]
+    done = rate * np.maximum(length - job.save_slots, 0.0)
     work = np.floor(done + TOLERANCE * np.maximum(1.0, done))
-    worthwhile = (work >= 1) & (work < rest.work)
-    if met is not None:
-        worthwhile &= workers[:, None] <= rooms[sort]
-    left = np.zeros_like(work)
-    if planned is None:
-        left = ceilings(np.maximum(rest.work - work, 1) / rate[:, None])
-        worthwhile[:, 1:] &= work[:, 1:] > work[:, :-1]  # longer for the same
+    some = (work >= 1) & (work < rest.work) & (least_ps <= most_ps)
+    if home is None:
+        left = ceilings(np.maximum(rest.work - work, 1) / rate)
     else:
-        per_slot = minibatches_at_home(cluster, planned, job)
-        at_home = ceilings((rest.work - work) / per_slot)  # (gangs, lengths) slots left there
-        np.clip(at_home, 1, planned.end - planned.start, out=at_home)
-        worthwhile &= at_home < end_at_home(cluster, planned, rest) - planned.start
-        worthwhile[:, 1:] &= at_home[:, 1:] < at_home[:, :-1]
-        worthwhile[1:] &= (at_home[1:] < at_home[:-1]) | first[1:, None]
+        left = home.slots(rest.work - work)
+        some &= left < len(home.values)
     if met is not None:
-        costs = np.stack([each.worker[met.payer] for each in terms])[sort] * workers[:, None]
-        costs += np.stack([each.ps[met.payer] for each in terms])[sort] * gangs.least_ps[some, None]
-        if planned is None:
-            value = np.asarray(job.value(start + lengths + left - job.arrival))
+        if home is None:
+            value = np.asarray(job.value(start + length + left - job.arrival))
             worth = np.where(value > 0, (1.0 - (rest.work - work) / job.work) * value, -np.inf)
         else:
-            worth = np.asarray(job.value(planned.start + at_home - job.arrival))
-        worthwhile &= worth - costs > met.least
-    row, column = np.nonzero(worthwhile)
-    gang = some[row]
-    table = np.empty((len(row), 7), dtype=np.int64)
-    table[:, 0], table[:, 1] = gangs.kind(gang)
-    table[:, 2], table[:, 3], table[:, 4] = gangs.workers[gang], lengths[column], gangs.least_ps[gang]
-    table[:, 5], table[:, 6] = work[row, column], left[row, column]
-    return table
+            worth = home.values[np.minimum(left, len(home.values)) - 1]
+        costs = met.worker[met.lengths].repeat(counts) * gangs.workers[gang]
+        costs += met.ps[met.lengths].repeat(counts) * least_ps
+        some &= worth - costs > met.least
+    gang, length, work, left = np.array([gang, length, work, left])[:, some].astype(np.int64)
+    some = _distinct(gang, length, work if home is None else left)
+    if home is not None:
+        same = (gang[1:] == gang[:-1] + 1) & (length[1:] == length[:-1]) & (left[1:] == left[:-1])
+        some[1:] &= ~same | gangs.first[gang[1:]]
+    columns = gangs.pair[gang], gangs.central[gang], gangs.workers[gang], length, gangs.least_ps[gang], work, left
+    return np.array(columns)[:, some]
+
+
+def _distinct(gang: IntArray, length: IntArray, does: IntArray) -> BoolArray:
+    """Those that do not do the same as the same gang one slot shorter, which is listed, too."""
+    key = gang * (int(length.max(initial=0)) + 1) + length
+    order = key.argsort()
+    key, does, distinct = key[order], does[order], np.ones(len(key), dtype=bool)
+    distinct[order[1:]] = (key[1:] != key[:-1] + 1) | (does[1:] != does[:-1])
+    return distinct
 
 
 def changed(view: View, known: Mapping[int, Rest]) -> dict[int, float | None]:

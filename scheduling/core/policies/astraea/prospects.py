@@ -2,9 +2,11 @@
 listed.
 
 Pieces of one length are bounded together: by the most workers that find room for so long on end somewhere in the
-window, and by the least that so many slots cost anywhere in it. What a piece is worth is bounded by what it does at the
-best rate of its kind, and what it costs by its workers. So a job whose bound is no more than what it has buys no piece,
-and its pieces need not be listed. Most jobs that wait are of that sort in most windows.
+window, and by the least that so many slots cost anywhere in it. What a piece brings is at most linear in its workers,
+up to some number, and so is what it costs. So two numbers of workers say whether any piece of that length could pay.
+What so many workers could bring depends on no price: it is worked out once for the room that there is, which only
+shrinks until terms are eased, and after each sale is compared with what they cost then. A job none of whose pieces
+could pay buys none, and they need not be listed. Most jobs that wait are of that sort in most windows.
 
 Between two sales all jobs meet the same room, and each payer the same prices, so some of them are bounded at a time,
 more the longer nothing is sold. Shapes: (rows, slots), with one row for each sort of gang that a job may have, one
@@ -15,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from scheduling.core.policies.astraea.candidates import IntArray, Pair, beside_ps, candidates
-from scheduling.core.policies.astraea.pieces import Rest, end_at_home, minibatches_at_home
+from scheduling.core.policies.astraea.pieces import Rest, RestAtHome, rest_at_home
 from scheduling.core.policies.astraea.terms import AllTerms
 from scheduling.core.speed import booked_rate
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job
@@ -42,250 +44,259 @@ class Prospect(NamedTuple):
     easings: int
 
 
+class Look(NamedTuple):
+    """A job that could gain, and by what. Shapes: (sorts of gangs, slots)."""
+
+    prospect: Prospect
+    home: RestAtHome | None
+    lengths: BoolArray  # of pieces that could pay
+    run: bool  # whether a run that finishes it could
+    worker: FloatArray  # credits for a worker for 1, 2, ... slots, at least
+    ps: FloatArray  # and for a parameter server
+
+
 class Prospects:
-    """Jobs that may be offered pieces of a window that begins at `start`, in their order. `payers`: the tenants that
-    the terms which they meet are known of, ascending."""
+    """Jobs that may be offered pieces of a window, in their order.
+
+    `payers`: their tenants, and `pairs`: their pairs of types, each once: the terms that they meet are those of these.
+    """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        prospects: Sequence[Prospect],
-        payers: Sequence[int],
-        window: tuple[int, int],
-        *,
-        exact: bool,
-    ) -> None:
-        sorts = _sorts_of([prospect.rest.job for prospect in prospects], cluster, exact)
-        self._able = [prospect for prospect, each in zip(prospects, sorts, strict=True) if each.pairs]
-        if self._able:
-            self._tabulate(cluster, [each for each in sorts if each.pairs], payers, window)
-
-    def _tabulate(
-        self, cluster: Cluster, sorts: Sequence[Sorts], payers: Sequence[int], window: tuple[int, int]
+        self, cluster: Cluster, prospects: Sequence[Prospect], window: tuple[int, int], *, exact: bool
     ) -> None:
         start, end = window
-        rests, jobs = [each.rest for each in self._able], [each.rest.job for each in self._able]
+        known = [(prospect, _known_of(cluster, prospect, exact=exact)) for prospect in prospects]
+        self._able = [(prospect, each) for prospect, each in known if each.pairs]
+        jobs = [prospect.rest.job for prospect, _ in self._able]
         # By job.
-        self._easings = np.array([each.easings for each in self._able])
-        has = np.array([each.has for each in self._able])
-        self._enough = has - SLACK * np.maximum(1.0, np.abs(has))
-        self._work = np.array([float(rest.work) for rest in rests])
+        self._easings = np.array([prospect.easings for prospect, _ in self._able])
         self._values = ValuesOfMany([job.value for job in jobs])
-        at_home = [_at_home(cluster, each) for each in self._able]
-        self._rate_at_home = np.array([each.rate for each in at_home])
-        self._planned = self._rate_at_home > 0
-        self._left = np.array([len(each.prices) for each in at_home])
-        self._home_firsts = np.cumsum(self._left) - self._left
-        self._home_prices = np.concatenate([each.prices for each in at_home] + [[0.0]])
-        self._home_gains = np.concatenate([each.gains for each in at_home] + [[0.0]])
-        self._least_work = np.array([each.least_work for each in at_home])
-        self._least_gain = self._home_gains[self._home_firsts + self._left - 1]
+        self._home_prices = np.concatenate([each.prices for _, each in self._able] + [[0.0]])
+        self._home_gains = np.concatenate([each.gains for _, each in self._able] + [[0.0]])
+        left = np.array([len(each.prices) for _, each in self._able], dtype=np.int64)
         # By row.
-        counts = [len(each.pairs) for each in sorts]
-        self._firsts = np.concatenate([[0], np.cumsum(counts)])
-        self._job = np.repeat(np.arange(len(jobs)), counts)
-        table = np.concatenate([each.table for each in sorts])
-        self._central = table[:, 0].astype(np.int64)
-        self._fewest, self._largest, self._rate, self._least_ps, self._beside, self._by_ps = (
-            table[:, [column]] for column in range(1, 7)
-        )
-        pairs = {pair.key: pair for each in sorts for pair in each.pairs}
-        self._pairs, numbers = list(pairs.values()), {key: number for number, key in enumerate(pairs)}
-        self._pair = np.array([numbers[pair.key] for each in sorts for pair in each.pairs])
-        self._payer = np.searchsorted(payers, [job.tenant for job in jobs])[self._job]
-        self._lengths = np.arange(1.0, end - start + 1.0)
-        self._save = np.array([job.save_slots for job in jobs], dtype=np.float64)[self._job, None]
-        self._since = start - np.array([float(job.arrival) for job in jobs])[self._job, None]
-        self._rest = self._work[self._job, None]
-        self._whole = np.array([float(job.work) for job in jobs])[self._job, None]
+        pairs = [pair for _, each in self._able for pair in each.pairs]
+        counts = np.array([len(each.pairs) for _, each in self._able], dtype=np.int64)
+        self._firsts = np.concatenate([[0], counts.cumsum()])
+        self._job = np.arange(len(jobs)).repeat(counts)
+        self._table = np.concatenate([np.zeros((0, len(Row._fields))), *(each.table for _, each in self._able)])
+        self._left, self._home_first = left[self._job], (left.cumsum() - left)[self._job]
+        self._start, self._lengths = start, np.arange(1.0, end - start + 1.0)
+        numbers: dict[tuple[bytes, bytes], int] = {}
+        self._pair = np.array([numbers.setdefault(pair.key, len(numbers)) for pair in pairs], dtype=np.int64)
+        self.pairs = list({pair.key: pair for pair in pairs}.values())
+        self.payers = sorted({job.tenant for job in jobs})
+        payer = np.searchsorted(self.payers, [job.tenant for job in jobs])
+        self._terms = self._pair * len(self.payers) + payer[self._job]
+        self._best: BestPieces | None = None
 
-    def that_may_gain(self, meet: Callable[[], AllTerms]) -> Iterator[Prospect]:
-        """Those to which a piece could be worth more than it costs and than what they have, in their order. `meet`:
-        what they meet now; it is something else when one that was handed out has bought."""
+    def that_may_gain(self, meet: Callable[[], AllTerms]) -> Iterator[Look]:
+        """Those to which a piece, or a run that finishes them, could be worth more than it costs and than what they
+        have, in their order. `meet`: what they meet now; it is something else when one that was handed out has bought.
+        """
         place, size = 0, FEWEST
         while place < len(self._able):
             met, last = meet(), min(place + size, len(self._able))
-            may_gain = np.flatnonzero(self._may_gain(place, last, met)) + place
+            looks = self._looks(place, last, met)
             place, size = last, min(2 * size, MOST)
-            for index in may_gain.tolist():
-                yield self._able[index]
+            for index, look in looks:
+                yield look
                 if meet() is not met:
                     place, size = index + 1, FEWEST
                     break
 
-    def _may_gain(self, first: int, last: int, met: AllTerms) -> BoolArray:
-        """Whether they could, of the jobs from `first` to before `last`."""
+    def _looks(self, first: int, last: int, met: AllTerms) -> Iterator[tuple[int, Look]]:
+        """Of the jobs from `first` to before `last`, with their places."""
+        rows, best = slice(int(self._firsts[first]), int(self._firsts[last])), self._best_of(first, last, met)
+        worker, ps = met.worker[self._terms[rows]], met.ps[self._terms[rows]]
+        mine = slice(rows.start - best.begin, rows.stop - best.begin)
+        pays = best.gains[:, mine] > best.workers[:, mine] * worker + ps
+        lengths, run = pays[0] | pays[1], pays[2:].any(axis=(0, 2))
+        some = np.logical_or.reduceat(lengths.any(axis=1) | run, self._firsts[first:last] - rows.start)
+        for index in (np.flatnonzero(some) + first).tolist():
+            prospect, known = self._able[index]
+            its = slice(int(self._firsts[index]) - rows.start, int(self._firsts[index + 1]) - rows.start)
+            yield index, Look(prospect, known.home, lengths[its], bool(run[its].any()), worker[its], ps[its])
+
+    def _best_of(self, first: int, last: int, met: AllTerms) -> BestPieces:
+        """The best of these jobs and of some that follow: once worked out, it holds until terms are eased."""
+        if self._best is None or self._best.last < last or self._best.easings != met.easings:
+            self._best = self._work_out_best(first, min(first + MOST, len(self._able)), met)
+        return self._best
+
+    def _work_out_best(self, first: int, last: int, met: AllTerms) -> BestPieces:
         rows = slice(int(self._firsts[first]), int(self._firsts[last]))
-        jobs = self._job[rows]
-        gangs = self._meet(rows, met)
-        may_gain = np.zeros(last - first, dtype=bool)
-        for which, bounded in (
-            (self._planned[jobs], self._may_shorten),
-            (~self._planned[jobs], self._may_go_on),
-            (self._easings[jobs] < met.easings, self._may_finish),
+        row = self._row(rows)
+        gangs = self._meet(rows, row, met)
+        planned, eased = row.rate_at_home[:, 0] > 0, self._easings[self._job[rows]] < met.easings
+        workers = np.zeros((3 if eased.any() else 2, *gangs.most.shape))
+        gains = np.full(workers.shape, -ANY)
+        for kinds, which, best in (
+            (slice(0, 2), planned, self._to_shorten),
+            (slice(0, 2), ~planned, self._to_go_on),
+            (slice(2, 3), eased, self._to_finish),
         ):
-            some = np.flatnonzero(which & ~may_gain[jobs - first])
+            some = np.flatnonzero(which)
             if len(some):
-                may_gain[jobs[some[bounded(rows, gangs, some)]] - first] = True
-        return may_gain
+                workers[kinds, some], gains[kinds, some] = best(some + rows.start, gangs.of(some))
+        return BestPieces(rows.start, last, met.easings, workers, gains)
 
-    def _meet(self, rows: slice, met: AllTerms) -> GangTerms:
-        """What the gangs of these rows meet."""
+    def _row(self, rows: slice | IntArray) -> Row:
+        """What is known of these rows."""
+        return Row(*self._table[rows].T[:, :, None])
+
+    def _meet(self, rows: slice, row: Row, met: AllTerms) -> GangRoom:
+        """What the gangs of these rows find room for."""
         pairs, which = np.unique(self._pair[rows], return_inverse=True)
-        terms = [met.of(self._pairs[pair]) for pair in pairs.tolist()]
-        tables = [(each.limits.most, each.worker, each.ps) for each in terms]
-        room, worker, ps = tables[0] if len(tables) == 1 else map(np.concatenate, zip(*tables, strict=True))
-        most = np.minimum(
-            room[3 * which + self._central[rows]], self._beside[rows] + self._by_ps[rows] * room[3 * which + 2]
-        )
-        which = which * len(terms[0].worker) + self._payer[rows]
-        most = np.minimum(most, self._largest[rows])
-        slots = np.maximum(self._lengths - self._save[rows], 0.0)
-        fits = (most >= self._fewest[rows]) & (slots > 0)
-        each = np.where(slots > 0, slots, 1.0) * self._rate[rows]
-        costs = worker[which], self._least_ps[rows] * ps[which]
-        return GangTerms(most, self._fewest[rows], *costs, each, fits)
+        room = np.concatenate([met.limits.of(self.pairs[pair]).most for pair in pairs.tolist()])
+        most = np.minimum(room[3 * which + row.central[:, 0].astype(np.int64)], row.largest)
+        most = np.minimum(most, row.beside + row.by_ps * room[3 * which + 2])
+        slots = np.maximum(self._lengths - row.save, 0.0)
+        fits = (most >= row.fewest) & (slots > 0) & (self._lengths <= row.home_start - self._start)
+        return GangRoom(most, np.where(slots > 0, slots, 1.0) * row.rate, fits)
 
-    def _may_shorten(self, rows: slice, gangs: GangTerms, which: IntArray) -> BoolArray:
-        """Whether a piece could shorten the run at home by more than it costs: by one slot, with as many workers as
-        that takes, or by more, at a price for each mini-batch that is least for the largest gang."""
-        gangs, job = gangs.of(which), self._job[rows][which, None]
+    def _to_shorten(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
+        """(2, rows, slots) workers of the two pieces that could gain most for jobs with a plan at home, and their
+        gains: one that saves a slot, with as many workers as that takes; and one that saves more, with as many as
+        bring all that can be gained if each mini-batch brings as much as the best one."""
+        row = self._row(rows)
         work = gangs.most * gangs.each
-        soonest = (self._work[job] - work * (1.0 + SLACK)) / self._rate_at_home[job] * (1.0 - SLACK) - SLACK
+        soonest = (row.work - work * (1.0 + SLACK)) / row.rate_at_home * (1.0 - SLACK) - SLACK
         soonest = np.maximum(np.ceil(soonest).astype(np.int64), 1)
-        left = self._left[job]
-        where = self._home_firsts[job] + np.minimum(soonest, left) - 1
-        few = np.maximum(np.ceil(self._least_work[job] / gangs.each - SLACK), gangs.fewest)
-        pays = self._least_gain[job] > (few * gangs.worker + gangs.ps) * (1.0 - SLACK)
-        pays |= self._home_prices[where] * work > (gangs.most * gangs.worker + gangs.ps) * (1.0 - SLACK)
-        pays &= self._home_gains[where] > (gangs.fewest * gangs.worker + gangs.ps) * (1.0 - SLACK)
-        return (gangs.fits & (soonest <= left) & pays).any(axis=1)
+        left = self._left[rows, None]
+        where = self._home_first[rows, None] + np.minimum(soonest, left) - 1
+        workers, gains = np.empty((2, *work.shape)), np.empty((2, *work.shape))
+        workers[0] = np.maximum(np.ceil(row.least_work / gangs.each - SLACK), row.fewest)
+        gains[0] = row.least_gain
+        gain, of_worker = self._home_gains[where], self._home_prices[where] * gangs.each
+        workers[1] = np.minimum(np.maximum(gain / np.maximum(of_worker, 1.0 / ANY), row.fewest), gangs.most)
+        gains[1] = np.minimum(gain, of_worker * workers[1])
+        return workers, np.where(gangs.fits & (soonest <= left), gains * (1.0 + 2.0 * SLACK), -ANY)
 
-    def _may_go_on(self, rows: slice, gangs: GangTerms, which: IntArray) -> BoolArray:
-        """Whether a piece could pay for a job without a schedule at home. The share that is done is linear in the
-        workers, and so is the price, if the end is bounded by that of the largest gang: so of one length the largest
-        that leaves something is the best, or the smallest is."""
-        gangs = gangs.of(which)
-        most, each = np.maximum(gangs.most, gangs.fewest), gangs.each
-        rest, whole = self._rest[rows][which], self._whole[rows][which]
-        rate = self._rate[rows][which]
-        left = rest * (1.0 - SLACK) / (most * rate) - each / rate  # slots, at the rate of the largest
+    def _to_go_on(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
+        """The same for jobs without a schedule at home. The share that is done is linear in the workers, if the end is
+        bounded by that of the largest gang: so of one length the largest that leaves something is the best, or the
+        smallest is."""
+        row, each = self._row(rows), gangs.each
+        most = np.maximum(gangs.most, row.fewest)
+        left = row.work * (1.0 - SLACK) / (most * row.rate) - each / row.rate  # slots, at the rate of the largest
         ends = self._lengths + np.maximum(np.ceil(left - SLACK), 1.0)
-        worth = self._values(self._job[rows][which], self._since[rows][which] + ends)
-        workers = np.maximum(np.minimum(most, rest / each), gangs.fewest)
-        done = 1.0 - rest / whole + SLACK
-        gain = worth * each * ((1.0 + SLACK) / whole) - gangs.worker  # by a worker more
-        gains = done * worth - gangs.ps + np.maximum(workers * gain, gangs.fewest * gain)
-        return (gangs.fits & (gains > self._enough[self._job[rows][which], None])).any(axis=1)
+        worth = self._values(self._job[rows], self._start - row.arrival + ends)
+        workers = np.empty((2, *worth.shape))
+        workers[0] = np.maximum(np.minimum(most, row.work / each), row.fewest)
+        workers[1] = row.fewest
+        gain = worth * each * ((1.0 + SLACK) / row.whole)  # by a worker more
+        gains = (1.0 - row.work / row.whole + SLACK) * worth - row.enough + workers * gain
+        return workers, np.where(gangs.fits, gains, -ANY)
 
-    def _may_finish(self, rows: slice, gangs: GangTerms, which: IntArray) -> BoolArray:
-        """Whether runs that finish jobs could bring more than these have."""
-        gangs = gangs.of(which)
-        rate, rest = self._rate[rows][which], self._rest[rows][which]
-        needed = np.maximum(gangs.fewest, (rest - 1.0) / (rate * self._lengths))
-        worth = self._values(self._job[rows][which], self._since[rows][which] + self._lengths)
-        gains = worth - needed * gangs.worker * (1.0 - SLACK) - gangs.ps * (1.0 - SLACK)
-        return ((needed <= gangs.most) & (gains > self._enough[self._job[rows][which], None])).any(axis=1)
+    def _to_finish(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
+        """(1, rows, slots) workers of the smallest runs that finish jobs, and their gains."""
+        row = self._row(rows)
+        workers = np.maximum(row.fewest, (row.work - 1.0) / (row.rate * self._lengths))
+        gains = self._values(self._job[rows], self._start - row.arrival + self._lengths) - row.enough
+        return workers[None], np.where(workers <= gangs.most, gains * (1.0 + 2.0 * SLACK), -ANY)[None]
 
 
 @dataclass(frozen=True, eq=False)
-class GangTerms:
-    """What gangs of each sort meet for 1, 2, ... slots on end, (rows, slots)."""
+class GangRoom:
+    """What gangs of each sort find room for in 1, 2, ... slots on end, (rows, slots)."""
 
     most: FloatArray  # workers that there may be room for
-    fewest: FloatArray  # (rows, 1) of the smallest gang
-    worker: FloatArray  # credits for a worker, at least
-    ps: FloatArray  # credits for the parameter servers of any, at least
     each: FloatArray  # mini-batches of a worker before the save; above 0
     fits: BoolArray  # whether there may be room for any that does something before the save
 
-    def of(self, rows: IntArray) -> GangTerms:
-        """What some of the rows meet."""
-        return GangTerms(
-            self.most[rows], self.fewest[rows], self.worker[rows], self.ps[rows], self.each[rows], self.fits[rows]
-        )
-
-
-# -- what never changes ------------------------------------------------------------------------------------------------
+    def of(self, rows: IntArray) -> GangRoom:
+        """What some of the rows find."""
+        return GangRoom(self.most[rows], self.each[rows], self.fits[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class Sorts:
-    """The sorts of gangs that a job may have: a pair of types, and a placement on one server or on several."""
+class BestPieces:
+    """Of the jobs from row `begin` to before job `last` the pieces that could gain most, two of each length, and the
+    best run, where one is worth a look, (2 or 3, rows, slots)."""
+
+    begin: int
+    last: int
+    easings: int  # while terms have been eased so often
+    workers: FloatArray
+    gains: FloatArray  # credits above what the job has, at most
+
+
+# -- what is known of a job --------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A sort of gangs of a job, that is a pair of types and a placement on one server or on several, and the job
+    itself: numbers, or of many of them (rows, 1) each."""
+
+    central: Any  # 1 on one server, else 0
+    fewest: Any  # workers
+    largest: Any
+    rate: Any  # mini-batches of a worker in a slot, at best
+    beside: Any  # workers beside the parameter servers, at most
+    by_ps: Any  # workers elsewhere that a parameter server is enough for
+    work: Any  # mini-batches that are left
+    whole: Any  # and of the whole job
+    save: Any  # slots
+    arrival: Any
+    enough: Any  # credits that a piece must beat
+    rate_at_home: Any  # mini-batches in a slot there; 0: nothing is planned
+    least_work: Any  # mini-batches that save one slot there
+    least_gain: Any  # credits that this brings
+    home_start: Any  # slot by which a piece must end
+
+
+@dataclass(frozen=True, eq=False)
+class KnownProspect:
+    """The sorts of gangs of a job, and what a piece may cost that leaves 1, 2, ... slots of its run at home or more,
+    (slots,), as long as it is sooner done."""
 
     pairs: tuple[Pair, ...]  # of each sort
-    table: FloatArray  # (sorts, 7) on one server or not, workers of the smallest gang and of the largest, mini-batches
-    # of a worker in a slot at best, parameter servers of any gang, workers beside them, and those elsewhere that one of
-    # them is enough for
+    table: FloatArray  # (sorts, fields of a row)
+    home: RestAtHome | None
+    prices: FloatArray  # credits for a mini-batch of the piece, if it saves two slots or more
+    gains: FloatArray  # credits for all of it
 
 
-_sorts: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Sorts]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Job, tuple[tuple[object, ...], KnownProspect]] = WeakKeyDictionary()
 
 
-def _sorts_of(jobs: Sequence[Job], cluster: Cluster, exact: bool) -> list[Sorts]:
-    """Of each job. Remembered."""
-    of_cluster, sorts = _sorts.setdefault(cluster, WeakKeyDictionary()), []
-    for job in jobs:
-        of_job = of_cluster.get(job)
-        if of_job is None:
-            of_job = of_cluster[job] = {}
-        if exact not in of_job:
-            of_job[exact] = _list_sorts(job, cluster, exact)
-        sorts.append(of_job[exact])
-    return sorts
+def _known_of(cluster: Cluster, prospect: Prospect, *, exact: bool) -> KnownProspect:
+    """Remembered: a plan that is kept stays the same from window to window, and so does what is left of a job that
+    bought nothing."""
+    job = prospect.rest.job
+    key = (cluster, exact, prospect.floor, prospect.rest.work, prospect.has)
+    before = _known.get(job)
+    if before is None or before[0] != key:
+        before = _known[job] = key, _work_out(cluster, prospect, exact)
+    return before[1]
 
 
-def _list_sorts(job: Job, cluster: Cluster, exact: bool) -> Sorts:
+def _work_out(cluster: Cluster, prospect: Prospect, exact: bool) -> KnownProspect:
+    rest, job, planned = prospect.rest, prospect.rest.job, prospect.floor
+    enough = prospect.has - SLACK * max(1.0, abs(prospect.has))
+    home, prices, gains, at_home = None, np.zeros(0), np.zeros(0), (0.0, 0.0, 0.0, ANY)
+    if planned is not None and planned.allocation:
+        home = rest_at_home(cluster, rest, planned)
+        gains = home.values[:-1] - enough
+        work = rest.work - SLACK - np.arange(1, len(home.values)) * (home.rate * (1.0 + SLACK))  # that a piece must do
+        prices = gains / np.maximum(work, 1.0 / ANY)
+        prices[-1:] = 0.0
+        prices = np.maximum.accumulate(prices[::-1])[::-1]
+        least = (float(work[-1]), float(gains[-1])) if len(work) else (0.0, 0.0)
+        at_home = (home.rate, *least, planned.start)
+    of_job = (rest.work, job.work, job.save_slots, job.arrival, enough, *at_home)
     fewest = job.max_workers if exact else max(job.min_workers, 1)
     pairs, rows = [], []
     for pair in candidates(job, cluster, exact=exact).pairs:
+        types = pair.worker_type, pair.ps_type
         for central in (True, False):
-            least = fewest if central else max(fewest, 2)
-            if least <= job.max_workers:
-                types = pair.worker_type, pair.ps_type
-                rate = booked_rate(job, cluster, types, 1 if central else 2, centralized=central)
+            least_workers = fewest if central else max(fewest, 2)
+            if least_workers <= job.max_workers:
                 pairs.append(pair)
+                rate = booked_rate(job, cluster, types, 1 if central else 2, centralized=central)
                 beside = 0 if central else beside_ps(cluster, pair.worker.demand)
                 by_ps = ANY if central or pair.ps.absent else pair.ps.mbps / pair.worker.mbps * (1.0 + SLACK)
-                rows.append((central, least, job.max_workers, rate, pair.least_ps, beside, by_ps))
-    return Sorts(tuple(pairs), np.array(rows, dtype=np.float64).reshape(-1, 7))
-
-
-# -- what is at home ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class GainsAtHome:
-    """What a piece may cost that leaves 1, 2, ... slots of a run at home or more, (slots,) as long as it is sooner
-    done."""
-
-    rate: float  # mini-batches in a slot there; 0: nothing is planned
-    prices: FloatArray  # credits for a mini-batch of the piece, if it saves two slots or more
-    gains: FloatArray  # credits for all of it
-    least_work: float  # mini-batches that save one slot
-
-
-_NOT_PLANNED = GainsAtHome(0.0, np.zeros(0), np.zeros(0), 0.0)
-_at_home_before: WeakKeyDictionary[Job, tuple[tuple[object, ...], GainsAtHome]] = WeakKeyDictionary()
-
-
-def _at_home(cluster: Cluster, prospect: Prospect) -> GainsAtHome:
-    """Remembered: a plan that is kept stays the same from window to window."""
-    planned, rest, job = prospect.floor, prospect.rest, prospect.rest.job
-    if planned is None or not planned.allocation:
-        return _NOT_PLANNED
-    key = (cluster, planned, rest.work, prospect.has)
-    before = _at_home_before.get(job)
-    if before is not None and before[0] == key:
-        return before[1]
-    rate = minibatches_at_home(cluster, planned, job)
-    slots = np.arange(1, end_at_home(cluster, planned, rest) - planned.start)
-    enough = prospect.has - SLACK * max(1.0, abs(prospect.has))
-    gains = np.asarray(job.value(planned.start - job.arrival + slots)) - enough
-    work = rest.work - SLACK - slots * (rate * (1.0 + SLACK))  # that a piece must do
-    prices = np.where(work > 0, gains / np.where(work > 0, work, 1.0), np.where(gains > 0, ANY, 0.0))
-    prices[-1:] = 0.0
-    least_work = float(work[-1]) if len(work) else 0.0
-    at_home = GainsAtHome(rate, np.maximum.accumulate(prices[::-1])[::-1], gains, least_work)
-    _at_home_before[job] = key, at_home
-    return at_home
+                rows.append(Row(central, least_workers, job.max_workers, rate, beside, by_ps, *of_job))
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(Row._fields))
+    return KnownProspect(tuple(pairs), table, home, prices, gains)

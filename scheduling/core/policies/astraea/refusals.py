@@ -32,8 +32,9 @@ def _begun(round_: Round, job: Job, rest: Rest, floor: Floor | None) -> Reason:
     """A job that rents in pieces: a part of it was bought just now, or none, or finishing it is worth no more than what
     is saved, so that none will be bought."""
     exact = round_.settings.workers == "exact"
-    finishing = stands_still(round_.cluster, rest, floor, round_.start, exact=exact)
-    if finishing is not None and job.number not in round_.pieces:
+    if job.number not in round_.pieces and (
+        (finishing := stands_still(round_.cluster, rest, floor, round_.start, exact=exact)) is not None
+    ):
         return Reason("stands_still", {"done": rest.share_done, "worth": rest.worth or 0.0, "finishing": finishing})
     return Reason("in_pieces", {"done": rest.share_done, "worth": rest.worth or 0.0})
 

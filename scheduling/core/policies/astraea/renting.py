@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from scheduling.core.policies.astraea.awards import home_booking, rented_booking
 from scheduling.core.policies.astraea.dividend import Dividend
 from scheduling.core.policies.astraea.pieces import Met, kept_at_home, pieces, standing
 from scheduling.core.policies.astraea.pool import IdlePool, reserve_prices
-from scheduling.core.policies.astraea.prospects import Prospect, Prospects
+from scheduling.core.policies.astraea.prospects import Look, Prospect, Prospects
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
 from scheduling.core.policies.astraea.schedule import (
@@ -88,10 +87,9 @@ class Renting:
         self.gains: list[float] = []  # of each sale, as the search for a price counts it
         self.buyers: set[int] = set()  # jobs that bought something
         self.easings = 0  # sales after which a job that follows may find better terms than one before it
-        self._easings_before: dict[int, int] = {}  # by job, when it was offered runs that finish it
+        self._offered: dict[int, tuple[float, int]] = {}  # by job, what it had and the easings, in the first pass
         self._limits, self._limits_hold = Limits(round_.room, self.pool.for_sale), False
         self._all_terms: AllTerms | None = None
-        self._payers: list[int] = []  # that may be offered pieces
         self._terms: dict[int | None, Terms] = {}
         self._post()
         if self.held_back:
@@ -112,47 +110,43 @@ class Renting:
         and pieces take what would have stayed unsold (D7)."""
         for job in jobs:
             self.offer(job)
-        for prospect in self._prospects(jobs).that_may_gain(self._terms_of_all):
-            self.offer_piece(prospect)
+        prospects = self._prospects(jobs)
+        for look in prospects.that_may_gain(lambda: self._terms_of_all(prospects)):
+            self.offer_piece(look)
 
     def _prospects(self, jobs: Sequence[Job]) -> Prospects:
         """Those of the jobs that may be offered a piece."""
-        rests = self.round.rests
+        rests, offered = self.round.rests, self._offered
         prospects = [
-            Prospect(rests[job.number], floor, self._standing(job, floor), self._easings_before[job.number])
-            for job in jobs
-            if job.number in rests and job.number not in self.buyers and self._may_replace(job)
-            for floor in (self.floors.get(job.number),)
+            Prospect(rests[number], self.floors.get(number), *offered[number])
+            for number in (job.number for job in jobs)
+            if number in rests and number in offered and number not in self.buyers
         ]
-        self._payers = sorted({prospect.rest.job.tenant for prospect in prospects})
         window, exact = (self.round.start, self.round.end), self.settings.workers == "exact"
-        return Prospects(self.round.cluster, prospects, self._payers, window, exact=exact)
+        return Prospects(self.round.cluster, prospects, window, exact=exact)
 
     def offer(self, job: Job) -> None:
         """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
-        at_home = self.round.awards.get(job.number)
-        self._easings_before[job.number] = self.easings
-        if not self._may_replace(job):
+        at_home, floor = self.round.awards.get(job.number), self.floors.get(job.number)
+        if at_home is not None and not self.settings.upgrade:
             return
-        offer = self.answer(job, self.floors.get(job.number))
+        has = self.standing(job, floor)
+        self._offered[job.number] = has, self.easings
+        offer = self.answer(job, floor, has)
         if isinstance(offer, Offer):
             self._sell(job, offer, at_home)
         elif at_home is None:
             self.round.shortfalls[job.number] = offer
 
-    def _may_replace(self, job: Job) -> bool:
-        """Whether it may buy although it has an award of this window (G5), if it has one."""
-        return self.settings.upgrade or job.number not in self.round.awards
-
-    def offer_piece(self, prospect: Prospect) -> None:
+    def offer_piece(self, look: Look) -> None:
         """Sell a job a part of what is left, or all of it, if that is strictly better than what it has (D5, D6)."""
-        rest, job, floor, has = prospect.rest, prospect.rest.job, prospect.floor, prospect.has
-        round_, may_pay = self.round, self._may_pay(job)
+        rest, floor, has, _ = look.prospect
+        job, round_, exact = rest.job, self.round, self.settings.workers == "exact"
+        may_pay = self._may_pay(job)
         if may_pay is None:
             return
-        payer, exact = bisect_left(self._payers, job.tenant), self.settings.workers == "exact"
-        met = Met(self._terms_of_all(), payer, generous(has), self.easings > prospect.easings)
-        ways = pieces(round_.cluster, rest, floor, (round_.start, round_.end), met, exact=exact)
+        met = Met(self._limits_now(), look.worker, look.ps, look.lengths, look.run, generous(has))
+        ways = pieces(round_.cluster, rest, look.home, (round_.start, round_.end), met, exact=exact)
         if ways is None:
             return
         at_home, terms = round_.awards.get(job.number), self._terms_of(job.tenant)
@@ -174,17 +168,18 @@ class Renting:
         else:
             self._sell_piece(job, offer, at_home)
 
-    def answer(self, job: Job, floor: Floor | None) -> Offer | Shortfall:
-        """What the pool has for the whole job now, or for all that is left of it, or why nothing."""
+    def answer(self, job: Job, floor: Floor | None, has: float) -> Offer | Shortfall:
+        """What the pool has now, for the whole job or for all that is left of it, that is better than what it has, or
+        why nothing."""
         may_pay = self._may_pay(job)
         if may_pay is None:
             return Shortfall(NEVER)
-        best, limited = self._best(job, floor, may_pay.amount)
+        best, limited = self._best(job, floor, has, may_pay.amount)
         if isinstance(best, Offer) or job.number in self.round.awards or not limited:
             return best
-        return self._explained(job, floor, may_pay)
+        return self._explained(job, floor, has, may_pay)
 
-    def _standing(self, job: Job, floor: Floor | None) -> float:
+    def standing(self, job: Job, floor: Floor | None) -> float:
         """What the job has without buying: its award of this window, else its schedule at home, else what is done."""
         at_home, rest = self.round.awards.get(job.number), self.round.rests.get(job.number)
         if at_home is not None:
@@ -198,10 +193,9 @@ class Renting:
             return None
         return Dividend(self.settings.dividend, has, job.tenant, self.pool.contribution)
 
-    def _best(self, job: Job, floor: Floor | None, most_paid: float) -> tuple[Offer | Shortfall, bool]:
+    def _best(self, job: Job, floor: Floor | None, has: float, most_paid: float) -> tuple[Offer | Shortfall, bool]:
         """The best there is for `most_paid`, and whether that limit ruled anything out: if not, the answer stands
         without it too."""
-        has = self._standing(job, floor)
         terms, values = self._terms_of(job.tenant), self.round.values(job)
         dividend = self._dividend(job, has)
         search = Search(self.round.ways(job), terms, values, has, most_paid, dividend)
@@ -290,15 +284,15 @@ class Renting:
             self._terms[payer] = terms
         return terms
 
-    def _terms_of_all(self) -> AllTerms:
-        """What all payers meet who may be offered pieces."""
+    def _terms_of_all(self, prospects: Prospects) -> AllTerms:
+        """What all meet who may be offered pieces."""
         if self._all_terms is None:
             prices = self.pool.prices[:, None]
             if self.settings.payment == "net":
-                prices = prices * (1.0 - self.pool.contribution[:, self._payers])
+                prices = prices * (1.0 - self.pool.contribution[:, prospects.payers])
             else:
-                prices = prices.repeat(len(self._payers), axis=1)
-            self._all_terms = AllTerms(self._limits_now(), prices, self.easings)
+                prices = prices.repeat(len(prospects.payers), axis=1)
+            self._all_terms = AllTerms(self._limits_now(), prospects.pairs, prices, self.easings)
         return self._all_terms
 
     def _limits_now(self) -> Limits:
@@ -358,9 +352,9 @@ class Renting:
             limits.append(MayPay((tenant.budget or 0.0) - float(self.round.spent[job.tenant]), OVER_BUDGET))
         return min(limits, key=lambda limit: limit.amount)
 
-    def _explained(self, job: Job, floor: Floor | None, may_pay: MayPay) -> Shortfall:
+    def _explained(self, job: Job, floor: Floor | None, has: float, may_pay: MayPay) -> Shortfall:
         """The limit is the reason if there is an offer without it."""
-        unlimited, _ = self._best(job, floor, np.inf)
+        unlimited, _ = self._best(job, floor, has, np.inf)
         if isinstance(unlimited, Shortfall):
             return unlimited
         return Shortfall(may_pay.set_by, unlimited.booking.value, unlimited.booking.paid, limit=may_pay.amount)

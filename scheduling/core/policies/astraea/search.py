@@ -291,3 +291,17 @@ class PieceSearch(Search):
 
     def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
         return self.pieces.worth(candidates, ends)
+
+    def _fits(self, terms: PairTerms, rows: IntArray, starts: IntArray) -> BoolArray:
+        """The same, from what is known of all stretches."""
+        free, ways = terms.limits.stretches, self.ways
+        if free is None:
+            return super()._fits(terms, rows, starts)
+        lengths, central = ways.duration[rows] - 1, ways.central[rows].astype(np.int64)
+        fits = free[central, lengths, : len(starts)] >= ways.workers[rows, None]
+        fits &= free[2, lengths, : len(starts)] >= ways.least_ps[rows, None]
+        return fits
+
+    def _shortfall(self) -> Shortfall:
+        """Nobody is told why there is no piece."""
+        return Shortfall(TOO_DEAR)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,23 +24,40 @@ class PairLimits:
         self.space, self.ps_in_all = space, in_all[2]
         figures = np.minimum(np.stack([space.beside, space.together, space.most_ps]), in_all)
         self.beside, self.together, self.ps = window_minima(figures, np.full(3, NOTHING))
+        self._stretches: IntArray | None = None
         self._most: IntArray | None = None
 
     @property
+    def stretches(self) -> IntArray | None:
+        """(3, lengths, starts) workers on several servers, workers on one, and parameter servers that fit somewhere in
+        1, 2, ... slots on end; NOTHING beyond the window. None: it is too long to say."""
+        slots = self.beside.slots
+        if self._stretches is None and slots <= LONG:
+            table = np.stack([each.table for each in (self.together, self.beside, self.ps)]).reshape(3, -1)
+            first, second = _stretches_of(slots)
+            self._stretches = np.minimum(table.take(first, axis=1), table.take(second, axis=1))
+        return self._stretches
+
+    @property
     def most(self) -> IntArray:
-        """(3, slots) workers on several servers, workers on one, and parameter servers that fit somewhere for 1, 2, ...
-        slots on end, at most; they never grow."""
+        """(3, slots) the most of them for 1, 2, ... slots on end; they never grow."""
         if self._most is None:
-            slots = self.beside.slots
-            lengths = np.arange(1, slots + 1)
-            levels = np.frexp(lengths.astype(np.float64))[1] - 1
-            minima = (self.together, self.beside, self.ps)
-            if slots > LONG:
-                most = np.stack([each.most[levels] for each in minima])
+            if self.stretches is None:
+                levels = np.frexp(np.arange(1.0, self.beside.slots + 1.0))[1] - 1
+                most = np.stack([each.most[levels] for each in (self.together, self.beside, self.ps)])
             else:
-                most = np.stack([each.rows(levels, lengths, lengths - 1).max(axis=1) for each in minima])
+                most = self.stretches.max(axis=2)
             self._most = np.maximum(most, 0).astype(np.int64)
         return self._most
+
+
+@lru_cache(maxsize=8)
+def _stretches_of(slots: int) -> tuple[IntArray, IntArray]:
+    """(lengths, starts) where a flat table of minima has the two halves of each stretch."""
+    lengths = np.arange(1, slots + 1)[:, None]
+    levels = np.frexp(lengths.astype(np.float64))[1] - 1
+    first = levels * (2 * slots + 1) + np.arange(slots)
+    return first, first + lengths - (1 << levels)
 
 
 class Limits:
@@ -112,37 +130,18 @@ class Terms:
 
 
 class AllTerms:
-    """What jobs meet in a window, whoever pays: limits, and prices (resources, payers, slots) that no unit costs less
-    than. `easings`: how often terms were eased so far. They hold until something is taken."""
+    """What jobs with some pairs of types meet in a window, whoever pays: limits, and what a unit costs at least by
+    prices (resources, payers, slots). `easings`: how often terms were eased so far. They hold until something is taken.
+    """
 
-    def __init__(self, limits: Limits, prices: FloatArray, easings: int) -> None:
+    def __init__(self, limits: Limits, pairs: Sequence[Pair], prices: FloatArray, easings: int) -> None:
         self.limits, self.easings = limits, easings
-        self._prices = prices
-        self._pairs: dict[tuple[bytes, bytes], PairAllTerms] = {}
-
-    def of(self, pair: Pair) -> PairAllTerms:
-        """The terms in units of one pair of types."""
-        terms = self._pairs.get(pair.key)
-        if terms is None:
-            worker, ps = (self._least_costs(unit.demand) for unit in (pair.worker, pair.ps))
-            terms = self._pairs[pair.key] = PairAllTerms(self.limits.of(pair), worker, ps)
-        return terms
-
-    def _least_costs(self, demand: FloatArray) -> FloatArray:
-        """The slots that are cheapest one by one cost no more than any that are on end."""
-        prices = (demand @ self._prices.reshape(len(demand), -1)).reshape(self._prices.shape[1:])
-        prices.sort(axis=1)
-        least: FloatArray = prices.cumsum(axis=1) * (1.0 - ROUNDING)
-        return least
-
-
-@dataclass(frozen=True, eq=False)
-class PairAllTerms:
-    """The same with one pair of types."""
-
-    limits: PairLimits
-    worker: FloatArray  # (payers, slots) credits for 1, 2, ... slots of the window, at least
-    ps: FloatArray
+        demands = np.array([unit.demand for unit in (*(p.worker for p in pairs), *(p.ps for p in pairs))])
+        costs = (demands @ prices.reshape(len(prices), -1)).reshape(-1, prices.shape[2])
+        costs.sort(axis=1)  # the slots that are cheapest one by one cost no more than any that are on end
+        costs = costs.cumsum(axis=1) * (1.0 - ROUNDING)
+        self.worker: FloatArray = costs[: len(costs) // 2]  # (pairs * payers, slots) credits for 1, 2, ... slots
+        self.ps: FloatArray = costs[len(costs) // 2 :]  # nothing where there are none
 
 
 def _unit_prices(unit: UnitType, prices: FloatArray, least: FloatArray | None) -> tuple[FloatArray, BoolArray]:

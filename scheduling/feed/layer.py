@@ -1,0 +1,34 @@
+"""How news travels between processes: over Redis, one channel for each group.
+
+Sockets and streams listen as in any layer of Channels, in an event loop. Who tells is a thread that has just committed
+and waits for the telling: it writes to Redis itself, over a connection that stays. The layer's own way leads into an
+event loop and back, and where none runs it makes one, with a connection of its own, for every message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from channels_redis.pubsub import RedisPubSubChannelLayer
+from redis import Redis
+
+
+class NewsLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
+    def __init__(self, *, hosts: list[dict[str, Any]], prefix: str) -> None:
+        """`hosts`: one, for all processes."""
+        super().__init__(hosts=hosts, prefix=prefix)
+        (self._host,), self._prefix = hosts, prefix
+
+    def groups_tell(self, messages: Mapping[str, Mapping[str, Any]]) -> None:
+        """To each group its message, all in one journey. From a thread; raises `RedisError`."""
+        with self._teller.pipeline(transaction=False) as journey:
+            for group, message in messages.items():
+                journey.publish(f"{self._prefix}__group__{group}", self.serialize(message))
+            journey.execute()
+
+    @cached_property
+    def _teller(self) -> Redis:
+        options = {name: value for name, value in self._host.items() if name != "address"}
+        return Redis.from_url(self._host["address"], **options)
