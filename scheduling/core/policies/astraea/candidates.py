@@ -91,7 +91,7 @@ class Gangs:
 
 _beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
 _gangs: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Gangs]]] = WeakKeyDictionary()
-_known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[tuple[bool, int], Candidates]]] = WeakKeyDictionary()
+_ways: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[tuple[bool, int], Candidates]]] = WeakKeyDictionary()
 _alike: WeakKeyDictionary[Job, dict[tuple[object, ...], Candidates]] = WeakKeyDictionary()
 
 
@@ -99,9 +99,9 @@ def candidates(job: Job, cluster: Cluster, *, exact: bool, work: int | None = No
     """The ways to do so much of the job, or all of it; `exact` allows the largest gang only (R8). Remembered: they
     never change."""
     work = job.work if work is None else work
-    of_cluster = _known.get(cluster)
+    of_cluster = _ways.get(cluster)
     if of_cluster is None:
-        of_cluster = _known[cluster] = WeakKeyDictionary()
+        of_cluster = _ways[cluster] = WeakKeyDictionary()
     of_job = of_cluster.get(job)
     if of_job is None:
         of_job = of_cluster[job] = {}
@@ -112,7 +112,7 @@ def candidates(job: Job, cluster: Cluster, *, exact: bool, work: int | None = No
 
 def is_known(job: Job, cluster: Cluster, *, exact: bool) -> bool:
     """Whether the ways to do all of the job are remembered."""
-    of_cluster = _known.get(cluster)
+    of_cluster = _ways.get(cluster)
     of_job = None if of_cluster is None else of_cluster.get(job)
     return of_job is not None and (exact, job.work) in of_job
 
@@ -120,15 +120,15 @@ def is_known(job: Job, cluster: Cluster, *, exact: bool) -> bool:
 def remember(job: Job, cluster: Cluster, ways: Candidates, *, exact: bool) -> None:
     """These are the ways to do all of the job: whoever asks for them gets them."""
     _alike.setdefault(job, {})[_likeness(job, cluster, exact, job.work)] = ways
-    _known.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact, job.work] = ways
+    _ways.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact, job.work] = ways
 
 
 def _in_clusters_alike(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
     """On its owner's cells alone a job often has the same ones."""
-    key, known = _likeness(job, cluster, exact, work), _alike.setdefault(job, {})
-    if key not in known:
-        known[key] = _find_candidates(job, cluster, exact, work)
-    return known[key]
+    key, ways = _likeness(job, cluster, exact, work), _alike.setdefault(job, {})
+    if key not in ways:
+        ways[key] = _find_candidates(job, cluster, exact, work)
+    return ways[key]
 
 
 def _likeness(job: Job, cluster: Cluster, exact: bool, work: int) -> tuple[object, ...]:

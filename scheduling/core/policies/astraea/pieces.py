@@ -25,7 +25,7 @@ from scheduling.core.policies.astraea.terms import Limits
 from scheduling.core.speed import TOLERANCE, booked_rate, ceiling
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job, View
 
-LEFT = 1e-6  # mini-batches: what sums of floats may leave over
+RESIDUE = 1e-6  # mini-batches: what sums of floats may leave over
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Rest:
 
 def rests(view: View) -> dict[int, Rest]:
     """Of the divisible jobs that wait, by number."""
-    left = view.remaining.tolist()
+    amounts = view.remaining.tolist()
     return {
-        job.number: Rest(job, math.ceil(amount - LEFT), view.paid.get(job.number, 0.0), view.worths.get(job.number))
-        for job, amount in zip(view.waiting, left, strict=True)
+        job.number: Rest(job, math.ceil(amount - RESIDUE), view.paid.get(job.number, 0.0), view.worths.get(job.number))
+        for job, amount in zip(view.waiting, amounts, strict=True)
         if job.divisible
     }
 
@@ -241,25 +241,25 @@ def _unfinished(
     work = np.floor(done + TOLERANCE * np.maximum(1.0, done))
     some = (work >= 1) & (work < rest.work) & (least_ps <= most_ps)
     if home is None:
-        left = ceilings(np.maximum(rest.work - work, 1) / rate)
+        after = ceilings(np.maximum(rest.work - work, 1) / rate)
     else:
-        left = home.slots(rest.work - work)
-        some &= left < len(home.values)
+        after = home.slots(rest.work - work)
+        some &= after < len(home.values)
     if met is not None:
         if home is None:
-            value = np.asarray(job.value(start + length + left - job.arrival))
+            value = np.asarray(job.value(start + length + after - job.arrival))
             worth = np.where(value > 0, (1.0 - (rest.work - work) / job.work) * value, -np.inf)
         else:
-            worth = home.values[np.minimum(left, len(home.values)) - 1]
+            worth = home.values[np.minimum(after, len(home.values)) - 1]
         costs = met.worker[met.lengths].repeat(counts) * gangs.workers[gang]
         costs += met.ps[met.lengths].repeat(counts) * least_ps
         some &= worth - costs > met.least
-    gang, length, work, left = np.array([gang, length, work, left])[:, some].astype(np.int64)
-    some = _distinct(gang, length, work if home is None else left)
+    gang, length, work, after = np.array([gang, length, work, after])[:, some].astype(np.int64)
+    some = _distinct(gang, length, work if home is None else after)
     if home is not None:
-        same = (gang[1:] == gang[:-1] + 1) & (length[1:] == length[:-1]) & (left[1:] == left[:-1])
+        same = (gang[1:] == gang[:-1] + 1) & (length[1:] == length[:-1]) & (after[1:] == after[:-1])
         some[1:] &= ~same | gangs.first[gang[1:]]
-    columns = gangs.pair[gang], gangs.central[gang], gangs.workers[gang], length, gangs.least_ps[gang], work, left
+    columns = gangs.pair[gang], gangs.central[gang], gangs.workers[gang], length, gangs.least_ps[gang], work, after
     return np.array(columns)[:, some]
 
 
@@ -272,10 +272,10 @@ def _distinct(gang: IntArray, length: IntArray, does: IntArray) -> BoolArray:
     return distinct
 
 
-def changed(view: View, known: Mapping[int, Rest]) -> dict[int, float | None]:
+def changed(view: View, rests: Mapping[int, Rest]) -> dict[int, float | None]:
     """The worths that are not what the view says, of jobs that were begun."""
     return {
         number: rest.worth
-        for number, rest in known.items()
+        for number, rest in rests.items()
         if not rest.is_whole and rest.worth != view.worths.get(number)
     }

@@ -65,22 +65,22 @@ class Prospects:
         self, cluster: Cluster, prospects: Sequence[Prospect], window: tuple[int, int], *, exact: bool
     ) -> None:
         start, end = window
-        known = [(prospect, _known_of(cluster, prospect, exact=exact)) for prospect in prospects]
-        self._able = [(prospect, each) for prospect, each in known if each.pairs]
+        entries = [(prospect, _entry_of(cluster, prospect, exact=exact)) for prospect in prospects]
+        self._able = [(prospect, each) for prospect, each in entries if each.pairs]
         jobs = [prospect.rest.job for prospect, _ in self._able]
         # By job.
         self._easings = np.array([prospect.easings for prospect, _ in self._able])
         self._values = ValuesOfMany([job.value for job in jobs])
         self._home_prices = np.concatenate([each.prices for _, each in self._able] + [[0.0]])
         self._home_gains = np.concatenate([each.gains for _, each in self._able] + [[0.0]])
-        left = np.array([len(each.prices) for _, each in self._able], dtype=np.int64)
+        home_slots = np.array([len(each.prices) for _, each in self._able], dtype=np.int64)
         # By row.
         pairs = [pair for _, each in self._able for pair in each.pairs]
         counts = np.array([len(each.pairs) for _, each in self._able], dtype=np.int64)
         self._firsts = np.concatenate([[0], counts.cumsum()])
         self._job = np.arange(len(jobs)).repeat(counts)
         self._table = np.concatenate([np.zeros((0, len(Row._fields))), *(each.table for _, each in self._able)])
-        self._left, self._home_first = left[self._job], (left.cumsum() - left)[self._job]
+        self._home_slots, self._home_first = home_slots[self._job], (home_slots.cumsum() - home_slots)[self._job]
         self._start, self._lengths = start, np.arange(1.0, end - start + 1.0)
         numbers: dict[tuple[bytes, bytes], int] = {}
         self._pair = np.array([numbers.setdefault(pair.key, len(numbers)) for pair in pairs], dtype=np.int64)
@@ -114,9 +114,9 @@ class Prospects:
         lengths, run = pays[0] | pays[1], pays[2:].any(axis=(0, 2))
         some = np.logical_or.reduceat(lengths.any(axis=1) | run, self._firsts[first:last] - rows.start)
         for index in (np.flatnonzero(some) + first).tolist():
-            prospect, known = self._able[index]
+            prospect, entry = self._able[index]
             its = slice(int(self._firsts[index]) - rows.start, int(self._firsts[index + 1]) - rows.start)
-            yield index, Look(prospect, known.home, lengths[its], bool(run[its].any()), worker[its], ps[its])
+            yield index, Look(prospect, entry.home, lengths[its], bool(run[its].any()), worker[its], ps[its])
 
     def _best_of(self, first: int, last: int, met: AllTerms) -> BestPieces:
         """The best of these jobs and of some that follow: once worked out, it holds until terms are eased."""
@@ -163,15 +163,15 @@ class Prospects:
         work = gangs.most * gangs.each
         soonest = (row.work - work * (1.0 + SLACK)) / row.rate_at_home * (1.0 - SLACK) - SLACK
         soonest = np.maximum(np.ceil(soonest).astype(np.int64), 1)
-        left = self._left[rows, None]
-        where = self._home_first[rows, None] + np.minimum(soonest, left) - 1
+        home_slots = self._home_slots[rows, None]
+        where = self._home_first[rows, None] + np.minimum(soonest, home_slots) - 1
         workers, gains = np.empty((2, *work.shape)), np.empty((2, *work.shape))
         workers[0] = np.maximum(np.ceil(row.least_work / gangs.each - SLACK), row.fewest)
         gains[0] = row.least_gain
         gain, of_worker = self._home_gains[where], self._home_prices[where] * gangs.each
         workers[1] = np.minimum(np.maximum(gain / np.maximum(of_worker, 1.0 / ANY), row.fewest), gangs.most)
         gains[1] = np.minimum(gain, of_worker * workers[1])
-        return workers, np.where(gangs.fits & (soonest <= left), gains * (1.0 + 2.0 * SLACK), -ANY)
+        return workers, np.where(gangs.fits & (soonest <= home_slots), gains * (1.0 + 2.0 * SLACK), -ANY)
 
     def _to_go_on(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
         """The same for jobs without a schedule at home. The share that is done is linear in the workers, if the end is
@@ -179,8 +179,8 @@ class Prospects:
         smallest is."""
         row, each = self._row(rows), gangs.each
         most = np.maximum(gangs.most, row.fewest)
-        left = row.work * (1.0 - SLACK) / (most * row.rate) - each / row.rate  # slots, at the rate of the largest
-        ends = self._lengths + np.maximum(np.ceil(left - SLACK), 1.0)
+        after = row.work * (1.0 - SLACK) / (most * row.rate) - each / row.rate  # slots, at the rate of the largest
+        ends = self._lengths + np.maximum(np.ceil(after - SLACK), 1.0)
         worth = self._values(self._job[rows], self._start - row.arrival + ends)
         workers = np.empty((2, *worth.shape))
         workers[0] = np.maximum(np.minimum(most, row.work / each), row.fewest)
@@ -258,17 +258,17 @@ class KnownProspect:
     gains: FloatArray  # credits for all of it
 
 
-_known: WeakKeyDictionary[Job, tuple[tuple[object, ...], KnownProspect]] = WeakKeyDictionary()
+_cache: WeakKeyDictionary[Job, tuple[tuple[object, ...], KnownProspect]] = WeakKeyDictionary()
 
 
-def _known_of(cluster: Cluster, prospect: Prospect, *, exact: bool) -> KnownProspect:
+def _entry_of(cluster: Cluster, prospect: Prospect, *, exact: bool) -> KnownProspect:
     """Remembered: a plan that is kept stays the same from window to window, and so does what is left of a job that
     bought nothing."""
     job = prospect.rest.job
     key = (cluster, exact, prospect.floor, prospect.rest.work, prospect.has)
-    before = _known.get(job)
+    before = _cache.get(job)
     if before is None or before[0] != key:
-        before = _known[job] = key, _work_out(cluster, prospect, exact)
+        before = _cache[job] = key, _work_out(cluster, prospect, exact)
     return before[1]
 
 

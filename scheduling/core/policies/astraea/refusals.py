@@ -43,7 +43,7 @@ def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
     if short.kind == TOO_LONG:
         return larger_than_window(round_.ways(job).shortest, round_.slots)
     if short.kind == NO_ROOM:
-        return Reason("no_room", {"asked": short.asked, "free": short.free})
+        return Reason("no_room", {"asked": short.units, "free": short.free})
     if short.kind == NEVER:
         return Reason("rent_never", {})
     if short.kind == OVER_BUDGET:

@@ -38,6 +38,6 @@ class Shortfall:
     kind: str  # one of the words above
     value: float = 0.0
     price: float = 0.0
-    asked: int = 0
+    units: int = 0  # that are asked for: workers or parameter servers
     free: int = 0
     limit: float = 0.0  # the budget or balance left, or the most the job may pay

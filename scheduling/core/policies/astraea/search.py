@@ -46,10 +46,11 @@ class Search:
         self.ways, self.terms, self.values = ways, terms, values
         self.least = generous(least)
         self.most_paid = most_paid + PAYMENT_TOLERANCE
-        self.chosen: IntArray = np.zeros(0, dtype=np.int64)  # candidates worth a look, ascending
-        self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of chosen, start)
-        self.bounds = self.open = np.zeros((0, 0))  # (chosen, starts); open: -inf where tried, lower where known better
-        self.measured: dict[int, bool] = {}  # by row of chosen: whether its windows are as they are now
+        self.candidates: IntArray = np.zeros(0, dtype=np.int64)  # candidates worth a look, ascending
+        self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of candidates, start)
+        # (candidates, starts) upper bounds. `open` has -inf for those that were tried, and less where more is known.
+        self.bounds = self.open = np.zeros((0, 0))
+        self.measured: dict[int, bool] = {}  # by row of candidates: whether its windows are as they are now
         self.limited = False  # whether `most_paid` ruled anything out; if not, the answer without it is the same
 
     def run(self) -> Schedule | Shortfall:
@@ -82,8 +83,8 @@ class Search:
         durations = ways.duration[short]
         costs *= durations
         gains = np.where(fits, self._worth(short, durations) - costs, -np.inf)  # no later start is worth more
-        self.chosen = short[gains > self.least]
-        if len(self.chosen):
+        self.candidates = short[gains > self.least]
+        if len(self.candidates):
             return None
         dearest = int(gains.argmax())
         value = float(self._worth(short, durations)[dearest])
@@ -102,12 +103,12 @@ class Search:
         return [(mask, pair) for mask, pair in masks if mask.any()]
 
     def _bounds(self) -> FloatArray:
-        """(chosen, starts) upper bounds of the surplus; -inf where the figures per slot leave no room."""
-        ways, chosen, slots = self.ways, self.chosen, self.terms.slots
-        starts = np.arange(slots - int(ways.duration[chosen].min()) + 1)
-        bounds = np.empty((len(chosen), len(starts)))
-        for mine, pair in self._by_pair(chosen):
-            terms, rows = self.terms.of(pair), chosen[mine]
+        """(candidates, starts) upper bounds of the surplus; -inf where the figures per slot leave no room."""
+        ways, candidates, slots = self.ways, self.candidates, self.terms.slots
+        starts = np.arange(slots - int(ways.duration[candidates].min()) + 1)
+        bounds = np.empty((len(candidates), len(starts)))
+        for mine, pair in self._by_pair(candidates):
+            terms, rows = self.terms.of(pair), candidates[mine]
             ends = np.minimum(ways.duration[rows, None] + starts, slots)
             costs = ways.workers[rows, None] * (terms.paid_worker.take(ends) - terms.paid_worker[: len(starts)])
             costs += ways.least_ps[rows, None] * (terms.paid_ps.take(ends) - terms.paid_ps[: len(starts)])
@@ -159,7 +160,7 @@ class Search:
 
         What one server can run beside the parameter servers says how many of these a distributed gang needs.
         """
-        ways, candidate = self.ways, self.chosen[row]
+        ways, candidate = self.ways, self.candidates[row]
         pair, duration, workers = (
             ways.pairs[ways.pair[candidate]],
             int(ways.duration[candidate]),
@@ -197,7 +198,7 @@ class Search:
         return trial
 
     def _place(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
-        ways, candidate, bound = self.ways, self.chosen[row], float(self.bounds[row, start])
+        ways, candidate, bound = self.ways, self.candidates[row], float(self.bounds[row, start])
         pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
         terms, end = self.terms.of(pair), start + int(ways.duration[candidate])
         free_workers, free_ps = terms.space.least(start, end)
@@ -233,7 +234,7 @@ class Search:
         return paid > self.most_paid
 
     def _schedule(self, row: int, start: int, spot: placing.Spot) -> Schedule:
-        ways, candidate = self.ways, self.chosen[row]
+        ways, candidate = self.ways, self.candidates[row]
         pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
         end = start + int(ways.duration[candidate])
         free_workers, _ = self.terms.of(pair).space.least(start, end)
@@ -245,11 +246,11 @@ class Search:
         bounds = self.bounds
         best = float(bounds.max())
         if best == -np.inf:
-            return self._too_few(int(self.chosen[0]))
+            return self._too_few(int(self.candidates[0]))
         row, start = divmod(int(bounds.argmax()), bounds.shape[1])
         if best > self.least:
-            return self._too_scattered(int(self.chosen[row]), start)
-        value = self._worth_of(int(self.chosen[row]), start + int(self.ways.duration[self.chosen[row]]))
+            return self._too_scattered(int(self.candidates[row]), start)
+        value = self._worth_of(int(self.candidates[row]), start + int(self.ways.duration[self.candidates[row]]))
         return Shortfall(TOO_DEAR, value, value - best)
 
     def _too_few(self, candidate: int) -> Shortfall:
@@ -258,21 +259,21 @@ class Search:
         terms, duration = self.terms.of(ways.pairs[ways.pair[candidate]]), ways.duration[[candidate]]
         starts, level = np.arange(self.terms.slots - int(duration[0]) + 1), ways.level[[candidate]]
         workers = (terms.beside if ways.central[candidate] else terms.together).rows(level, duration, starts)[0]
-        wanted, free = int(ways.workers[candidate]), int(workers.max())
-        if free < wanted:
-            return Shortfall(NO_ROOM, asked=wanted, free=free)
+        units, free = int(ways.workers[candidate]), int(workers.max())
+        if free < units:
+            return Shortfall(NO_ROOM, units=units, free=free)
         ps = terms.ps.rows(level, duration, starts)[0, workers.argmax()]
-        return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps))
+        return Shortfall(NO_ROOM, units=int(ways.least_ps[candidate]), free=int(ps))
 
     def _too_scattered(self, candidate: int, start: int) -> Shortfall:
         """What a candidate finds on the servers: too few workers in reach, or too few parameter servers together."""
-        ways, wanted = self.ways, int(self.ways.workers[candidate])
+        ways, units = self.ways, int(self.ways.workers[candidate])
         space = self.terms.of(ways.pairs[ways.pair[candidate]]).space
         workers, ps = space.least(start, start + int(ways.duration[candidate]))
         free = int(np.where(ps > 0, workers, 0).max()) if ways.central[candidate] else int(workers.sum(dtype=np.int64))
-        if free < wanted:
-            return Shortfall(NO_ROOM, asked=wanted, free=free)
-        return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps.max()))
+        if free < units:
+            return Shortfall(NO_ROOM, units=units, free=free)
+        return Shortfall(NO_ROOM, units=int(ways.least_ps[candidate]), free=int(ps.max()))
 
 
 class PieceSearch(Search):
@@ -286,8 +287,8 @@ class PieceSearch(Search):
 
     def _choose(self) -> Shortfall | None:
         """Those that could not win were never listed."""
-        self.chosen = np.arange(len(self.pieces.work))
-        return None if len(self.chosen) else Shortfall(TOO_LONG)
+        self.candidates = np.arange(len(self.pieces.work))
+        return None if len(self.candidates) else Shortfall(TOO_LONG)
 
     def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
         return self.pieces.worth(candidates, ends)
