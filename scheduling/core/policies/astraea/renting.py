@@ -379,7 +379,7 @@ class HeldBack:
 
     def amounts(self, takes_part: BoolArray) -> FloatArray:
         """(resources, slots, servers) held back, given who takes part (resources, owners, slots)."""
-        held = np.zeros_like(self.round.taken)
+        held = np.zeros_like(self.round.use)
         for index, idle in self.idle.items():
             lends = self.round.cluster.tenants[index].lend == "lend"
             held += idle * ~(takes_part[:, index, :, None] & lends)

@@ -31,10 +31,10 @@ class Round:
         self.settings, self.view, self.cluster = settings, view, view.cluster
         self.start, self.end, self.slots = start, end, end - start
         resources, tenants = self.cluster.quota.shape
-        self.taken = occupied_between(view, start, end)  # (resources, slots, servers), of everybody
-        self.allocated: FloatArray = self.taken.sum(axis=2)  # (resources, slots)
+        self.use = occupied_between(view, start, end)  # (resources, slots, servers), of everybody
+        self.allocated: FloatArray = self.use.sum(axis=2)  # (resources, slots)
         self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # by phase one, and jobs at home
-        self.room = self._room(self.taken)
+        self.room = self._room(self.use)
         self.awards: dict[int, Booking] = {}  # by job, those that finish it
         self.pieces: dict[int, Booking] = {}  # by job, those that leave something
         self.rests: dict[int, Rest] = dict(rests or {})  # of divisible jobs, after what was bought so far
@@ -49,7 +49,7 @@ class Round:
     def copy(self) -> Round:
         """The same state, in which something else may be sold."""
         other = copy(self)
-        for name in ("taken", "allocated", "own_use", "room", "awards", "shortfalls", "spent", "at_home"):
+        for name in ("use", "allocated", "own_use", "room", "awards", "shortfalls", "spent", "at_home"):
             setattr(other, name, getattr(self, name).copy())
         other.pieces, other.rests = dict(self.pieces), dict(self.rests)
         return other
@@ -74,13 +74,13 @@ class Round:
 
     def least_used(self) -> FloatArray | None:
         """(servers,) units in use in the window, where that breaks ties between servers."""
-        return self.taken.sum(axis=(0, 1)) if self.settings.server_choice == "least_used" else None
+        return self.use.sum(axis=(0, 1)) if self.settings.server_choice == "least_used" else None
 
     def take(self, rows: Iterable[Allocation], worker: FloatArray, ps: FloatArray, sign: int = 1) -> FloatArray:
         """Use (or give back) rows counted from the window's beginning; (resources, slots) amounts."""
         rows = list(rows)
         for row in rows:
-            self.taken[:, row.start : row.end, row.server] += sign * (row.workers * worker + row.ps * ps)[:, None]
+            self.use[:, row.start : row.end, row.server] += sign * (row.workers * worker + row.ps * ps)[:, None]
         self.room.take(rows, worker, ps, sign)
         used = sign * units_in_use(rows, worker, ps, 0, self.slots)
         self.allocated += used
@@ -108,7 +108,7 @@ class Round:
 
     def withhold(self, amounts: FloatArray) -> None:
         """Leave (resources, slots, servers) amounts out of the room that renters find."""
-        self.room = self._room(self.taken + amounts)
+        self.room = self._room(self.use + amounts)
 
     def _room(self, use: FloatArray) -> Room:
         free = self.cluster.capacity[:, None, :] - use
