@@ -33,11 +33,11 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Why there is no schedule: more units are asked than free, or the best one's value is not worth its price."""
+    """Why there is no schedule: more units are needed than are free, or the best one's value is not worth its price."""
 
     kind: str  # one of the words above
     value: float = 0.0
     price: float = 0.0
-    units: int = 0  # that are asked for: workers or parameter servers
+    units: int = 0  # workers, or parameter servers, that the job needs
     free: int = 0
     limit: float = 0.0  # the budget or balance left, or the most the job may pay
