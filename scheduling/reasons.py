@@ -133,26 +133,26 @@ class Ends(Enum):
 
 def reason_sentence(pool: Pool, code: str, numbers: Numbers) -> str:
     """Return the sentence for a code. A code of another version of the product is shown as it is, with its numbers."""
-    known = _BY_VALUE.get(code)
+    reason = _BY_VALUE.get(code)
     try:
-        if known is not None:
-            return known.sentence(pool, numbers)
+        if reason is not None:
+            return reason.sentence(pool, numbers)
     except (KeyError, TypeError, ValueError):
         pass  # an older row that lacks a number is shown below
-    listed = ", ".join(f"{name} {value}" for name, value in numbers.items())
-    return f"{code.replace('_', ' ').capitalize()}{f': {listed}' if listed else ''}."
+    facts = ", ".join(f"{name} {value}" for name, value in numbers.items())
+    return f"{code.replace('_', ' ').capitalize()}{f': {facts}' if facts else ''}."
 
 
 def reason_few(code: str) -> str:
     """Return the reason in a few words."""
-    known = _BY_VALUE.get(code)
-    return known.few if known else REFUNDED.get(code, code.replace("_", " "))
+    reason = _BY_VALUE.get(code)
+    return reason.few if reason else REFUNDED.get(code, code.replace("_", " "))
 
 
 def reason_help(code: str) -> str:
     """Return a sentence about what would help; it is empty where nothing has to be done."""
-    known = _BY_VALUE.get(code)
-    return known.help if known else ""
+    reason = _BY_VALUE.get(code)
+    return reason.help if reason else ""
 
 
 def jobs_named(waited: Iterable[Waited]) -> str:
@@ -271,20 +271,20 @@ def _over_max_price(pool: Pool, numbers: Numbers) -> str:
     price, limit = f"{_credits(numbers['price'])}{_least(numbers)}", _credits(numbers["max_price"])
     if "spent" not in numbers:
         return f"Costs {price}, more than your limit {limit}."
-    left = _credits(max(0.0, numbers["max_price"] - numbers["spent"]))
-    return f"Its next slot costs {price}, and {left} of your limit {limit} are left."
+    rest = _credits(max(0.0, numbers["max_price"] - numbers["spent"]))
+    return f"Its next slot costs {price}, and {rest} of your limit {limit} are left."
 
 
 def _low_balance(pool: Pool, numbers: Numbers) -> str:
-    left = numbers.get("available", numbers.get("left", 0.0))
-    return f"Costs {_credits(numbers['price'])}{_least(numbers)}, and {_credits(left)} are available."
+    funds = numbers.get("available", numbers.get("left", 0.0))
+    return f"Costs {_credits(numbers['price'])}{_least(numbers)}, and {_credits(funds)} are available."
 
 
 def _smaller(pool: Pool, numbers: Numbers) -> str:
     means = {"over_budget": "of the budget are left", "over_max_price": "of its limit are left"}
-    left = f"{_credits(numbers['left'])} {means.get(numbers['limit'], 'are available')}"
+    rest = f"{_credits(numbers['left'])} {means.get(numbers['limit'], 'are available')}"
     units_wanted = units_words(int(numbers["asked"]), int(numbers["asked_ps"]))
-    return f"Smaller than it could be: {units_wanted} cost {_credits(numbers['asked_price'])} in this slot, and {left}."
+    return f"Smaller than it could be: {units_wanted} cost {_credits(numbers['asked_price'])} in this slot, and {rest}."
 
 
 def _engine_error(pool: Pool, numbers: Numbers) -> str:

@@ -5,8 +5,8 @@ the instant lane may sell what the plan leaves, but only before the *frontier*, 
 may still touch. The *operator pool* is the rest: the instant lane sells it in any slot. So a batch plan finds the same
 home pool whether anybody uses the instant lane or not.
 
-The instant lane sees each server twice: its operator part first, its home part as many places further on. A tenant
-that asks there may have its own idle cells before the frontier for nothing, as in the batch lane.
+The instant lane sees each of n servers twice: the operator part of server i at index i, its home part at index i + n.
+A tenant's job may have the tenant's own idle cells there before the frontier for nothing, as in the batch lane.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from scheduling.core.occupancy import Occupancy
 from scheduling.core.parts import Parts
 from scheduling.core.types import BATCH, INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Plan, Window
 
-Servers = slice | npt.NDArray[np.intp]  # some of them
+Servers = slice | npt.NDArray[np.intp]  # a selection of servers
 ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What one lane may see of the calendar at a slot; the fields are those of `View`."""
+    """The part of the calendar that one lane may see at a slot; the fields are those of `View`."""
 
     cluster: Cluster
     occupied: FloatArray  # (resources, slots, servers)
@@ -37,7 +37,7 @@ class Stage:
 
 
 class Single:
-    """The calendar of a cluster with one lane: everything is for everybody."""
+    """The calendar of a cluster with one lane, in which every job may use all units."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -45,23 +45,23 @@ class Single:
         self.windows: list[Window] = []
 
     def stage(self, lane: str, slot: int) -> Stage:
-        """The whole calendar from `slot` on."""
+        """Return the whole calendar from `slot` on."""
         del lane
         windows = tuple(window for window in self.windows if window.end > slot)
         return Stage(self.cluster, self.occupancy.window(slot), None, windows)
 
     def place_all(self, lane: str, jobs: Sequence[Job], bookings: Sequence[Booking]) -> Sequence[Booking]:
-        """Enter a plan's bookings; raises `CapacityExceeded`."""
+        """Enter a plan's bookings; raise `CapacityExceeded` if they do not fit."""
         del lane
         self.occupancy.place_all(jobs, bookings)
         return bookings
 
     def take(self, resource: int, slot: int, server: int, amount: float) -> None:
-        """Occupy an amount that no booking stands for."""
+        """Occupy an amount that belongs to no booking."""
         self.occupancy.add(resource, slot, server, amount)
 
     def publish(self, lane: str, slot: int, plan: Plan) -> None:
-        """Keep the windows of a plan."""
+        """Store the windows of a plan."""
         del lane, slot
         self.windows.extend(plan.windows)
 
@@ -85,31 +85,31 @@ class Shared:
         self._own_use: dict[tuple[str, int], Occupancy] = {}
 
     def own_use(self, tenant: int, lane: str = BATCH) -> Occupancy:
-        """What a tenant's own jobs of one lane hold of its own cells, free of charge. Contributions follow from the
-        batch lane's alone (C12)."""
+        """Return what a tenant's own jobs of one lane hold of its own cells, free of charge. Contributions follow from
+        the own use of the batch lane alone (C12)."""
         if (lane, tenant) not in self._own_use:  # most tenants have none
             cells = replace(self.cluster, capacity=self.cells[:, tenant])
             self._own_use[lane, tenant] = Occupancy(cells, self.home_all.origin)
         return self._own_use[lane, tenant]
 
     def stage(self, lane: str, slot: int) -> Stage:
-        """The home pool for the batch lane; what may be sold, and nothing else, for the instant lane."""
+        """Return the home pool for the batch lane; for the instant lane only what may be sold."""
         if lane == BATCH:
             return Stage(self.home, self.home_batch.window(slot), None, tuple(self.windows))
         return self.for_sale(slot)
 
     def for_sale(self, slot: int, until: int | None = None) -> Stage:
-        """What the instant lane may sell from `slot` on; what is occupied is told no further than to slot `until`."""
+        """Return what the instant lane may sell from `slot` on. `occupied` covers slots before `until` only."""
         windows = self._offered_windows(slot)
         return Stage(self.counter, *self._counter_occupied(slot, until, windows), windows)
 
     def own_idle(self, tenant: int, slot: int, given_up: FloatArray | None = None) -> FloatArray:
-        """(resources, slots, places of the counter) what a tenant may have of its own cells, up to the frontier: as
-        much as its own jobs leave of them and nobody has bought.
+        """Return what a tenant may have of its own cells up to the frontier, (resources, slots, servers of the
+        counter): what its own jobs leave of them and nobody has bought.
 
-        On a server with several owners a unit has no name on it. What is free there is the tenant's up to the number
-        of its idle cells, but for what the others keep back, and what somebody `given_up` (resources, slots, servers)
-        who has paid for it.
+        On a server with several owners no unit belongs to one of them by name. The tenant may have what is free there,
+        up to the number of its idle cells, except for what the others keep back, and for the units `given_up`
+        (resources, slots, servers) by a tenant that has paid for them.
         """
         slots, servers = max(self.frontier - slot, 0), len(self.cluster.servers)
         places = np.zeros((len(self.cluster.resources), slots, 2 * servers))
@@ -127,7 +127,7 @@ class Shared:
         return places
 
     def free(self, start: int, end: int) -> FloatArray:
-        """(resources, slots, servers) amounts that neither lane holds in the slots [start, end)."""
+        """Return the amounts that neither lane holds in the slots [start, end), (resources, slots, servers)."""
         free = np.repeat(self.cluster.capacity[:, None, :], end - start, axis=1)
         for occupancy in (self.home_all, self.operator_instant):
             held = occupancy.window(start)[:, : end - start]
@@ -139,7 +139,7 @@ class Shared:
         return [self.place(lane, job, booking) for job, booking in zip(jobs, bookings, strict=True)]
 
     def place(self, lane: str, job: Job, booking: Booking) -> Booking:
-        """Enter a booking on its pool, checked against what both lanes hold; the answer names real servers."""
+        """Enter a booking on its pool, checked against what both lanes hold, and return it with real servers."""
         if lane == BATCH:
             self.home_all.place(job, booking)
             self.home_batch.place(job, booking)
@@ -158,11 +158,11 @@ class Shared:
         return on_real_servers(booking, len(self.cluster.servers))
 
     def take(self, resource: int, slot: int, server: int, amount: float) -> None:
-        """Occupy an amount of the operator's that no booking stands for."""
+        """Occupy an amount of the operator's that belongs to no booking."""
         self.operator_instant.add(resource, slot, server, amount)
 
     def publish(self, lane: str, slot: int, plan: Plan) -> None:
-        """Windows and frontier of a batch plan; a frontier never moves back."""
+        """Store the windows and the frontier of a batch plan; a frontier never moves back."""
         if lane == INSTANT:
             return
         self.windows.extend(plan.windows)
@@ -177,7 +177,7 @@ class Shared:
     def _counter_occupied(
         self, slot: int, until: int | None, windows: Sequence[Window]
     ) -> tuple[FloatArray, FloatArray]:
-        """(occupied from `slot`, tail) of the counter; home parts count as full from the frontier on."""
+        """Return (occupied from `slot`, tail) of the counter; home parts count as full from the frontier on."""
         servers = len(self.cluster.servers)
         operator = self.operator_instant.window(slot)
         sold_until = max(self.frontier - slot, 0)
@@ -195,8 +195,8 @@ class Shared:
         return occupied, tail
 
     def _home_taken(self, slot: int, windows: Sequence[Window], use: FloatArray) -> None:
-        """Set `use` (resources, slots, servers), all zeros, to what nobody else can have of the lenders' cells: in use,
-        sold, or held back below a reserve price."""
+        """Set `use` (resources, slots, servers), which is all zeros, to what is not for sale of the lenders' cells: it
+        is in use, sold, or held back below a reserve price."""
         slots, held = use.shape[1], self.home_all.window(slot)
         use[:, : held.shape[1]] = held[:, :slots]
         for index, tenant in enumerate(self.cluster.tenants):
@@ -207,7 +207,7 @@ class Shared:
         np.minimum(use, self.counter.capacity[:, None, len(self.cluster.servers) :], out=use)
 
     def _used_by(self, tenant: int, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
-        """(resources, slots, servers) what a tenant's own jobs of both lanes hold of its own cells."""
+        """Return what a tenant's own jobs of both lanes hold of its own cells, (resources, slots, servers)."""
         used = np.zeros((len(self.cluster.resources), slots, self.cells[0, 0, servers].size))
         for lane in (BATCH, INSTANT):
             if (occupancy := self._own_use.get((lane, tenant))) is not None:
@@ -215,12 +215,13 @@ class Shared:
         return used
 
     def _idle(self, tenant: int, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
-        """(resources, slots, servers) what they leave."""
+        """Return what a tenant's own jobs of both lanes leave of its own cells, (resources, slots, servers)."""
         idle: FloatArray = self.cells[:, tenant, servers][:, None, :] - self._used_by(tenant, slot, slots, servers)
         return idle
 
     def _kept_back(self, tenant: int, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
-        """(slots,) 1 where the tenant sells nothing: it keeps its cells, or asks for more than the published price."""
+        """Return 1 for each slot (slots,) in which the tenant sells nothing, since it keeps its cells or its reserve
+        price is above the published price; else 0."""
         if self.cluster.tenants[tenant].lend != "lend":
             return np.ones(slots)
         if not self.cluster.tenants[tenant].reserve_price.any():
@@ -228,7 +229,8 @@ class Shared:
         return self._held_back(tenant, slot, slots, windows)
 
     def _held_back(self, tenant: int, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
-        """(slots,) 1 where the published price of a resource has not reached the tenant's reserve."""
+        """Return 1 for each slot (slots,) in which the published price of a resource is below the tenant's reserve
+        price; else 0."""
         reserve = self.cluster.tenants[tenant].reserve_price
         posted = np.zeros((len(self.cluster.resources), slots))
         for window in windows:
@@ -237,7 +239,7 @@ class Shared:
         return (posted < reserve[:, None] - 1e-12).any(axis=0).astype(float)
 
     def _offered_windows(self, slot: int) -> tuple[Window, ...]:
-        """The published windows with only what is for sale; slots that no plan covers have an empty one."""
+        """Return the published windows with only what is for sale; slots that no plan covers get an empty window."""
         windows = sorted((window for window in self.windows if window.end > slot), key=lambda window: window.start)
         offered, begin = [], slot
         for window in windows:
@@ -250,13 +252,13 @@ class Shared:
         return tuple(window for window in offered if window.end > window.start)
 
     def _empty_window(self, start: int, end: int) -> Window:
-        """A batch window in which nothing was planned: all that the tenants do not use at home is idle."""
+        """Return a batch window in which nothing was planned: all that the tenants do not use at home is idle."""
         slots = max(end - start, 0)
         idle = np.zeros((len(self.cluster.resources), len(self.cluster.owners), slots))
         lenders = [index for index, tenant in enumerate(self.cluster.tenants) if tenant.lend == "lend"]
         cells = self.cells[:, lenders].copy()
         cells[..., self.cluster.closed] = 0.0
-        idle[:, lenders] = cells.sum(axis=2)[:, :, None]  # of those who use nothing at home: most
+        idle[:, lenders] = cells.sum(axis=2)[:, :, None]  # right for most tenants, who use nothing at home
         for index in lenders:
             if (own_use := self._own_use.get((BATCH, index))) is not None:
                 unused = self.cells[:, index, None, :] - _first(own_use, start, slots)
@@ -274,20 +276,20 @@ class Shared:
 
 
 def counter_parts(booking: Booking, servers: int) -> tuple[list[Allocation], list[Allocation]]:
-    """(operator's rows, home rows) of a booking that names the counter's servers, now on the `servers` real ones."""
+    """Return (operator's rows, home rows) of a booking on the counter's servers, as rows on the `servers` real ones."""
     operator = [row for row in booking.allocation if row.server < servers]
     home = [replace(row, server=row.server - servers) for row in booking.allocation if row.server >= servers]
     return operator, home
 
 
 def on_real_servers(booking: Booking, servers: int) -> Booking:
-    """The same booking with what it has on both parts of a server in one."""
+    """Return the same booking on real servers, with its rows on the two parts of a server added up."""
     operator, home = counter_parts(booking, servers)
     return replace(booking, allocation=_sum_of_parts([*operator, *home]))
 
 
 def _first(occupancy: Occupancy, slot: int, slots: int, servers: Servers = ALL) -> FloatArray:
-    """(resources, slots, servers) a copy of the occupied amounts in so many slots."""
+    """Return a copy of the occupied amounts in `slots` slots from `slot` on, (resources, slots, servers)."""
     held = occupancy.window(slot)[:, :slots, servers]
     whole = np.zeros((held.shape[0], slots, held.shape[2]))
     whole[:, : held.shape[1]] = held
@@ -295,7 +297,7 @@ def _first(occupancy: Occupancy, slot: int, slots: int, servers: Servers = ALL) 
 
 
 def _sum_of_parts(rows: Sequence[Allocation]) -> tuple[Allocation, ...]:
-    """Rows of the two parts of a server added up, cut where either changes."""
+    """Return the rows of the two parts of each server added up, cut where either changes."""
     sums: list[Allocation] = []
     for server in sorted({row.server for row in rows}):
         here = [row for row in rows if row.server == server]

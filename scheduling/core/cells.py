@@ -1,4 +1,4 @@
-"""Home cells: which units on which servers belong to whom."""
+"""Deal home cells: decide which units on which servers belong to which tenant."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from scheduling.core.types import FloatArray
 
 
 def deal_cells(capacity: FloatArray, quota: FloatArray) -> FloatArray:
-    """(resources, tenants, servers) cells that add up to every tenant's quota (resources, tenants), server by server.
+    """Return cells (resources, tenants, servers) that add up to every tenant's quota (resources, tenants).
 
-    Each resource is dealt on its own, tenants in order, each filling the servers that are left in order: owners
-    hold whole servers wherever they can, so that their gangs find room on one machine. What is left at the end is
-    the operator's. The quotas of a resource must not exceed its capacity (resources, servers).
+    Each resource is dealt on its own. The tenants take their turns in order, and each fills the remaining servers in
+    order: owners hold whole servers wherever they can, so that their gangs fit on one machine. The operator owns what
+    is left at the end. The quotas of a resource must not exceed its capacity (resources, servers).
     """
     if np.any(quota.sum(axis=1) > capacity.sum(axis=1) + 1e-9):
         raise ValueError("the quotas of a resource add up to more than its capacity")
@@ -25,11 +25,11 @@ def deal_cells(capacity: FloatArray, quota: FloatArray) -> FloatArray:
 
 
 def deal_servers(capacity: FloatArray, bounds: FloatArray) -> FloatArray:
-    """(resources, tenants, servers) cells of whole units where each tenant owns a stretch of the row of servers.
+    """Return cells (resources, tenants, servers) of whole units; each tenant owns a stretch of the row of servers.
 
-    Server s stands on [s, s + 1) of a line, its units spread evenly over it; tenant u owns the units whose middle
+    Server s covers [s, s + 1) of a line, and its units are spread evenly over it; tenant u owns the units whose middle
     lies in [bounds[u], bounds[u + 1]). So workers and parameter servers of a tenant are on the same machines, and a
-    stretch between whole numbers is made of whole machines. `capacity` (resources, servers) is in whole units.
+    stretch between whole numbers consists of whole machines. `capacity` (resources, servers) is in whole units.
     """
     servers = np.arange(capacity.shape[1])
     reached = np.ceil((bounds[None, :, None] - servers) * capacity[:, None, :] - 0.5)

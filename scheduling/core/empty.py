@@ -1,4 +1,4 @@
-"""Which gangs a cluster with nothing on it holds: who could ever run."""
+"""Decide which gangs an empty cluster has room for, and so which jobs could ever run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from scheduling.core.types import Cluster, Job
 
 
 class EmptyCluster:
-    """Asked which gangs it holds. Most jobs ask for the same, and again in every slot in which they wait."""
+    """A cluster with nothing on it, and which gangs fit there. The answers are remembered: most jobs request the same
+    gangs, and again in every slot in which they wait."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.answers = _answers(cluster)
 
     def holds(self, job: Job, gang: GangUnits) -> bool:
-        """Whether the gang could ever run."""
+        """Return whether the gang could ever run."""
         worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
         key = (gang.workers, gang.ps, worker.named, ps.named)
         if key not in self.answers:
@@ -38,20 +39,23 @@ class EmptyCluster:
 
 @lru_cache(maxsize=16)
 def _answers(cluster: Cluster) -> dict[tuple[object, ...], bool]:
-    """By demand, what a cluster holds: it depends on the cluster alone, which never changes."""
+    """Return the dictionary of a cluster's answers, from gang and demand to whether it fits. They depend on the cluster
+    alone, which never changes."""
     del cluster
     return {}
 
 
 def possible_types(job: Job, cluster: Cluster) -> tuple[tuple[int, int], ...]:
-    """(worker type, parameter server type) on which the job could ever run its least gang, in their order. Neither job
-    nor cluster changes, and the same is asked in every slot in which the job waits."""
+    """Return the pairs (worker type, parameter-server type) on which the job could ever run its least gang, in their
+    order. The answers are remembered: neither job nor cluster changes, and every slot in which the job waits needs
+    them again."""
     return _possible_types(cluster)(job)
 
 
 @lru_cache(maxsize=16)
 def _possible_types(cluster: Cluster) -> Callable[[Job], tuple[tuple[int, int], ...]]:
-    """Remembered for many jobs of few clusters: those are large, and a verification reads another for each interval."""
+    """Return a function from a job to its pairs, which remembers many jobs. Few clusters are remembered: they are
+    large, and a verification reads another one for each interval."""
 
     @lru_cache(maxsize=2**12)
     def types_of(job: Job) -> tuple[tuple[int, int], ...]:
@@ -63,5 +67,5 @@ def _possible_types(cluster: Cluster) -> Callable[[Job], tuple[tuple[int, int], 
 
 
 def fits_empty(job: Job, gang: GangUnits, cluster: Cluster) -> bool:
-    """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
+    """Return whether the gang could ever run: whether it fits on the cluster with nothing on it."""
     return EmptyCluster(cluster).holds(job, gang)

@@ -1,4 +1,4 @@
-"""Gangs: the workers and parameter servers that a job asks for together, and how large a gang it asks for."""
+"""Gangs: the workers and parameter servers that a job requests together, and how large a gang it requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.core.types import Job
 
 @dataclass(frozen=True, slots=True)
 class GangUnits:
-    """The units a job asks for together: all of them, or none."""
+    """The units that a job requests together: it gets all of them, or none."""
 
     workers: int
     ps: int
@@ -22,8 +22,9 @@ class GangUnits:
     ps_type: int = 0
 
     def rate(self, job: Job, slot_seconds: float, *, centralized: bool = False, servers: int | None = None) -> float:
-        """Mini-batches the gang trains in a slot; when not on one server, gradients cross the network. `servers` that
-        hold its workers; None: each worker is on one of its own, the slowest that can be."""
+        """Return the mini-batches that the gang trains in a slot. Unless it is on one server (`centralized`), gradients
+        cross the network. `servers` is the number of servers that hold its workers; None means one for each worker,
+        the slowest case."""
         spread = self.workers if servers is None else servers
         each = minibatches_per_slot(
             job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized, servers=spread
@@ -32,7 +33,7 @@ class GangUnits:
 
 
 def gangs(job: Job, workers: int) -> Iterator[GangUnits]:
-    """The gang of so many workers, then of half as many, and so on, for every pair of unit types in their order.
+    """Yield the gang of `workers` workers, then of half as many, and so on, for every pair of unit types in order.
 
     Each has the parameter servers that its workers need. None has fewer workers or more parameter servers than
     the job allows.
@@ -47,8 +48,8 @@ def gangs(job: Job, workers: int) -> Iterator[GangUnits]:
 
 
 def even_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
-    """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer; none for
-    a job that has none."""
+    """Yield gangs as `gangs` does, but with one parameter server for each worker, or as many as the job allows if these
+    are fewer, and with none for a job without parameter servers."""
     while workers >= job.min_workers:
         ps = 0 if job.all_reduce else workers if job.max_ps is None else min(workers, job.max_ps)
         for worker_type in range(len(job.worker_types)):
@@ -58,8 +59,9 @@ def even_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
 
 
 def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
-    """The workers a job asks for: a number, or in place of a draw what its submitter asked for, or its own draw from a
-    range; within what the job can use.
+    """Return the number of workers that a job requests. If `workers` is a number, that is it; if it is a range, it is
+    what the job's submitter asked for, or else the job's own draw from the range. Numbers and draws are limited to what
+    the job can use.
 
     A draw depends on the seed and the job alone, not on when it is made.
     """
@@ -73,5 +75,5 @@ def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
 
 @lru_cache(maxsize=2**16)
 def _draw(seed: int, number: int, least: int, most: int) -> int:
-    """A job's own draw from a range; asked for again in every slot in which it waits."""
+    """Return a job's own draw from a range. It is remembered: every slot in which the job waits needs it again."""
     return int(np.random.default_rng((seed, number)).integers(least, most + 1))

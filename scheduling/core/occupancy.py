@@ -1,4 +1,4 @@
-"""Who occupies what, when: the calendar of a cluster, slot by slot and server by server."""
+"""The calendar of a cluster: the amounts that are occupied, slot by slot and server by server."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from scheduling.core.types import Allocation, Booking, Cluster, Demand, FloatArr
 ROUNDING = 1e-9  # amounts are sums of decimals; capacity is never exceeded by more than this
 
 
-FEW = 4  # rows that are quicker one by one
+FEW = 4  # at most this many rows are placed faster one by one
 
 
 class CapacityExceeded(ValueError):
-    """A plan gave out more than there is. That is a broken promise of the policy, not a refusal."""
+    """A plan gave out more than there is. The policy has then broken its promise; it is not a refusal."""
 
 
 def room(free: FloatArray, demand: FloatArray) -> FloatArray:
-    """Whole units of `demand` (resources,) that fit into `free` (resources, ...): the scarcest resource decides.
+    """Return how many whole units of `demand` (resources,) fit into `free` (resources, ...): the scarcest resource
+    decides.
 
     Resources that the demand does not name never bind; a demand of nothing at all has no limit (infinity).
     """
@@ -34,7 +35,7 @@ def room(free: FloatArray, demand: FloatArray) -> FloatArray:
 
 
 def fits(demand: Demand, free: Sequence[float]) -> bool:
-    """Whether a server with so much of each resource has room for a unit."""
+    """Return whether a server with the `free` amount of each resource has room for a unit."""
     for resource, amount in demand:  # noqa: SIM110 - called for every unit; `all` takes twice as long
         if free[resource] < amount:
             return False
@@ -52,25 +53,26 @@ class Occupancy:
         self._reach = 0  # slots from the origin that may hold something
 
     def window(self, slot: int) -> FloatArray:
-        """(resources, slots, servers) what is occupied from `slot` to the last occupied one; read-only, not a copy."""
+        """Return what is occupied from `slot` to the last occupied slot, (resources, slots, servers); it is read-only
+        and not a copy."""
         window = self._amounts[:, slot - self.origin : max(self._reach, slot - self.origin)]
         window.setflags(write=False)
         return window
 
     def fill(self, amounts: FloatArray) -> None:
-        """Begin with these amounts (resources, slots, servers), counted from the origin."""
+        """Set the occupied amounts (resources, slots, servers) from the origin on."""
         self._reserve(self.origin + amounts.shape[1])
         self._amounts[:, : amounts.shape[1]] = amounts
 
     def add(self, resource: int, slot: int, server: int, amount: float) -> None:
-        """Occupy an amount that no booking stands for."""
+        """Occupy an amount that belongs to no booking."""
         self._reserve(slot + 1)
         self._amounts[resource, slot - self.origin, server] += amount
         if self._amounts[resource, slot - self.origin, server] > self._limit[resource, server]:
             raise self._exceeded(slice(slot - self.origin, slot - self.origin + 1), server)
 
     def place_all(self, jobs: Sequence[Job], bookings: Sequence[Booking]) -> None:
-        """Occupy what bookings take, one after the other; raises as `place` does."""
+        """Occupy what bookings take, one after the other; raise as `place` does."""
         for (start, end), group in groupby(zip(jobs, bookings, strict=True), key=_period):
             together = list(group)
             if end - start > 1 or len(together) == 1 or not self._place_in_slot(start, together):
@@ -78,8 +80,9 @@ class Occupancy:
                     self.place(job, booking)
 
     def _place_in_slot(self, slot: int, pairs: Sequence[tuple[Job, Booking]]) -> bool:
-        """All units of one slot at once: the same sums, unit by unit in the same order. False, and nothing changed,
-        if they do not fit; one by one it is found where."""
+        """Occupy all units of one slot at once; the sums are the same, unit by unit in the same order. Return False and
+        change nothing if a row is not for this slot alone, or if they do not fit: placing them one by one then finds
+        the server that is full."""
         self._reserve(slot + 1)
         rows = [row for _, booking in pairs for row in booking.allocation]
         end = slot + 1
@@ -102,7 +105,7 @@ class Occupancy:
         return True
 
     def place(self, job: Job, booking: Booking) -> None:
-        """Occupy what a booking takes; raises if it exceeds a server's capacity in any slot."""
+        """Occupy what a booking takes; raise `CapacityExceeded` if a server's capacity is exceeded in some slot."""
         self._reserve(booking.end)
         if len(booking.allocation) > FEW and self._place_at_once(job, booking):
             return
@@ -113,7 +116,8 @@ class Occupancy:
                 raise self._exceeded(slots, row.server)
 
     def _place_at_once(self, job: Job, booking: Booking) -> bool:
-        """The same where all units are held in the same slots, on servers that are named once; else False."""
+        """Occupy all rows of a booking at once. Return False and change nothing if their slots differ, if a server is
+        named twice, or if they do not fit."""
         rows, first = booking.allocation, booking.allocation[0]
         servers = [row.server for row in rows]
         if len(set(servers)) < len(rows) or any(row.start != first.start or row.end != first.end for row in rows):
@@ -123,12 +127,12 @@ class Occupancy:
         slots = slice(first.start - self.origin, first.end - self.origin)
         held = self._amounts[:, slots, servers] + (units[:, :1] * worker + units[:, 1:] * ps).T[:, None, :]
         if (held > self._limit[:, None, servers]).any():
-            return False  # row by row it is found where
+            return False  # placing the rows one by one finds the server that is full
         self._amounts[:, slots, servers] = held
         return True
 
     def release(self, job: Job, booking: Booking, start: int) -> None:
-        """Give back what a booking holds from slot `start` on."""
+        """Release what a booking holds from slot `start` on."""
         for row, slots, demand in self._rows(job, booking, booking.allocation, start):
             self._amounts[:, slots, row.server] -= demand[:, None]
 
@@ -158,7 +162,7 @@ class Occupancy:
             self._amounts = grown
 
     def _exceeded(self, slots: slice, server: int) -> CapacityExceeded:
-        """The first amount of a server that is above its capacity, in words."""
+        """Return an error that names the first amount of a server above its capacity."""
         resource, slot = np.argwhere(self._amounts[:, slots, server] > self._limit[:, server, None])[0]
         return CapacityExceeded(
             f"server {server}, resource {resource}, slot {self.origin + slots.start + slot}: "
@@ -167,14 +171,15 @@ class Occupancy:
 
 
 def _period(pair: tuple[Job, Booking]) -> tuple[int, int]:
-    """The slots that a booking is for."""
+    """Return the first slot of a booking and its end."""
     return pair[1].start, pair[1].end
 
 
 def units_in_use(
     allocation: Iterable[Allocation], worker: FloatArray, ps: FloatArray, start: int, end: int
 ) -> FloatArray:
-    """(resources, end - start) amounts that an allocation takes of the whole cluster in the slots [start, end)."""
+    """Return the amounts that an allocation takes of the whole cluster in the slots [start, end), (resources, end -
+    start)."""
     used = np.zeros((len(worker), end - start))
     for row in allocation:
         used[:, max(row.start - start, 0) : max(row.end - start, 0)] += (row.workers * worker + row.ps * ps)[:, None]

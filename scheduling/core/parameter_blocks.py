@@ -1,7 +1,7 @@
-"""Which parameter server keeps which block of a model: Optimus' assignment, MXNet's, and moves when servers change.
+"""Assign the blocks of a model to parameter servers: as Optimus does, as MXNet does, and again when servers change.
 
-A block is what one layer learns, so many numbers. Sizes and server numbers are integers and every comparison with
-the average is made in integers, so that equal blocks are equal on every machine.
+A block is what one layer learns; its size is how many numbers these are. Sizes and server numbers are integers, and
+every comparison with the average is made in integers, so that equal blocks are equal on every machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import accumulate
 
 import numpy as np
 
-MXNET_THRESHOLD = 1_000_000  # numbers; a block from here on is sliced among all servers
+MXNET_THRESHOLD = 1_000_000  # numbers; a block of this size or more is sliced among all servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,21 @@ class BlockPiece:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The count of numbers in the piece."""
         return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """How even an assignment is: the three quantities that Optimus' section 5.3 wants small."""
+    """How even an assignment is: the three quantities that Optimus keeps small (section 5.3)."""
 
     size_difference: int  # numbers, between the fullest and the emptiest server
     request_difference: int  # pieces, between the server with most and the one with fewest
-    requests: int  # pieces in all, each one request of a worker in a step
+    requests: int  # pieces in all; each is one request of a worker in a step
 
 
 class _Loads:
-    """Numbers and requests of every server while an assignment grows. Servers are 0 .. count - 1."""
+    """The numbers and requests of every server while an assignment is made. Servers are 0 .. count - 1."""
 
     def __init__(self, count: int, total: int) -> None:
         self.count, self.total = count, total
@@ -59,17 +59,18 @@ class _Loads:
         return min(range(self.count), key=lambda server: (self.sizes[server], server))
 
     def best_fit(self, size: int) -> int:
-        """The server with the smallest room (average less assigned) that holds `size`; else the least assigned."""
+        """Return the server with the smallest room (average less assigned) that holds `size`, or else the least
+        assigned server."""
         fits = [server for server in range(self.count) if self.count * (self.sizes[server] + size) <= self.total]
         return max(fits, key=lambda server: (self.sizes[server], -server)) if fits else self.least_assigned()
 
 
 def assign(sizes: Sequence[int], servers: int) -> tuple[BlockPiece, ...]:
-    """Optimus' parameter assignment (section 5.3), largest block first; average = total / servers.
+    """Return Optimus' parameter assignment (section 5.3), made with the largest block first; average = total / servers.
 
     A block under 1 % of the average goes to the server with fewest requests; one up to the average to the best fit;
     a larger one is cut into slices of the average, rounded down, and each goes to the least assigned server.
-    Ties: fewer numbers, then the smaller server. Complexity: blocks x servers.
+    Ties go to the server with fewer numbers, then to the one with the smaller index. Complexity: blocks x servers.
     """
     if servers < 1:
         raise ValueError("parameters need at least one server")
@@ -91,7 +92,8 @@ def assign(sizes: Sequence[int], servers: int) -> tuple[BlockPiece, ...]:
 def assign_as_mxnet(
     sizes: Sequence[int], servers: int, dice: np.random.Generator, threshold: int = MXNET_THRESHOLD
 ) -> tuple[BlockPiece, ...]:
-    """MXNet's default, for comparison: a block below the threshold to a random server, any other sliced evenly."""
+    """Return MXNet's default assignment, for comparison: a block below the threshold goes to a random server, any other
+    is sliced evenly among all."""
     pieces: list[BlockPiece] = []
     for block, size in enumerate(sizes):
         if size < threshold:
@@ -103,7 +105,7 @@ def assign_as_mxnet(
 
 
 def balance(pieces: Iterable[BlockPiece], servers: int) -> Evenness:
-    """How even the pieces lie on servers 0 .. servers - 1."""
+    """Return how evenly the pieces are spread over the servers 0 .. servers - 1."""
     sizes, requests = [0] * servers, [0] * servers
     for piece in pieces:
         sizes[piece.server] += piece.size
@@ -112,11 +114,11 @@ def balance(pieces: Iterable[BlockPiece], servers: int) -> Evenness:
 
 
 def rebalance(pieces: Sequence[BlockPiece], servers: Collection[int]) -> tuple[BlockPiece, ...]:
-    """The pieces after servers joined or left; `servers` are those there are from now on (DL2, section 5).
+    """Return the pieces after servers joined or left; `servers` are those that exist from now on (DL2, section 5).
 
-    What lay on a server that left goes to the others by best fit. Then every server above the average gives only
-    its surplus away, whole pieces where one fits, a slice where none does. No server ends short of the average by more
-    than 1 % of it, so less than that is not worth a move.
+    Pieces of a server that left go to the others by best fit. Then every server above the average gives away only
+    its surplus: a whole piece where one fits, a slice where none does. Moves so small that all of them together leave
+    no server short of the average by more than 1 % of it are left out.
     """
     if not servers:
         raise ValueError("parameters need at least one server")
@@ -133,7 +135,8 @@ def rebalance(pieces: Sequence[BlockPiece], servers: Collection[int]) -> tuple[B
 
 
 class _Shelf:
-    """Pieces by server while they move. Room is the average, rounded up, less what is held; surplus is below zero."""
+    """The pieces by server while they move. The room of a server is the average, rounded up, less what it holds; it is
+    negative where the server has a surplus."""
 
     def __init__(self, servers: Collection[int], total: int) -> None:
         self.held: dict[int, list[BlockPiece]] = {server: [] for server in sorted(servers)}
@@ -152,7 +155,8 @@ class _Shelf:
         return max(self.held, key=lambda server: (self.room(server), -server))
 
     def house(self, piece: BlockPiece) -> None:
-        """Best fit; where nothing holds it, as much as fits where most room is, and the rest again."""
+        """Put a piece on the server that fits it best. If no server holds it, put as much as fits on the server with
+        the most room, and treat the rest as a new piece."""
         while True:
             fits = [server for server in self.held if self.room(server) >= piece.size]
             if fits:
@@ -165,7 +169,7 @@ class _Shelf:
             piece = replace(piece, start=cut)
 
     def relieve(self, server: int) -> None:
-        """Give away the surplus of a server, each part to whoever has most room."""
+        """Give away the surplus of a server, each part to the server that has the most room then."""
         while True:
             receiver = self.roomiest()
             amount = min(-self.room(server), self.room(receiver))
@@ -174,7 +178,7 @@ class _Shelf:
             self._give(server, receiver, amount)
 
     def _give(self, server: int, receiver: int, amount: int) -> None:
-        """One whole piece near `amount`, or a slice of exactly `amount`."""
+        """Move one whole piece of about `amount`, or a slice of exactly `amount`, from one server to another."""
         held = self.held[server]
         fits = [piece for piece in held if self.slack < piece.size <= amount]
         wide = [piece for piece in held if piece.size > amount]
@@ -190,7 +194,7 @@ class _Shelf:
 
 
 def join(pieces: Iterable[BlockPiece]) -> tuple[BlockPiece, ...]:
-    """In order of block and start, neighbours on one server as one piece."""
+    """Return the pieces in order of block and start, with adjacent ones on the same server joined into one."""
     merged: list[BlockPiece] = []
     for piece in sorted(pieces, key=lambda piece: (piece.block, piece.start)):
         last = merged[-1] if merged else None
@@ -202,7 +206,7 @@ def join(pieces: Iterable[BlockPiece]) -> tuple[BlockPiece, ...]:
 
 
 def ranges(pieces: Iterable[BlockPiece], sizes: Sequence[int], server: int) -> tuple[tuple[int, int], ...]:
-    """What a server keeps as ranges [start, stop) of all blocks laid end to end, neighbours as one range."""
+    """Return what a server keeps as ranges [start, stop) of all blocks laid end to end; adjacent ranges are joined."""
     offsets = (0, *accumulate(sizes))
     spans: list[tuple[int, int]] = []
     for piece in sorted(pieces, key=lambda piece: (piece.block, piece.start)):

@@ -1,4 +1,4 @@
-"""A cluster cut in two, server by server: home cells, and what is the operator's. Cut once, for it does not change."""
+"""Cut a cluster in two, server by server: home cells, and the operator's part. It is cut once, for it never changes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scheduling.core.types import Cluster, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """`counter`: the cluster as the instant lane sees it, each server's operator part first, and its home part, of
-    those who lend, as many places further on."""
+    """The parts of a cluster. `counter` is the cluster as the instant lane sees it: the operator part of server i of n
+    is at index i, and its home part, with the cells of those tenants that lend, at index i + n."""
 
     whole: Cluster
     cells: FloatArray  # (resources, tenants, servers)
@@ -22,7 +22,7 @@ class Parts:
 
 
 def parts_of(cluster: Cluster) -> Parts:
-    """Needs a cluster with home cells."""
+    """Return the parts of a cluster; raise `ValueError` if it has no home cells."""
     if cluster.cells is None:
         raise ValueError("two lanes need home cells: a mere count of units does not say which servers are whose")
     home = replace(cluster, capacity=cluster.cells.sum(axis=1))

@@ -1,11 +1,11 @@
-"""Round-robin placement of gangs: a cursor goes round the servers, and every unit goes to the next with room.
+"""Place gangs round robin: a cursor goes round the servers, and every unit goes to the next server with room.
 
-Parameter servers follow the workers under a cursor of their own, so that on a cluster split into machines for
-workers and machines for parameter servers each kind goes round its own machines.
+Parameter servers are placed after the workers with a cursor of their own, so that on a cluster split into machines
+for workers and machines for parameter servers each kind goes round its own machines.
 
-Units are dealt one by one over plain lists: the next server nearly always has room, so looking at one or two of
-them costs less than one array operation over all. Servers found without room for a unit are marked, so that nobody
-looks at them for the like of it again until something is given back there.
+Units are dealt one by one over plain lists: the next server nearly always has room, so checking one or two of them
+takes less time than one array operation over all. Servers without room for a unit are marked, so that they are not
+checked again for an equal unit until something is given back there.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Cursors:
 
     @classmethod
     def read(cls, memory: Mapping[str, int]) -> Cursors:
-        """Those of the last plan's memory; the first server where nothing is remembered."""
+        """Return the cursors in the memory of the last plan; a cursor that is not there begins at the first server."""
         return cls(memory.get("workers_cursor", 0), memory.get("ps_cursor", 0))
 
     def memory(self) -> dict[str, int]:
-        """What a plan remembers of them."""
+        """Return the cursors as a plan's memory holds them."""
         return {"workers_cursor": self.workers, "ps_cursor": self.ps}
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a gang's units are: the server of each, in the order they were dealt in; and the cursors after them."""
+    """The servers of a gang's units, in the order in which they were dealt, and the cursors after them."""
 
     gang: GangUnits
     workers: Sequence[int]
@@ -47,40 +47,41 @@ class Placement:
 
     @property
     def kind(self) -> str:
-        """Centralized is all on one server with one parameter server, or none; everything else is distributed."""
+        """CENTRALIZED if all units are on one server, with at most one parameter server; else DISTRIBUTED."""
         server = self.ps[0] if self.ps else self.workers[0]
         centralized = len(self.ps) <= 1 and self.workers.count(server) == len(self.workers)
         return CENTRALIZED if centralized else DISTRIBUTED
 
     @property
     def spread(self) -> int:
-        """Servers that hold some of its workers."""
+        """The number of servers that hold some of the workers."""
         return len(set(self.workers))
 
     def rate(self, job: Job, slot_seconds: float) -> float:
-        """Mini-batches that it trains in a slot."""
+        """Return the mini-batches that the gang trains in a slot on this placement."""
         centralized, spread = self.kind == CENTRALIZED, self.spread if job.all_reduce else None
         return self.gang.rate(job, slot_seconds, centralized=centralized, servers=spread)
 
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
-        """The same units in every slot of [start, end), a row for each server."""
+        """Return the rows of an allocation with these units in every slot of [start, end), one for each server."""
         return rows_of(self.counts(), start, end)
 
     def counts(self) -> list[tuple[int, int, int]]:
-        """Each server that holds some of it, in order, with its workers and parameter servers."""
+        """Return (server, workers, parameter servers) for each server that holds some of the gang, in order."""
         workers, ps = _counts(self.workers), _counts(self.ps)
         return [(server, workers.get(server, 0), ps.get(server, 0)) for server in sorted(workers | ps)]
 
 
 def rows_of(counts: Sequence[Sequence[int]], start: int, end: int) -> tuple[Allocation, ...]:
-    """Rows of an allocation that is the same in every slot, from servers with their workers and parameter servers."""
+    """Return the rows of an allocation that is the same in every slot of [start, end). `counts` has (server, workers,
+    parameter servers) for each server."""
     return tuple([Allocation(server, start, end, workers, ps) for server, workers, ps in counts])
 
 
 def _counts(servers: Sequence[int]) -> dict[int, int]:
-    """How often each is named."""
+    """Return how often each server is named."""
     counts = dict.fromkeys(servers, 1)
-    if len(counts) == len(servers):  # most gangs go round the servers and come to none twice
+    if len(counts) == len(servers):  # most gangs have no two units on one server
         return counts
     counts = dict.fromkeys(counts, 0)
     for server in servers:
@@ -90,27 +91,27 @@ def _counts(servers: Sequence[int]) -> dict[int, int]:
 
 @dataclass(slots=True)
 class _Marks:
-    """By server, 1 where one kind of unit is not hosted or had no room; and how many returns are counted in."""
+    """The marks for one kind of unit: for each server 1 if it does not host the unit or had no room for it, else 0."""
 
     full: bytearray
-    hosted: bytes  # as it was before anything was dealt
-    returns: int = 0
+    hosted: bytes  # the marks before anything was dealt
+    returns: int = 0  # how many entries of `Vacancies._returned` are taken into account
 
 
 class Vacancies:
-    """What is free on each server in every one of the next `slots` slots; it shrinks as units are dealt."""
+    """The amounts that are free on each server in all of the next `slots` slots; they shrink as units are dealt."""
 
     def __init__(self, cluster: Cluster, occupied: FloatArray, slots: int = 1) -> None:
         free = cluster.capacity - occupied[:, :slots].max(axis=1, initial=0.0) + ROUNDING
         self.free: list[list[float]] = free.T.tolist()  # by server, then by resource
         self.hosts_workers: list[bool] = cluster.hosts_workers.tolist()
         self.hosts_ps: list[bool] = cluster.hosts_ps.tolist()
-        self._hosted: dict[int, bytes] = {}  # by identity of the hosts, 1 where they host nothing
+        self._hosted: dict[int, bytes] = {}  # by identity of a list of hosts: for each server, 1 if it is not a host
         self._marks: dict[tuple[object, ...], _Marks] = {}
         self._returned: list[int] = []  # servers on which something was given back, in order
 
     def place(self, job: Job, gang: GangUnits, cursors: Cursors) -> Placement | None:
-        """Deal a whole gang out. If it does not fit nothing changes, and there is no placement."""
+        """Deal out a whole gang and return its placement. If it does not fit, change nothing and return None."""
         worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
         workers = self.deal(worker, gang.workers, cursors.workers, self.hosts_workers)
         if workers is None:
@@ -124,7 +125,8 @@ class Vacancies:
         return Placement(gang, workers, servers, behind)
 
     def deal(self, unit: UnitType, count: int, cursor: int, hosts: Sequence[bool]) -> list[int] | None:
-        """The servers of so many units: from the cursor on each goes to the next server that has room for it."""
+        """Deal `count` units and return their servers: from the cursor on, each goes to the next server that has room.
+        If they do not all fit, change nothing and return None."""
         demand = unit.named
         full = self.marks(demand, hosts)
         dealt: list[int] = []
@@ -141,11 +143,12 @@ class Vacancies:
         return dealt
 
     def deal_one(self, unit: UnitType, cursor: int, hosts: Sequence[bool]) -> int | None:
-        """The same for a single unit, which is what policies deal most."""
+        """Deal one unit and return its server, or None if none has room. Most of what policies deal is single units."""
         return self.deal_marked(unit.named, self.marks(unit.named, hosts), cursor)
 
     def deal_marked(self, demand: Demand, full: bytearray, cursor: int) -> int | None:
-        """The same for one who has the marks of such a unit, and asks for them again after units were given back."""
+        """Deal one unit as `deal_one` does, for callers that have the marks of such a unit. They have to call `marks`
+        again after units were given back."""
         server = self._next(demand, full, cursor)
         if server is not None:
             free = self.free[server]
@@ -154,7 +157,8 @@ class Vacancies:
         return server
 
     def pack(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
-        """The servers of so many units: each goes to the first server that has room for it."""
+        """Deal `count` units and return their servers: each goes to the first server that has room for it. If they do
+        not all fit, change nothing and return None."""
         demand = unit.named
         full = self.marks(demand, hosts)
         dealt: list[int] = []
@@ -170,19 +174,19 @@ class Vacancies:
         return dealt
 
     def first_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
-        """The first server that may host a unit and has room for it."""
+        """Return the first server that may host a unit and has room for it."""
         return self._next(demand, self.marks(demand, hosts), 0)
 
     def last_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
-        """The last server that may host a unit and has room for it: of all that are dealt from the first on, the one
-        that has room for longest."""
+        """Return the last server that may host a unit and has room for it. Where units are dealt from the first server
+        on, this is the one that keeps its room longest."""
         full = self.marks(demand, hosts)
         while (server := full.rfind(0)) >= 0 and not fits(demand, self.free[server]):
             full[server] = 1
         return server if server >= 0 else None
 
     def _next(self, demand: Demand, full: bytearray, cursor: int) -> int | None:
-        """The first server with room from the cursor on, all round; those without are marked."""
+        """Return the first server with room, from the cursor on and then from the first; mark those without room."""
         while True:
             server = full.find(0, cursor)
             if server < 0 and (server := full.find(0, 0, cursor)) < 0:
@@ -197,7 +201,7 @@ class Vacancies:
             cursor = server
 
     def marks(self, demand: Demand, hosts: Sequence[bool]) -> bytearray:
-        """The marks for such a unit; where something has been given back since, a server is looked at again."""
+        """Return the marks for such a unit; servers where something has been given back since are not marked full."""
         key = (id(hosts), demand)
         marks = self._marks.get(key)
         if marks is None:
@@ -210,7 +214,7 @@ class Vacancies:
         return marks.full
 
     def _not_hosted(self, hosts: Sequence[bool]) -> bytes:
-        """By server, 1 where the hosts host nothing."""
+        """Return for each server 1 if it is not one of the hosts, else 0."""
         if id(hosts) not in self._hosted:
             self._hosted[id(hosts)] = bytes(map(not_, hosts))
         return self._hosted[id(hosts)]
@@ -224,7 +228,7 @@ class Vacancies:
                 free[resource] += amount
 
     def take(self, unit: UnitType, servers: Sequence[int]) -> None:
-        """Take one unit on each of the servers named, as a deal did elsewhere."""
+        """Take one unit on each of the servers named, as it was dealt on another copy of the vacancies."""
         for server in servers:
             free = self.free[server]
             for resource, amount in unit.named:
@@ -232,7 +236,7 @@ class Vacancies:
 
 
 def _take_most(demand: Demand, free: list[float], most: int) -> int:
-    """As many units as a server holds, at most so many, one after the other; how many they are."""
+    """Take as many units as a server holds, at most `most`, from `free`, and return how many they are."""
     count = 0
     if len(demand) == 1:
         ((resource, amount),) = demand

@@ -1,4 +1,4 @@
-"""Values as JSON has them, and back: records field by field, arrays as runs of equal numbers."""
+"""Turn values into plain JSON and back: records field by field, arrays as runs of equal numbers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import numpy.typing as npt
 
 Document = dict[str, Any]
 FloatArray = npt.NDArray[np.float64]
-_field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, asked once
-FEW = 16  # numbers of an array that are counted faster one by one
+_field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, read once
+FEW = 16  # at most this many numbers of an array are counted faster one by one
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def canonical(value: Any) -> str:
-    """Canonical JSON: sorted names, no blanks, ASCII, floats in their shortest exact form."""
+    """Return canonical JSON: sorted names, no blanks, ASCII, floats in their shortest exact form."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def record(value: Any) -> Document:
-    """The fields of a dataclass in plain JSON; nested records are the caller's business."""
+    """Return the fields of a dataclass as plain JSON; nested records are left to the caller."""
     kind = type(value)
     if kind not in _field_names:
         _field_names[kind] = tuple(field.name for field in fields(value) if field.name != "tenants")
@@ -34,7 +34,7 @@ def record(value: Any) -> Document:
 
 
 def plain(value: Any) -> Any:
-    if type(value) in PLAIN:  # nearly all of them; the questions below take longer
+    if type(value) in PLAIN:  # true of nearly all values; the tests below take longer
         return value
     if isinstance(value, np.ndarray):
         return plain_array(value)
@@ -48,14 +48,14 @@ def plain(value: Any) -> Any:
 
 
 def plain_array(array: npt.NDArray[Any] | None) -> Document | None:
-    """An array as its shape and its runs: [how often, value] in order of memory. Calendars are long runs."""
+    """Return an array as its shape and its runs: [how often, value] in order of memory. Calendars have long runs."""
     if array is None:
         return None
     return {"shape": list(array.shape), "type": _type_name(array.dtype), "runs": _runs(array.ravel())}
 
 
 def _runs(flat: npt.NDArray[Any]) -> list[tuple[int, Any]]:
-    """How often, and which value, in turn."""
+    """Return the runs of equal values as (how often, value), in order."""
     if len(flat) <= FEW:  # the demands of a unit: two numbers or three
         return [(len(list(same)), value) for value, same in groupby(flat.tolist())]
     begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
@@ -64,8 +64,8 @@ def _runs(flat: npt.NDArray[Any]) -> list[tuple[int, Any]]:
 
 
 class _Row(NamedTuple):
-    """The runs of one row: the first, the last, and the canonical JSON of those between. Of a single one, `last` is
-    None."""
+    """The runs of one row: the first, the last, and the canonical JSON of those between. If there is only one run,
+    `last` is None."""
 
     first: tuple[int, float]
     between: str
@@ -73,15 +73,15 @@ class _Row(NamedTuple):
 
 
 class RowTexts:
-    """Canonical JSON of arrays of floats that differ in few rows from one to the next, such as a calendar's: what was
-    written of a row is written again as long as the row has the same bits."""
+    """Writes the canonical JSON of arrays of floats that differ in few rows from one to the next, such as a calendar's:
+    the text of a row is used again as long as the row has the same bits."""
 
     def __init__(self) -> None:
         self._bits, self._rows = np.zeros((0, 0), np.int64), list[_Row]()
         self._lock = Lock()
 
     def text(self, array: FloatArray) -> str:
-        """As that of `plain_array`."""
+        """Return the same text as the canonical JSON of `plain_array`."""
         if not array.size:
             return canonical(plain_array(array))
         flat = np.ascontiguousarray(array).reshape(-1, array.shape[-1])
@@ -107,7 +107,7 @@ def _row(flat: FloatArray) -> _Row:
 
 
 def _run_texts(rows: Iterable[_Row]) -> Iterator[str]:
-    """The texts of all runs. One that goes on in the next row is one."""
+    """Yield the texts of all runs. A run that continues in the next row is written as one."""
     length, value = 0, 0.0  # of the run that has not ended
     for first, between, last in rows:
         if length and value != first[1]:

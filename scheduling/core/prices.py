@@ -1,4 +1,4 @@
-"""Posted prices per unit and slot. Every price is posted before the job that reads it takes its own units."""
+"""Compute posted prices per unit and slot. Every price is posted before the job that reads it takes its own units."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from scheduling.core.types import FloatArray
 
 
 def payable(prices: FloatArray, demand: FloatArray, least: float) -> FloatArray:
-    """(resources, ...) the prices, raised where a unit of `demand` (resources,) would cost less than the least that can
-    be paid; the very same prices where it costs that much everywhere. What is free stays free."""
+    """Return the prices (resources, ...), raised where a unit of `demand` (resources,) would cost less than `least`,
+    the smallest amount that can be paid. What is free stays free. If no price is raised, return the same array."""
     if not least:
         return prices
     costs = np.tensordot(demand, prices, 1)
@@ -22,7 +22,7 @@ def payable(prices: FloatArray, demand: FloatArray, least: float) -> FloatArray:
 
 
 def scarcity(base: FloatArray, used: FloatArray, total: FloatArray) -> FloatArray:
-    """base ** (used / total) - 1: nothing when all is free, base - 1 when nothing is (Astraea, Eq. 8).
+    """Return base ** (used / total) - 1: 0 when all units are free, base - 1 when none is (Astraea, Eq. 8).
 
     Shapes broadcast. Where the total is 0 nothing is for sale and the price is 0.
     """
@@ -31,7 +31,7 @@ def scarcity(base: FloatArray, used: FloatArray, total: FloatArray) -> FloatArra
 
 
 def between(floor: FloatArray, ceiling: FloatArray, used: FloatArray, capacity: FloatArray) -> FloatArray:
-    """floor * (ceiling / floor) ** (used / capacity), in logarithms so that wide bounds do not overflow (OASiS).
+    """Return floor * (ceiling / floor) ** (used / capacity) (OASiS), in logarithms so that wide bounds do not overflow.
 
     Shapes broadcast; 0 < floor <= ceiling. Where the capacity is 0 there is no unit to charge for: the price is 0.
     """

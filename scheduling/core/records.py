@@ -1,4 +1,4 @@
-"""Views and plans as bytes, and back: what a stored interval is made of.
+"""Write views and plans as the bytes that stored intervals consist of, and read them back.
 
 The bytes are canonical: the same value gives the same bytes on every machine, so that a replay can be compared with
 what was stored, and a digest of the bytes stands for the value. Numbers are written so that they read back exactly.
@@ -37,17 +37,17 @@ from scheduling.core.value import KINDS
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
-    """Canonical JSON."""
+    """Return a document as the bytes of canonical JSON."""
     return canonical(document).encode("ascii")
 
 
 def texts_to_bytes(texts: Mapping[str, str]) -> bytes:
-    """The same of an object whose fields are canonical JSON already."""
+    """Return the bytes of canonical JSON of an object whose fields are canonical JSON already."""
     return ("{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}").encode("ascii")
 
 
 def digest(previous: str, *parts: bytes) -> str:
-    """SHA-256 in hexadecimal over the previous digest and each part with its length: a link of a chain."""
+    """Return a link of a chain: SHA-256 in hexadecimal over the previous digest and each part with its length."""
     link = hashlib.sha256(previous.encode("ascii"))
     for part in parts:
         link.update(len(part).to_bytes(8, "big"))
@@ -56,36 +56,38 @@ def digest(previous: str, *parts: bytes) -> str:
 
 
 def view_bytes(view: View) -> bytes:
-    """A view; of its jobs only those that its other fields name. A job that was written before is not written again."""
+    """Return a view as bytes, with only those of its jobs that its other fields name. The text of a job that was
+    written before is used again."""
     return texts_to_bytes(_texts(view) | {"cluster": canonical(cluster_document(view.cluster))})
 
 
 def cluster_document(cluster: Cluster) -> Document:
-    """The machines, who owns them and on what terms."""
+    """Return the document of a cluster: its machines, their owners and the owners' terms."""
     document = record(cluster) | {"tenants": [_without(record(tenant), plan=KEEP) for tenant in cluster.tenants]}
     if not cluster.least_payment:
-        del document["least_payment"]  # as before there was one
+        del document["least_payment"]  # so that the bytes are those from before there was this field
     return document
 
 
 def view_text(view: View) -> str:
-    """A view without its cluster, which is the same in many of them."""
+    """Return the text of a view without its cluster, which many views have in common."""
     return texts_to_bytes(_texts(view)).decode("ascii")
 
 
 def _texts(view: View) -> dict[str, str]:
-    """Field by field; what is occupied row by row, as one decision leaves most of it to the next."""
+    """Return the canonical JSON of each field but the cluster. `occupied` is written row by row, since most of its rows
+    are the same from one decision to the next."""
     texts = {name: canonical(value) for name, value in _beside_jobs(view).items()}
     texts["jobs"] = "[" + ",".join(map(_job_text, _jobs_named(view))) + "]"
     texts["occupied"] = _row_texts.setdefault(view.cluster, RowTexts()).text(view.occupied)
     return texts
 
 
-_row_texts: WeakKeyDictionary[Cluster, RowTexts] = WeakKeyDictionary()  # by the cluster whose servers the columns are
+_row_texts: WeakKeyDictionary[Cluster, RowTexts] = WeakKeyDictionary()  # by the cluster whose servers are the columns
 
 
 def _jobs_named(view: View) -> list[Job]:
-    """Jobs that wait, or that other fields of the view name, by number."""
+    """Return the jobs that wait or that other fields of the view name, in order of their numbers."""
     named = {job.number for job in view.waiting} | {b.job for b in (*view.active, *view.open_rents)} | set(view.floors)
     jobs = {number: view.jobs[number] for number in named if number in view.jobs}
     jobs |= {job.number: job for job in view.waiting}
@@ -106,7 +108,7 @@ def _beside_jobs(view: View) -> Document:
         "funds": plain_array(view.funds),
         "memory": dict(view.memory),
     }
-    if view.frontier > view.slot:  # else it says nothing that the slot does not say
+    if view.frontier > view.slot:  # else it adds nothing to the slot
         document["frontier"] = view.frontier
     if view.paid:
         document["paid"] = [[number, view.paid[number]] for number in sorted(view.paid)]
@@ -124,13 +126,13 @@ def _beside_jobs(view: View) -> Document:
 
 
 def view_from(stored: bytes) -> View:
-    """The view that was stored."""
+    """Return the view that was stored."""
     document = json.loads(stored)
     return view_of(document, cluster_of(document["cluster"]))
 
 
 def view_of(document: Mapping[str, Any], cluster: Cluster, jobs: Mapping[int, Job] | None = None) -> View:
-    """The view that a document of it says, in this cluster. `jobs`: where they were read already."""
+    """Return the view that a document describes, in this cluster. `jobs` are its jobs if they were read already."""
     jobs = jobs_from(document["jobs"]) if jobs is None else jobs
     return View(
         slot=document["slot"],
@@ -158,13 +160,13 @@ def view_of(document: Mapping[str, Any], cluster: Cluster, jobs: Mapping[int, Jo
 
 
 def jobs_from(rows: Sequence[Mapping[str, Any]]) -> dict[int, Job]:
-    """The jobs of a stored view, by number."""
+    """Return the jobs of a stored view by number."""
     units: dict[str, UnitType] = {}
     return {row["number"]: job_from(row, units) for row in rows}
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """A policy's whole answer."""
+    """Return a policy's whole answer as bytes."""
     document: Document = {
         "bookings": [_booking(booking) for booking in plan.bookings],
         "refusals": [{"job": r.job, "state": r.state, **_reason(r.reason)} for r in plan.refusals],
@@ -183,7 +185,7 @@ def plan_bytes(plan: Plan) -> bytes:
 
 
 def plan_from(stored: bytes) -> Plan:
-    """The plan that was stored."""
+    """Return the plan that was stored."""
     document = json.loads(stored)
     return Plan(
         bookings=tuple(_booking_from(row) for row in document["bookings"]),
@@ -206,11 +208,12 @@ def _reason(reason: Reason) -> Document:
     return {"code": reason.code, "numbers": plain(dict(reason.numbers))}
 
 
-_job_texts: WeakKeyDictionary[Job, str] = WeakKeyDictionary()  # a job is a value of its own, and never changes
+_job_texts: WeakKeyDictionary[Job, str] = WeakKeyDictionary()  # compared by identity; a job never changes
 
 
 def _job_text(job: Job) -> str:
-    """A long queue is much the same from one interval to the next, and the jobs in it are the same values."""
+    """Return the canonical JSON of a job, and remember it: a long queue holds mostly the same jobs from one interval to
+    the next, as the same objects."""
     text = _job_texts.get(job)
     if text is None:
         text = _job_texts[job] = canonical(_job(job))
@@ -228,7 +231,7 @@ def _job(job: Job) -> Document:
 
 
 def job_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> Job:
-    """The job that a row says. `units`: those that other jobs of the document have."""
+    """Return the job that a row describes. `units` holds the unit types that other jobs of the document have."""
     samples = dict(row["samples"])
     return Job(
         **{
@@ -242,13 +245,13 @@ def job_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> Job:
 
 
 def value_from(row: Mapping[str, Any]) -> Value:
-    """What a completion is worth, by its kind."""
+    """Return the value function that a row describes: its kind and that kind's terms."""
     terms = dict(row)
     return KINDS[terms.pop("kind")](**terms)
 
 
 def _unit_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> UnitType:
-    """Most jobs ask for one of a few kinds, and share it."""
+    """Return the unit type that a row describes. Most jobs request one of a few types, so equal ones are shared."""
     key = str(row)
     if key not in units:
         units[key] = UnitType(**{**row, "demand": array_from(row["demand"])})
@@ -256,7 +259,7 @@ def _unit_from(row: Mapping[str, Any], units: dict[str, UnitType]) -> UnitType:
 
 
 def cluster_of(row: Mapping[str, Any]) -> Cluster:
-    """The cluster that a document says."""
+    """Return the cluster that a document describes."""
     arrays = {name: array_from(row[name]) for name in ("capacity", "quota", "hosts_workers", "hosts_ps")}
     return Cluster(
         resources=tuple(row["resources"]),
@@ -270,7 +273,7 @@ def cluster_of(row: Mapping[str, Any]) -> Cluster:
 
 
 def _tenants_from(rows: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
-    """Most of hundreds of tenants name the same reserve prices: equal ones share an array."""
+    """Return the tenants that rows describe. Most have the same reserve prices: equal ones share an array."""
     texts = [repr(row["reserve_price"]) for row in rows]
     shared = {
         text: read_only(array_from(row["reserve_price"])) for text, row in dict(zip(texts, rows, strict=True)).items()
@@ -306,7 +309,8 @@ def _window_from(row: Mapping[str, Any]) -> Window:
 
 
 def _without(document: Document, **usual: object) -> Document:
-    """The document without these fields where they say what is usual: it reads as it did before there were any."""
+    """Return the document without those fields that have their usual value, so that it is written as it was before
+    there were such fields."""
     return {name: value for name, value in document.items() if name not in usual or value != usual[name]}
 
 

@@ -1,6 +1,6 @@
-"""Result files: what was decided for every job, what it meant for every tenant, and the figures of the whole run.
+"""Write result files: the decision about every job, its consequences for every tenant, and the figures of the run.
 
-The same scenario and the same policy give the same document, byte for byte, but for `seconds`: rows stand in the
+The same scenario and the same policy give the same document, byte for byte, except for `seconds`: rows are in the
 order of submission, servers in that of the cluster, and amounts are written to twelve decimals, which is finer
 than the market counts and coarser than what another processor's arithmetic may change.
 """
@@ -37,13 +37,14 @@ def document(
     alone: Sequence[float | None],
     seconds: Mapping[str, float],
 ) -> Document:
-    """The result of a run. `alone` (tenants,) is what each would have gained alone; `seconds` what the run took."""
+    """Return the result of a run. `alone` (tenants,) is what each tenant would have gained alone; `seconds` is the time
+    that the run took, in total and to decide."""
     batch = policies[BATCH]
     result: Document = {"format": FORMAT, "policy": settings(batch)}
     if INSTANT in policies:
         result["instant"] = settings(policies[INSTANT])
     if guard := outcome.memory.get(BATCH, {}).get("guard"):
-        result["guard"] = guard  # from which slot on, and why, a teacher decided in place of a network
+        result["guard"] = guard  # the slot from which a teacher decided in place of a network, and why
     result["jobs"] = [job_row(scenario.cluster, track) for track in outcome.tracks]
     result["tenants"] = metrics.tenant_rows(scenario, outcome, alone)
     result["metrics"] = dict(metrics.summary(scenario, outcome))
@@ -53,8 +54,8 @@ def document(
 
 
 def settings(policy: Policy) -> Document:
-    """The policy's name and its fields as used, so that it can be built again. A field that came later than others is
-    left out where it has its default: results read as they did before."""
+    """Return the policy's name and its fields as used, so that it can be built again. A field that was added later than
+    others is left out where it has its default, so that results read as they did before."""
     used = {field.name: (getattr(policy, field.name), field) for field in _fields(policy)}
     return {"name": policy.name} | {
         name: value for name, (value, field) in used.items() if not field.metadata or value != _default(field)
@@ -70,7 +71,7 @@ def _fields(policy: object) -> Iterable[Any]:
 
 
 def job_row(cluster: Cluster, track: Track) -> Document:
-    """One job: its state, its schedule and its terms; the schedule is null where there is none."""
+    """Return the row of one job: its state, its schedule and its terms; the schedule is null where there is none."""
     bookings = track.bookings
     first = bookings[0] if bookings else None
     done = track.state == AWARDED
@@ -100,10 +101,10 @@ def job_row(cluster: Cluster, track: Track) -> Document:
 
 
 def _second_edition(track: Track) -> Document:
-    """What only renewed plans and dividends bring: left out where there is none of it.
+    """Return the fields that only renewed plans and dividends have; they are left out where there are none.
 
     `payouts` add up to `paid` less `refund`. `alone` is what the job is worth in the world in which its owner is alone:
-    null as long as it waits there.
+    it is missing as long as the job waits there.
     """
     dividend = sum((booking.dividend for booking in track.bookings), 0.0)
     row: Document = {"dividend": dividend} if dividend else {}
@@ -115,8 +116,8 @@ def _second_edition(track: Track) -> Document:
 
 
 def _pieces(track: Track) -> Document:
-    """Where a job was done in parts: each, with how much of the job was done after it, what the job was worth to its
-    owner then (D5), and what was paid for it."""
+    """Return the pieces of a job that was done in several: for each the share of the job that was done after it, what
+    the job was worth to its owner then (D5), and what was paid for it."""
     if not track.job.divisible or not track.bookings or sum(b.work for b in track.bookings[:1]) >= track.job.work:
         return {}
     done, rows = 0.0, []
@@ -145,8 +146,8 @@ def _reason(track: Track) -> Document | None:
 
 
 def _value(track: Track) -> float:
-    """What the policy maximised; that of the completion where it looks at no values, and of a job that was done in
-    pieces. What is done of one that was not finished is worth what was stored."""
+    """Return the value that the policy maximised. For a policy that considers no values, and for a job that was done in
+    pieces, return the value of the completion; for a job in pieces that was not finished, the worth that was stored."""
     if track.worth or (track.job.divisible and (len(track.bookings) > 1 or track.state != AWARDED)):
         return realised(track)
     total = sum((booking.value for booking in track.bookings), 0.0)
@@ -157,7 +158,7 @@ def _value(track: Track) -> float:
 
 
 def _payouts(cluster: Cluster, track: Track) -> dict[str, float]:
-    """What each owner receives, by name; owners that receive nothing are left out."""
+    """Return what each owner receives, by its name; owners that receive nothing are left out."""
     total = np.zeros(len(cluster.owners))
     for booking in track.bookings:
         if booking.payouts is not None:
@@ -169,7 +170,7 @@ def _payouts(cluster: Cluster, track: Track) -> dict[str, float]:
 
 
 def _types(job: Job, track: Track) -> Document:
-    """Which of several alternatives the job runs on, counted from 0."""
+    """Return the indexes of the unit types that the job runs on, for those kinds of which it has several."""
     used: Document = {}
     for name, alternatives in (("worker_type", job.worker_types), ("ps_type", job.ps_types)):
         if len(alternatives) > 1 and track.bookings:
@@ -178,9 +179,9 @@ def _types(job: Job, track: Track) -> Document:
 
 
 def _allocation(cluster: Cluster, track: Track) -> list[Document]:
-    """A row per server and run of slots with the same numbers, however many bookings they came in."""
+    """Return a row for each server and run of slots with the same numbers, whatever bookings they belong to."""
     parts = [part for booking in track.bookings for part in booking.allocation]
-    if len({part.server for part in parts}) == len(parts):  # nothing to merge: by far the most jobs
+    if len({part.server for part in parts}) == len(parts):  # nothing to merge, as in most jobs
         runs = sorted((part.server, part.start, part.end, part.workers, part.ps) for part in parts)
     else:
         runs = _merged(parts)
@@ -192,7 +193,7 @@ def _allocation(cluster: Cluster, track: Track) -> list[Document]:
 
 
 def _merged(parts: Iterable[Allocation]) -> list[tuple[int, int, int, int, int]]:
-    """(server, start, end, workers, ps) with what lies side by side joined and what stands twice added up."""
+    """Return rows (server, start, end, workers, ps): adjacent parts are joined, and overlapping parts are added up."""
     changes: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for part in parts:
         for slot, sign in ((part.start, 1), (part.end, -1)):
@@ -203,7 +204,7 @@ def _merged(parts: Iterable[Allocation]) -> list[tuple[int, int, int, int, int]]
 
 
 def _runs(changes: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int, int, int]]:
-    """(start, end, workers, ps) of the stretches between changes; what cancels out is no change."""
+    """Yield (start, end, workers, ps) of the stretches between changes; changes that cancel out do not count."""
     slots = [slot for slot in sorted(changes) if any(changes[slot])]
     workers = ps = 0
     for start, end in pairwise(slots):
@@ -212,7 +213,7 @@ def _runs(changes: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int, int,
 
 
 def plain(value: Any) -> Any:
-    """The value in plain JSON: floats to twelve decimals and never -0.0, containers as lists and objects."""
+    """Return the value as plain JSON: floats to twelve decimals and never -0.0, containers as lists and objects."""
     kind = type(value)
     if kind is float:
         return round(value, DECIMALS) + 0.0

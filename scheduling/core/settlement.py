@@ -1,7 +1,7 @@
-"""What a booking pays, in whole micro-credits, split exactly among owners and slots.
+"""Split what a booking pays, in whole micro-credits, exactly among owners and slots.
 
-Every amount is rounded once (`scheduling.core.currency`). What is rounded is then only ever split, and the parts of a
-split add up to the whole exactly, so that no posting made of them can fail to balance.
+Every amount is rounded once (`scheduling.core.currency`). After that it is only split, and the parts of a split add up
+to the whole exactly, so that no posting made of them can fail to balance.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.core.currency import micro as micro  # whoever settles takes it from here
+from scheduling.core.currency import micro as micro  # modules that settle import it from here
 from scheduling.core.types import Booking, BoolArray, FloatArray
 
-ROUNDING = 1e-6  # relative: what the floats of one booking may disagree by
-LEAST_TOTAL = 1e-280  # of weights: a smaller one could be divided by only with a loss of digits
+ROUNDING = 1e-6  # relative: how far the floats of one booking may disagree
+LEAST_TOTAL = 1e-280  # of weights: division by a smaller total would lose digits
 
-AT_ONCE = 64  # bookings that are split together: as much as fits into the processor's memory
+AT_ONCE = 64  # bookings that are split together: as many as fit into the processor's cache
 
 Amounts = npt.NDArray[np.int64]
 
 
 class NothingToSplitBy(ValueError):
-    """Weights that do not say who gets what: negative, not finite, or none above zero."""
+    """The weights of a split determine no parts: one is negative or not finite, or none is above zero."""
 
 
 class UnbalancedBooking(ValueError):
-    """A booking whose payouts do not add up to its payment. That is a broken promise of the policy."""
+    """The payouts of a booking do not add up to its payment. The policy has then broken its promise."""
 
 
 def split_exactly(amount: int, weights: Iterable[float | Fraction]) -> tuple[int, ...]:
-    """Integer parts in proportion to the weights that add up to the amount, by largest remainder.
+    """Return integer parts in proportion to the weights that add up to the amount, by largest remainder.
 
-    Each part is its exact share rounded down, or one more: what is left over goes to the largest remainders, among
+    Each part is its exact share rounded down, or one more: the units left over go to the largest remainders, among
     equal ones to the first. A weight of zero gets nothing. A negative amount (a refund) is split like its opposite.
-    Nothing is rounded on the way; a float weighs exactly the binary fraction it is.
+    Nothing is rounded on the way; a float weight counts as exactly its binary fraction.
     """
     shares = _integers(weights)
     if amount == 0 and shares:
@@ -54,16 +54,16 @@ def split_exactly(amount: int, weights: Iterable[float | Fraction]) -> tuple[int
 
 
 def charges(booking: Booking) -> Amounts:
-    """(slots, owners) micro-credits to settle at the end of each slot; all together they are the payment exactly.
+    """Return the micro-credits to settle at the end of each slot, (slots, owners); their sum is exactly the payment.
 
     The payment is split among the owners by their payouts, and each owner's part among the slots by its payout in
-    each: so an owner's total is within one micro-credit of what the award says, however many slots there are.
+    each: so an owner's total is within one micro-credit of its payout in the award, however many slots there are.
     """
     return charges_of_all([booking])[0]
 
 
 def charges_of_all(bookings: Sequence[Booking]) -> list[Amounts]:
-    """The charges of each booking of one plan. Many at once cost far less than one by one."""
+    """Return the charges of each booking of one plan. Many at once take far less time than one by one."""
     charges = [_nothing(booking) for booking in bookings if booking.slot_payouts is None]
     if len(charges) == len(bookings):
         return charges
@@ -82,7 +82,8 @@ def _nothing(booking: Booking) -> Amounts:
 
 
 def _split_payments(bookings: Sequence[Booking]) -> list[Amounts]:
-    """Among the owners, then each owner's part among the slots; shorter bookings have empty slots at their end."""
+    """Split each payment among the owners, then each owner's part among the slots. Shorter bookings are padded with
+    empty slots at their end."""
     payouts = [_checked(booking) for booking in bookings]
     totals = np.stack([amounts.sum(axis=0) for amounts in payouts])  # (bookings, owners)
     owed = split_rows(np.array([micro(booking.paid) for booking in bookings], np.int64), totals)
@@ -97,11 +98,11 @@ def _split_payments(bookings: Sequence[Booking]) -> list[Amounts]:
 
 
 def split_rows(amounts: Amounts, weights: FloatArray) -> Amounts:
-    """(rows, parts): each row's amount (rows,) split by its weights (rows, parts), as `split_exactly` does.
+    """Return parts (rows, parts): each row's amount (rows,) split by its weights (rows, parts) as by `split_exactly`.
 
-    Many rows at once, in floats whose errors are bounded. A row in which an error could decide about a unit, because
-    a share is near a whole number or remainders are near each other, is split again in exact numbers. Equal weights
-    need no rounding at all. None of the amounts or weights may be negative.
+    Many rows are split at once, in floats whose errors are bounded. A row in which an error could decide about a unit,
+    because a share is near a whole number or remainders are near each other, is split again in exact numbers. Equal
+    weights need no rounding at all. None of the amounts or weights may be negative.
     """
     parts = np.zeros(weights.shape, np.int64)
     most = weights.max(axis=1, initial=0.0)
@@ -116,7 +117,7 @@ def split_rows(amounts: Amounts, weights: FloatArray) -> Amounts:
 
 
 def _split_evenly(amounts: Amounts, takes_part: BoolArray) -> Amounts:
-    """(rows, parts) equal parts among those who take part; what is left over goes to the first of them."""
+    """Return equal parts (rows, parts) where `takes_part` is true; units left over go to the first of these."""
     base, left_over = np.divmod(amounts, takes_part.sum(axis=1))
     first = np.cumsum(takes_part, axis=1) <= left_over[:, None]
     parts: Amounts = takes_part * (base[:, None] + first)
@@ -124,9 +125,10 @@ def _split_evenly(amounts: Amounts, takes_part: BoolArray) -> Amounts:
 
 
 def _split_in_floats(amounts: Amounts, weights: FloatArray) -> tuple[Amounts, BoolArray]:
-    """(rows, parts) by largest remainder in floats, and the rows (rows,) of which that proves nothing.
+    """Return parts (rows, parts) by largest remainder in floats, and which rows (rows,) are uncertain and have to be
+    split in exact numbers.
 
-    A share is out by no more than `doubt`: one rounding each for the amount, the quotient and the product, and at most
+    A share is wrong by at most `doubt`: one rounding each for the amount, the quotient and the product, and at most
     one for each weight in their sum, all relative to a number no larger than the amount.
     """
     totals, most = weights.sum(axis=1), weights.shape[1]
@@ -138,9 +140,9 @@ def _split_in_floats(amounts: Amounts, weights: FloatArray) -> tuple[Amounts, Bo
     doubt = (whole * (most + 8) * np.finfo(np.float64).eps)[:, None]
     left_over = np.clip(whole - floors.sum(axis=1), 0, most - 1).astype(np.int64)
     rows = np.arange(len(weights))
-    least = np.sort(remainders, axis=1)[rows, most - np.maximum(left_over, 1)][:, None]  # that gets a unit more
+    least = np.sort(remainders, axis=1)[rows, most - np.maximum(left_over, 1)][:, None]  # that gets one unit more
     above, ties = remainders > least, remainders == least
-    among_ties = np.cumsum(ties, axis=1) <= (left_over - above.sum(axis=1))[:, None]  # the first of them
+    among_ties = np.cumsum(ties, axis=1) <= (left_over - above.sum(axis=1))[:, None]  # the first of the equal ones
     parts = floors.astype(np.int64) + (above & (left_over > 0)[:, None]) + (ties & among_ties)
     tied_weight = weights[rows, ties.argmax(axis=1)][:, None]
     rivals = (np.abs(remainders - least) <= 2 * doubt) & (weights != tied_weight) & (left_over > 0)[:, None]
@@ -149,7 +151,8 @@ def _split_in_floats(amounts: Amounts, weights: FloatArray) -> tuple[Amounts, Bo
 
 
 def _checked(booking: Booking) -> FloatArray:
-    """(slots, owners) the payouts, without the negative zeros that float arithmetic leaves."""
+    """Return the payouts (slots, owners), without the slightly negative numbers that float arithmetic leaves; raise
+    `UnbalancedBooking` if one is negative beyond that, or if they do not add up to the payment."""
     payouts = np.zeros((0, 0)) if booking.slot_payouts is None else booking.slot_payouts
     slack = ROUNDING * max(1.0, abs(booking.paid))
     if payouts.min(initial=0.0) < -slack or booking.paid < 0:
@@ -161,7 +164,7 @@ def _checked(booking: Booking) -> FloatArray:
 
 
 def _integers(weights: Iterable[float | Fraction]) -> list[int]:
-    """The weights over their common denominator: the same proportions, in integers."""
+    """Return the numerators of the weights over their common denominator: the same proportions, in integers."""
     ratios = [_ratio(weight) for weight in weights]
     common = math.lcm(*(denominator for _, denominator in ratios))
     return [numerator * (common // denominator) for numerator, denominator in ratios]

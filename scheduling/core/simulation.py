@@ -1,7 +1,7 @@
-"""One loop for every policy: ask at each slot boundary, check the answer, carry it along.
+"""Run a scenario in one loop for every policy: have it decide at each slot boundary, check its plan, and apply it.
 
-The rule that makes one loop enough: `remaining` counts work not yet *booked*. A booking for a job's whole life
-makes it zero and the job no longer waits; a booking for one slot leaves it waiting for the rest.
+One loop is enough because `remaining` counts work not yet *booked*. A booking for a job's whole life makes it
+zero and the job no longer waits; a booking for one slot leaves it waiting for the rest.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from scheduling.core.types import (
 
 
 class PlanRejected(ValueError):
-    """A policy answered with something no policy may say."""
+    """A policy's plan contains something that no plan may contain."""
 
 
 @dataclass
 class Track:
-    """What became of one job so far."""
+    """The history of one job so far."""
 
     job: Job
     state: str = WAITING
     reason: Reason | None = None
     bookings: list[Booking] = field(default_factory=list)
     floor: Floor | None = None
-    settlement: Settlement | None = None  # of its rent, where that was open
-    worth: float = 0.0  # credits that what is done of it is worth to its owner, as long as it is not finished
+    settlement: Settlement | None = None  # of its rent, if that was open
+    worth: float = 0.0  # credits that the done part is worth to its owner, as long as the job is not finished
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A whole run: every job's track in order of submission, the windows published, how often was decided, and what
-    each lane's policy remembered at the end."""
+    """A whole run: every job's track in order of submission, the published windows, the number of decisions, and the
+    memory of each lane's policy at the end."""
 
     tracks: tuple[Track, ...]
     windows: tuple[Window, ...]
@@ -64,7 +64,7 @@ class Outcome:
 
 
 class _Lane:
-    """The jobs of one lane: those to come, those waiting, and what its policy asked to be told again."""
+    """The jobs of one lane, those to come and those waiting, and what its policy is given again in the next view."""
 
     def __init__(self, name: str, policy: Policy, jobs: list[Job], scenario: Scenario) -> None:
         self.name = name
@@ -74,27 +74,27 @@ class _Lane:
         self.remaining: dict[int, float] = {}
         self.memory: Mapping[str, object] = {}
         self.active: list[Booking] = []
-        self.paid: dict[int, float] = {}  # by job that waits for more
+        self.paid: dict[int, float] = {}  # credits, by job that waits for more
         self.open_rents: dict[int, list[Booking]] = {}
-        self.worths: dict[int, float] = {}  # by job that was begun and waits, where a worth is stored
-        self.spent = np.zeros(len(scenario.cluster.tenants))  # an instant purchase is no rent: each lane has its own
+        self.worths: dict[int, float] = {}  # by job that was begun and waits, if a worth is stored
+        self.spent = np.zeros(len(scenario.cluster.tenants))  # for each lane, since an instant purchase is no rent
 
     def admit(self, slot: int) -> None:
-        """Jobs that may run in this slot begin to wait."""
+        """Let the jobs that may run in this slot begin to wait."""
         while self.coming and self.coming[-1].first_slot <= slot:
             job = self.coming.pop()
             self.waiting[job.number] = job
             self.remaining[job.number] = float(job.work)
 
     def drop(self, number: int) -> None:
-        """A job waits no longer."""
+        """Remove a job that waits no longer."""
         del self.waiting[number], self.remaining[number]
         self.paid.pop(number, None)
         self.worths.pop(number, None)
 
 
 class Simulation:
-    """A run in progress. `policies` maps a lane to its policy; a policy on its own takes the jobs of every lane."""
+    """A run in progress. `policies` maps a lane to its policy; a single policy takes the jobs of every lane."""
 
     def __init__(self, scenario: Scenario, policies: Mapping[str, Policy]) -> None:
         self.scenario = scenario
@@ -113,7 +113,7 @@ class Simulation:
         self.decisions = 0
 
     def run(self, on_slot: Callable[[int, int], None] | None = None) -> Outcome:
-        """Decide at every slot that matters. `on_slot(jobs settled, jobs)` is told of progress."""
+        """Decide at every slot that matters. `on_slot(jobs settled, jobs)` is called after each, to report progress."""
         slot = 0
         while slot < self.scenario.slots and (next_slot := self._next_slot(slot)) is not None:
             slot = next_slot
@@ -133,8 +133,8 @@ class Simulation:
         return Outcome(tuple(self.tracks.values()), tuple(self.windows), self.decisions, memory)
 
     def _next_slot(self, slot: int) -> int | None:
-        """The slot itself while a job waits or a rent is open (K5), else that of the next arrival; None when there is
-        nothing left to do."""
+        """Return the slot itself while a job waits or a rent is open (K5), else that of the next arrival; None when
+        there is nothing left to do."""
         if any(lane.waiting or lane.open_rents for lane in self.lanes):
             return slot
         coming = [lane.coming[-1].first_slot for lane in self.lanes if lane.coming]
@@ -143,8 +143,9 @@ class Simulation:
         return max(slot, min(coming)) if len(self.lanes) == 1 else slot
 
     def _questions(self, lane: _Lane) -> list[tuple[Job, ...]]:
-        """Who waits in each question that a lane is asked in a slot. Beside a batch lane, which hears of every slot,
-        the instant lane answers one job after the other, each in the market that the one before has left."""
+        """Return the waiting jobs of each decision of a lane in a slot. With a single lane there is at most one. With
+        two lanes the batch lane decides in every slot, and the instant lane decides one job after the other, each in
+        the market that the one before has left."""
         waiting = tuple(lane.waiting.values())
         if len(self.lanes) > 1:
             return [(job,) for job in waiting] if lane.name == INSTANT else [waiting]
@@ -154,7 +155,7 @@ class Simulation:
         self.calendar.forget_before(slot)
         for lane in self.lanes:
             lane.active = [booking for booking in lane.active if booking.end > slot]
-        if len(self.floors) > self.floors_kept:  # looked through only once they have doubled: cheap in long runs
+        if len(self.floors) > self.floors_kept:  # searched only once they have doubled, which is cheap in long runs
             self.floors = {
                 number: floor
                 for number, floor in self.floors.items()
@@ -223,7 +224,7 @@ class Simulation:
             lane.drop(job.number)
 
     def _settle(self, lane: _Lane, settlement: Settlement) -> None:
-        """An open rent is over; what its job's owner gets back, it may spend again (K4)."""
+        """End an open rent; the job's owner may spend again what it gets back (K4)."""
         rents = lane.open_rents.pop(settlement.job, None)
         if rents is None or not 0 <= settlement.refund <= sum(rent.paid for rent in rents) * (1 + TOLERANCE):
             raise PlanRejected(f"job {settlement.job} has no open rent of {settlement.refund:g} credits or more")
@@ -234,7 +235,8 @@ class Simulation:
             lane.paid[settlement.job] -= settlement.refund
 
     def _store(self, lane: _Lane, number: int, worth: float | None) -> None:
-        """What is done of a job that was begun is worth so much to its owner from now on; None: its plan says."""
+        """Store what the done part of a job that was begun is worth to its owner from now on, in credits; None removes
+        a stored worth, for then the job's plan determines it."""
         self.tracks[number].worth = worth or 0.0
         if worth is None or number not in lane.waiting:
             lane.worths.pop(number, None)
@@ -242,7 +244,7 @@ class Simulation:
             lane.worths[number] = worth
 
     def _cut(self) -> None:
-        """The run has ended: what policies settle then."""
+        """Apply what the policies settle when the run has ended."""
         slot = self.scenario.slots
         for lane in self.lanes:
             waiting = tuple(lane.waiting.values())
@@ -261,7 +263,7 @@ class Simulation:
 
 
 def _bookable_job(lane: _Lane, slot: int, booking: Booking) -> Job:
-    """The job that is booked, if a policy may book it so."""
+    """Return the job that is booked; raise `PlanRejected` if no policy may book it in this way."""
     job = lane.waiting.get(booking.job)
     if job is None or booking.start < slot:
         raise PlanRejected(f"slot {slot}: job {booking.job} does not wait, or would start in the past")
@@ -273,7 +275,7 @@ def _bookable_job(lane: _Lane, slot: int, booking: Booking) -> Job:
 
 
 def _totals(booking: Booking) -> Booking:
-    """The booking without its payouts slot by slot, which would fill the memory in a long run."""
+    """Return the booking without its payouts by slot, which would fill the memory in a long run."""
     return booking if booking.slot_payouts is None else replace(booking, slot_payouts=None)
 
 
@@ -281,5 +283,5 @@ def simulate(
     scenario: Scenario, policies: Mapping[str, Policy], on_slot: Callable[[int, int], None] | None = None
 ) -> Outcome:
     """Run a scenario to its end under one policy, or one for each lane."""
-    with collector_resting():  # a track, a booking and its rows for each job all stay to the end
+    with collector_resting():  # each job's track, booking and rows all stay in memory to the end
         return Simulation(scenario, policies).run(on_slot)

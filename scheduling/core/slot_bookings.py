@@ -1,4 +1,4 @@
-"""The booking of one slot, for policies that decide slot by slot."""
+"""Make the booking of one slot, for policies that decide slot by slot."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from scheduling.core.types import CENTRALIZED, Booking, Job, View
 
 @dataclass(frozen=True, slots=True)
 class SlotPart:
-    """What a job gets of a slot: its gang, and of each server that holds some of it the workers and parameter
-    servers."""
+    """What a job gets in one slot: its gang, and for each server that holds some of it the numbers of its workers and
+    parameter servers."""
 
     gang: GangUnits
     kind: str  # CENTRALIZED | DISTRIBUTED
-    counts: Sequence[Sequence[int]]
+    counts: Sequence[Sequence[int]]  # (server, workers, parameter servers) each
 
 
 def slot_booking(job: Job, remaining: float, placement: Placement, view: View, phase: str | None = None) -> Booking:
-    """The coming slot on a placement with any number of parameter servers."""
+    """Return the booking of the coming slot on a placement with any number of parameter servers."""
     gang, kind = placement.gang, placement.kind
     types, seconds = (gang.worker_type, gang.ps_type), view.cluster.slot_seconds
     spread = placement.spread if job.all_reduce else None
@@ -33,7 +33,8 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View, p
 def part_booking(
     job: Job, remaining: float, part: SlotPart, rate: float, view: View, phase: str | None = None
 ) -> Booking:
-    """The coming slot at so many mini-batches. What the run is worth stands on the booking that completes the job."""
+    """Return the booking of the coming slot, in which the job trains `rate` mini-batches. Only the booking that
+    completes the job has a value, which is that of the whole run."""
     gang, end = part.gang, view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work
     return Booking(

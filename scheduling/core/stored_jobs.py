@@ -1,9 +1,9 @@
-"""The jobs of a stored view, read one by one when somebody asks for them: a page shows some thirty of ten thousand.
+"""Read the jobs of a stored view one by one when they are needed: a page shows some thirty of ten thousand.
 
-Stored bytes are canonical. So the row of a job begins with its arrival, as no other name of a job sorts before that,
-and what begins a row stands nowhere inside one: a quotation mark in a text is never without its backslash. A text in
-which jobs cannot be told apart so is read whole, as everybody reads it who decides, settles or verifies:
-`records.view_from`.
+Stored bytes are canonical. So the row of a job begins with its arrival, as no other field name of a job sorts before
+that, and the text that begins a row occurs nowhere inside one: a quotation mark in a text always has its backslash. If
+the jobs of a text cannot be separated in this way, it is read whole. Everything that decides, settles or verifies reads
+it whole in any case: `records.view_from`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scheduling.core import records
 from scheduling.core.plain import Document
 from scheduling.core.types import Job, UnitType, Value, View
 
-BEFORE, BEHIND = b',"jobs":[', b'],"memory":'  # the names between which all jobs stand
+BEFORE, BEHIND = b',"jobs":[', b'],"memory":'  # all jobs are between these two names
 BEGINS, ENDS = b'{"arrival":', b"}"
 NUMBER = re.compile(rb'"number":(\d+),')
 FRACTION = re.compile(rb"[.eE]")
@@ -26,14 +26,15 @@ FRACTION = re.compile(rb"[.eE]")
 
 @dataclass(frozen=True)
 class SaidAlike:
-    """What several jobs of one view say in the same words: those of an array say all in the same."""
+    """The unit types and value functions that several jobs of one view share; those of an array share all of theirs."""
 
     units: dict[str, UnitType] = field(default_factory=dict)
     values: dict[bytes, Value] = field(default_factory=dict)
 
 
 class StoredJob:
-    """Reads like the job, which is made when something is asked that its row does not answer by itself."""
+    """A job that is read from its row in the stored bytes. The whole `Job` is made only when a field is read for which
+    the row has no short cut here."""
 
     __slots__ = ("_row", "_shared", "_whole", "number")
 
@@ -64,26 +65,26 @@ class StoredJob:
         return self._shared.values[text]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # of no job: a copy that is half made would ask itself for ever
+        if name.startswith("_"):  # no job has such a field, and a half-made copy would call itself for ever
             raise AttributeError(name)
         if self._whole is None:
             self._whole = records.job_from(json.loads(self._row), self._shared.units)
         return getattr(self._whole, name)
 
     def _between(self, before: bytes, behind: bytes) -> bytes:
-        """Of names that a row has once. Raises ValueError where it has them not at all."""
+        """Return the text between two names that a row has once; raise ValueError if it does not have them."""
         start = self._row.index(before) + len(before)
         return self._row[start : self._row.index(behind, start)]
 
 
 def view_shown(stored: bytes) -> View:
-    """The view that was stored, for whoever looks at few of its jobs."""
+    """Return the view that was stored, for callers that read few of its jobs."""
     document, jobs = document_and_jobs(stored)
     return records.view_of(document, records.cluster_of(document["cluster"]), jobs)
 
 
 def document_and_jobs(stored: bytes) -> tuple[Document, Mapping[int, Job]]:
-    """What a stored view says beside its jobs, and these by number."""
+    """Return the document of a stored view without its jobs, and the jobs by number."""
     head, _, tail = stored.partition(BEFORE)
     middle, _, rest = tail.partition(BEHIND)
     rows = middle.removeprefix(BEGINS).removesuffix(ENDS).split(ENDS + b"," + BEGINS) if middle else []

@@ -1,13 +1,13 @@
 """The vocabulary of the core. Everything else in `scheduling.core` is a function from these values to these values.
 
-One question, one answer: a policy is asked `decide(view) -> plan` at slot boundaries. A `View` is all it may
-know, a `Plan` is all it may say. Both are frozen, and every array in them is read-only.
+A policy is one function, `decide(view) -> plan`, which is called at slot boundaries. A `View` is all that it may
+know, a `Plan` is all that it may answer. Both are frozen, and every array in them is read-only.
 
 Time is counted in slots. Slot s is the half-open interval [s, s + 1); a schedule that runs in [start, end) uses
 slots start .. end - 1 and is complete at time `end`. Arrivals are real numbers of slots.
 
 Axes, always in this order: (resources, tenants or owners, slots, servers). "Owners" are the tenants, in their
-order, and the operator last. Amounts are per resource; a resource is whatever a server has a number of: a
+order, and the operator last. Amounts are per resource; a resource is anything that a server has a number of: a
 pre-sized worker, a parameter server, or gpu, cpu, memory.
 """
 
@@ -25,18 +25,18 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-Demand = tuple[tuple[int, float], ...]  # of the resources that a unit takes something of, and how much
+Demand = tuple[tuple[int, float], ...]  # (resource, amount) for each resource that a unit takes something of
 
 OPERATOR = "operator"
 BATCH, INSTANT = "batch", "instant"
 OWN, SHARED = "own", "shared"
 CENTRALIZED, DISTRIBUTED = "centralized", "distributed"
 AWARDED, REJECTED, WAITING, EXPIRED = "awarded", "rejected", "waiting", "expired"
-KEEP, RENEW = "keep", "renew"  # what becomes of a tenant's plans for its own cells
+KEEP, RENEW = "keep", "renew"  # whether a tenant's plans for its own cells are kept for good, or renewed
 
 
 def read_only(values: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> Any:
-    """The values as an array nobody can write to. An array that can be written to is copied first."""
+    """Return the values as an array that cannot be written to. A writeable array is copied first."""
     array = np.asarray(values, dtype=dtype)
     if array.flags.writeable:
         array = array.copy()
@@ -45,7 +45,7 @@ def read_only(values: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> Any:
 
 
 class Value(Protocol):
-    """What a completion is worth, in credits, as a function of elapsed slots; it never rises with time."""
+    """The worth of a completion, in credits, as a function of elapsed slots; it never rises with time."""
 
     def __call__(self, elapsed: npt.ArrayLike) -> FloatArray: ...
 
@@ -55,20 +55,21 @@ class UnitType:
     """A type of worker, or of parameter server, that a job can use: what one unit takes and how fast it is."""
 
     demand: FloatArray  # (resources,)
-    seconds: float  # a worker: to compute one mini-batch; a parameter server: to apply one update
-    mbps: float  # bandwidth one unit has, Mbit/s
+    seconds: float  # that a worker takes to compute one mini-batch, a parameter server to apply one update
+    mbps: float  # bandwidth of one unit, Mbit/s
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "demand", read_only(self.demand))
 
     @cached_property
     def amounts(self) -> tuple[float, ...]:
-        """What a unit takes of each resource, as plain numbers."""
+        """The amount that a unit takes of each resource, as plain numbers."""
         return tuple(self.demand.tolist())
 
     @cached_property
     def named(self) -> Demand:
-        """The resources that a unit takes something of, and how much: looked at in every slot, so found out once."""
+        """The resources that a unit takes something of, with the amounts. Every slot reads them, so they are computed
+        once."""
         return tuple((resource, amount) for resource, amount in enumerate(self.amounts) if amount > 0)
 
     @property
@@ -78,8 +79,9 @@ class UnitType:
 
 
 def no_parameter_server(resources: int) -> UnitType:
-    """What stands in place of a parameter-server type where a job has none, so that every job runs on one worker type
-    and one other. It takes nothing and no time, and its bandwidth carries any number of workers: none is ever needed.
+    """Return the type that takes the place of a parameter-server type in a job that has none, so that every job runs
+    on one worker type and one other. It takes no resources and no time, and its bandwidth carries any number of
+    workers, so none of it is ever needed.
     """
     return UnitType(np.zeros(resources), 0.0, math.inf)
 
@@ -90,7 +92,7 @@ class Samples:
 
     total: float | None = None  # samples of one epoch
     batch_size: int | None = None
-    seconds: float | None = None  # one worker, one sample
+    seconds: float | None = None  # that one worker takes for one sample
     internal_mbps: float | None = None  # between a worker and a parameter server on one machine
     ps_ratio: float | None = None  # workers per parameter server
     mode: str = "sync"  # or "async"
@@ -103,16 +105,16 @@ class Job:
     """One training job as its tenant reported it.
 
     The work is epochs * chunks * minibatches mini-batches. At most `max_workers` (never more than `chunks`) run
-    at once. Several worker or parameter-server types are alternatives: a job runs on one of each. One that is made
-    with no parameter-server types has workers alone, which exchange gradients among themselves (all-reduce); in
-    `ps_types` then stands `no_parameter_server`, once.
+    at once. Several worker or parameter-server types are alternatives: a job runs on one of each. A job that is made
+    without parameter-server types has workers alone, which exchange gradients among themselves (all-reduce); its
+    `ps_types` is then `no_parameter_server`, once.
 
-    A new field is read in `scenario/jobs.py` (there a submission of the live market is read, too), written in
-    `scenario/writing.py`, and left out of stored views in `records.py` where it says what is usual. A test of
-    tests/core/test_scenario_writing.py goes over all fields.
+    A new field is read in `scenario/jobs.py` (which also reads a submission of the live market), written in
+    `scenario/writing.py`, and left out of stored views in `records.py` where it has its usual value. A test in
+    tests/core/test_scenario_writing.py checks all fields.
     """
 
-    number: int  # unique; the order of submission
+    number: int  # unique; numbers follow the order of submission
     name: str
     tenant: int  # index into Cluster.tenants
     arrival: float  # slots
@@ -126,14 +128,14 @@ class Job:
     min_workers: int = 1
     max_workers: int = 1
     max_ps: int | None = None
-    asked_workers: int | None = None  # that its submitter asked for; None: a policy of fixed gangs draws
+    asked_workers: int | None = None  # that its submitter asked for; if None, a policy of fixed gangs draws a number
     lane: str = BATCH
     priority: int = 0  # larger goes first among a tenant's own jobs of one boundary
     max_price: float | None = None  # credits for the whole run
     rent: str | None = None  # overrides the tenant's rent policy
-    divisible: bool = False  # may be saved and go on later: it rents in pieces (D1)
+    divisible: bool = False  # it may be saved and continue later: it rents in pieces (D1)
     save_slots: float = 0.0  # slots that a save and the load after it lose
-    together: int | None = None  # its group: all jobs of it that wait are bought in one interval, or none is
+    together: int | None = None  # its group: all waiting jobs of the group are bought in one interval, or none is
     samples: Samples = field(default_factory=Samples)
 
     def __post_init__(self) -> None:
@@ -143,35 +145,35 @@ class Job:
 
     @property
     def all_reduce(self) -> bool:
-        """Whether it has workers alone."""
+        """Whether the job has workers alone, without parameter servers."""
         return self.ps_types[0].absent
 
     @property
     def least_ps(self) -> int:
-        """Parameter servers that any gang of the job has at least."""
+        """The least number of parameter servers in any gang of the job."""
         return 0 if self.all_reduce else 1
 
     @cached_property
     def work(self) -> int:
-        """Mini-batches in the whole job."""
+        """The number of mini-batches in the whole job."""
         return self.epochs * self.chunks * self.minibatches
 
     @cached_property
     def first_slot(self) -> int:
-        """The first slot in which it may run: the arrival, rounded up."""
+        """The first slot in which the job may run: its arrival, rounded up."""
         return int(np.ceil(self.arrival))
 
 
 @dataclass(frozen=True, eq=False)
 class Tenant:
-    """An owner's standing instructions."""
+    """A tenant, with its standing instructions for renting and for lending its units."""
 
     name: str
-    reserve_price: FloatArray  # (resources,) below it the tenant's idle units are not for sale
+    reserve_price: FloatArray  # (resources,) the tenant's idle units are not for sale below this price
     rent: str = "auto"  # never | budget | auto
     budget: float | None = None  # credits for the whole run, when rent is "budget"
     lend: str = "lend"  # keep | lend
-    plan: str = KEEP  # of jobs collected from now on: a floor is kept for good, or a draft is renewed (K1)
+    plan: str = KEEP  # whether jobs collected from now on keep a floor for good, or have a draft renewed (K1)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reserve_price", read_only(self.reserve_price))
@@ -179,7 +181,7 @@ class Tenant:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """The machines and who owns them. What no quota covers is the operator's."""
+    """The machines and their owners. The operator owns what no quota covers."""
 
     resources: tuple[str, ...]
     servers: tuple[str, ...]
@@ -189,9 +191,10 @@ class Cluster:
     quota: FloatArray  # (resources, tenants)
     hosts_workers: BoolArray  # (servers,)
     hosts_ps: BoolArray  # (servers,)
-    cells: FloatArray | None = None  # (resources, tenants, servers) home units; None: quotas are mere counts
-    # Credits: the smallest amount that can be paid. A job pays no less for a slot in which it takes units of another
-    # tenant, or any that have a price; where prices are those of units, each of them costs that much. 0: no least.
+    cells: FloatArray | None = None  # (resources, tenants, servers) home units; if None, quotas are mere counts
+    # The smallest amount that can be paid, in credits. A job pays at least this for a slot in which it takes units of
+    # another tenant, or any units that have a price; where prices are per unit, each unit costs at least this. With 0
+    # there is no smallest amount.
     least_payment: float = 0.0
 
     def __post_init__(self) -> None:
@@ -217,28 +220,28 @@ class Cluster:
 
     @property
     def total(self) -> FloatArray:
-        """(resources,) units in the whole cluster."""
+        """The units in the whole cluster, (resources,)."""
         return self.capacity.sum(axis=1)
 
     @property
     def shares(self) -> FloatArray:
-        """(resources, owners) units each owner has; the operator owns the rest."""
+        """The units that each owner has, (resources, owners); the operator owns what the quotas leave."""
         return np.column_stack([self.quota, self.total - self.quota.sum(axis=1)])
 
     @property
     def operator_cells(self) -> FloatArray:
-        """(resources, servers) units on each server that are nobody's home cell."""
+        """The units on each server that are no tenant's home cell, (resources, servers)."""
         return self.capacity if self.cells is None else self.capacity - self.cells.sum(axis=1)
 
     @property
     def closed(self) -> npt.NDArray[np.intp]:
-        """Indexes of servers that host nothing new: what is idle there is nobody's to use and not for sale."""
+        """The indexes of servers that host nothing new: nobody may use what is idle there, and it is not for sale."""
         return np.flatnonzero(~(self.hosts_workers | self.hosts_ps))
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """So many workers and parameter servers of a job on one server during [start, end)."""
+    """The numbers of workers and parameter servers that a job has on one server during [start, end)."""
 
     server: int
     start: int
@@ -249,7 +252,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a job does not run: a code of the market's one vocabulary, and its numbers."""
+    """The reason why a job does not run: one of the market's codes, and the numbers that belong to it."""
 
     code: str
     numbers: Mapping[str, float | int | str | None] = field(default_factory=dict)
@@ -259,9 +262,9 @@ class Reason:
 class Floor:
     """What a job would have got if its owner were alone: its schedule on home cells, and that schedule's value.
 
-    Given once, kept for good, unless it is a draft: a projection, which each boundary may replace until the job starts
-    in the world in which its owner is alone, or is dropped there (K1 to K3). A job without a schedule of positive value
-    has the value 0 and no allocation.
+    A floor is given once and kept for good, unless it is a draft: a projection, which each boundary may replace until
+    the job starts in the world in which its owner is alone, or is dropped there (K1 to K3). A job without a schedule of
+    positive value has the value 0 and no allocation.
     """
 
     job: int
@@ -276,7 +279,7 @@ class Floor:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Booking:
-    """Resources given to a job during [start, end), and the terms on which they are.
+    """The resources given to a job during [start, end), and the terms on which it has them.
 
     A booking whose `work` covers what the job has left is for its whole life; a smaller one leaves the job
     waiting for the rest. Amounts are credits. `payouts` sum to `paid`; `slot_payouts` sum to `payouts`.
@@ -291,17 +294,17 @@ class Booking:
     ps: int
     worker_type: int = 0
     ps_type: int = 0
-    phase: str | None = None  # OWN | SHARED where the policy makes the difference
+    phase: str | None = None  # OWN | SHARED where the policy distinguishes them
     placement: str | None = None  # CENTRALIZED | DISTRIBUTED
     value: float = 0.0  # what the policy maximised
-    ideal: float = 0.0  # value counted from the start of the interval instead of the arrival
+    ideal: float = 0.0  # the same value, counted from the start of the interval instead of the arrival
     floor: float = 0.0
     cost: float = 0.0  # gross price of the schedule
     paid: float = 0.0  # what is charged, the dividend included
-    dividend: float = 0.0  # the part of it that is a share of what renting gained, and no price
+    dividend: float = 0.0  # the part of `paid` that is a share of what renting gained, and not a price
     shadow_cost: float = 0.0  # a price that steered the choice and is not charged
-    provisional: bool = False  # due only once its job is done: nothing at home says that it ever will be (D16)
-    payouts: FloatArray | None = None  # (owners,); None: nothing is paid
+    provisional: bool = False  # due only once its job is done: no place at home ensures that it ever will be (D16)
+    payouts: FloatArray | None = None  # (owners,); None if nothing is paid
     slot_payouts: FloatArray | None = None  # (end - start, owners)
 
     def __post_init__(self) -> None:
@@ -316,15 +319,15 @@ class Settlement:
     """The end of an open rent: its job has started in the world in which its owner is alone, or was dropped there; or
     what was paid was provisional, and the job is done, or never will be (D16).
 
-    Where being alone would have been better, the difference is refunded, and the owners give it back by what each
-    received.
+    Where being alone would have been better, the difference is refunded, and the owners give it back in proportion to
+    what each received.
     """
 
     job: int
-    alone: float  # credits: what the job would have been worth alone
+    alone: float  # credits that the job would have been worth alone
     refund: float  # credits
     reversal: FloatArray  # (owners,) credits; they sum to the refund
-    worth: float | None = None  # of a job that rents in pieces: credits that it is worth as it stands; else its value
+    worth: float | None = None  # if the job rents in pieces, the credits that it is worth as it stands; None: its value
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reversal", read_only(self.reversal))
@@ -332,7 +335,7 @@ class Settlement:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A job that gets nothing now. WAITING is asked again; REJECTED and EXPIRED are final."""
+    """A job that gets nothing now. A job that is WAITING is decided again; REJECTED and EXPIRED are final."""
 
     job: int
     reason: Reason
@@ -341,15 +344,15 @@ class Refusal:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A published batch plan's prices and contributions over the slots [start, end); frozen once published."""
+    """The prices and contributions of a published batch plan over the slots [start, end); they never change."""
 
     start: int
     end: int
     prices: FloatArray  # (resources, slots) posted price per unit and slot once the plan is made
-    idle: FloatArray  # (resources, owners, slots) units each owner had for sale when renting began
+    idle: FloatArray  # (resources, owners, slots) units that each owner had for sale when renting began
     rented: FloatArray  # (resources, slots) units sold by the plan
-    kappa: float | None = None  # the multiple of the usual value of a unit-slot that was posted, where it was searched
-    scores: tuple[float, ...] = ()  # of each multiple that was tried, in their order (K8)
+    kappa: float | None = None  # if the price was searched: the posted multiple of the usual value of a unit-slot
+    scores: tuple[float, ...] = ()  # one score for each multiple that was tried, in the order of trying (K8)
 
     def __post_init__(self) -> None:
         for name in ("prices", "idle", "rented"):
@@ -358,13 +361,13 @@ class Window:
 
 @dataclass(frozen=True)
 class Resale:
-    """Units on a server that somebody gave up and is paid for if they are sold again in this slot."""
+    """Units on a server that an owner gave up. It is paid for them if they are sold again in this slot."""
 
     server: int
     resource: int
     slot: int
     owner: int  # index into the owners
-    share: float  # of whatever is sold there: all units for sale on one server are alike
+    share: float  # the owner's part of everything sold there, for all units for sale on one server are alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,36 +375,39 @@ class View:
     """Everything a policy may know when it decides at the boundary before slot `slot`.
 
     `waiting` holds the jobs with work left to book that may run in `slot` or earlier (first_slot <= slot), in
-    order of (arrival, number). `occupied` begins at `slot`; beyond its last slot `tail` is.
+    order of (arrival, number). `occupied` begins at `slot`; `tail` holds for all slots beyond its last one.
     """
 
     slot: int
-    horizon: int  # no decision is asked for at this slot or later
+    horizon: int  # no decision is requested at this slot or later
     cluster: Cluster
     waiting: tuple[Job, ...]
     remaining: FloatArray  # (waiting,) mini-batches not yet booked
     occupied: FloatArray  # (resources, slots, servers)
     active: tuple[Booking, ...] = ()  # bookings of any lane that end after `slot`
     jobs: Mapping[int, Job] = field(default_factory=dict)  # by number; at least those that the other fields name
-    # By job; at least those of waiting jobs, those to end, and all drafts.
+    # The floors by job; at least those of waiting jobs, those that have not ended, and all drafts.
     floors: Mapping[int, Floor] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()  # published windows that end after `slot`
-    tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None: nothing
+    tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None if nothing is
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
-    paid: Mapping[int, float] = field(default_factory=dict)  # by waiting job, credits for earlier slots: what it paid
-    funds: FloatArray | None = None  # (tenants,) credits a tenant can pay now, whatever it allows; None: no limit
+    paid: Mapping[int, float] = field(default_factory=dict)  # by waiting job: credits that it paid for earlier slots
+    # (tenants,) credits that a tenant can pay now, whatever its instructions allow; None means no limit.
+    funds: FloatArray | None = None
     resale: tuple[Resale, ...] = ()
-    memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
-    frontier: int = 0  # the promise of its earlier plans: it touches no slot before this one
-    # Rented, and the job has not yet started alone nor been dropped there (K4); or what was paid is provisional (D16).
+    memory: Mapping[str, Any] = field(default_factory=dict)  # the memory of the policy's last plan
+    frontier: int = 0  # the policy's earlier plans promised to touch no slot before this one
+    # Rents whose jobs have neither started nor been dropped in the world in which their owner is alone (K4), or whose
+    # payment is provisional (D16).
     open_rents: tuple[Booking, ...] = ()
     # Jobs of open rents that ended elsewhere and were not done, so that no policy refuses them (D16). A simulation has
     # none.
     undone: frozenset[int] = frozenset()
-    # By waiting job that was begun: credits that what is done of it is worth to its owner, where that was stored (D4).
+    # By waiting job that was begun: credits that the done part is worth to its owner, where that was stored (D4).
     worths: Mapping[int, float] = field(default_factory=dict)
-    # Where one job is answered at once: what of its own tenant's cells nobody holds, slot by slot from `slot` on, in
-    # the places of the cluster (resources, slots, servers). None: the tenant's cells are for sale like all others.
+    # If one job is answered at once: what nobody holds of its own tenant's cells, (resources, slots, servers), slot by
+    # slot from `slot` on, in the order of the cluster's servers. If None, the tenant's cells are for sale like all
+    # others.
     own_idle: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -419,9 +425,9 @@ class View:
 
 @dataclass(frozen=True)
 class Plan:
-    """A policy's whole answer. `memory` is plain JSON; it comes back in the next view, unchanged.
+    """A policy's whole answer. `memory` is plain JSON; the next view holds it unchanged.
 
-    `frontier` is a promise to whoever sells what the plan leaves: no later plan of this policy touches a slot
+    `frontier` is a promise to the lane that sells what the plan leaves: no later plan of this policy touches a slot
     before it. None promises nothing beyond the slot that was decided.
     """
 
@@ -429,15 +435,15 @@ class Plan:
     refusals: Sequence[Refusal] = ()
     floors: Sequence[Floor] = ()  # those newly given, and drafts that changed, became a start or were dropped
     windows: Sequence[Window] = ()  # those newly published
-    memory: Mapping[str, Any] | None = None  # None: keep what there was
+    memory: Mapping[str, Any] | None = None  # None keeps the memory as it was
     frontier: int | None = None
     smaller: Mapping[int, Reason] = field(default_factory=dict)  # by booked job: why it is smaller than it could be
-    settlements: Sequence[Settlement] = ()  # of open rents: each that is over
-    worths: Mapping[int, float | None] = field(default_factory=dict)  # by job that was begun, where that changed
+    settlements: Sequence[Settlement] = ()  # one for each open rent that is over
+    worths: Mapping[int, float | None] = field(default_factory=dict)  # by job that was begun: its worth, if it changed
 
 
 class Policy(Protocol):
-    """A frozen dataclass whose fields are its public settings (plain JSON). It keeps no memory of its own:
+    """A policy: a frozen dataclass whose fields are its public settings (plain JSON). It keeps no memory of its own:
     the same view gives the same plan."""
 
     name: ClassVar[str]
@@ -445,21 +451,23 @@ class Policy(Protocol):
     def decide(self, view: View) -> Plan: ...
 
 
-# What a policy can do beyond deciding. Whoever wants it asks for the ability, never for the class of a policy.
+# The protocols below are what a policy can do beyond deciding. Callers test for the ability, never for the class of a
+# policy.
 
 
 @runtime_checkable
 class PostsPrices(Protocol):
-    """A policy whose prices are known before anybody asks for anything."""
+    """A policy whose prices are known before any job requests units."""
 
     def posted(self, view: View, slots: int) -> FloatArray:
-        """(resources, slots from the view's) credits for one unit more; not a number where none is for sale."""
+        """Return the credits for one unit more, (resources, `slots` slots from the view's on); NaN where none is for
+        sale."""
         ...
 
 
 @runtime_checkable
 class AsksAnother(Protocol):
-    """A policy that has another one decide, and whose settings say which."""
+    """A policy that lets another policy decide, which its settings name."""
 
     @property
     def policy(self) -> Policy: ...
@@ -467,16 +475,17 @@ class AsksAnother(Protocol):
 
 @runtime_checkable
 class HeedsReports(Protocol):
-    """A policy that decides by what running programs report, since who has less to go is given no more by it."""
+    """A policy that decides by what running programs report. That is safe with it, since a job gets no more by
+    reporting that it has less to go."""
 
     @property
     def heeds_reports(self) -> bool:
-        """Whether that holds with its settings."""
+        """Whether the policy decides by reports with its present settings."""
         ...
 
     def heeded(self, job: Job, rest: float, reported: float) -> float:
-        """Mini-batches to go that it is to decide by, where the job has `rest` as declared and `reported` as its
-        program says; so many that it is given no more than with those declared."""
+        """Return the mini-batches to go that the policy decides by. The job has `rest` as declared and `reported` as
+        its program reports; with the result it is given no more than with those declared."""
         ...
 
 
@@ -485,56 +494,57 @@ class SettlesAtTheEnd(Protocol):
     """A policy that leaves something to settle when a run is cut."""
 
     def at_the_end(self, view: View) -> Plan:
-        """Settlements and worths at the slot at which the run is cut: nothing is booked any more."""
+        """Return the settlements and worths at the slot at which the run is cut; nothing is booked any more."""
         ...
 
 
 class OneMore(Protocol):
-    """One decision with one waiting job more, the last, which may be asked about in any form."""
+    """A decision with one more waiting job, the last one, which can be decided in one form after another."""
 
     @property
     def view(self) -> View: ...
 
     def plan_for(self, job: Job) -> Plan:
-        """What the plan would say about the job: nothing about others."""
+        """Return what the plan would contain about this job, and nothing about others."""
         ...
 
     def following(self, job: Job, promised: Sequence[Floor]) -> View | None:
-        """The view of the next boundary if nobody came and the job got nothing now. None: unknown. `promised`: its own
-        floor, if it was given now."""
+        """Return the view of the next boundary if no other job came and this one got nothing now, or None if that is
+        unknown. `promised` is the job's own floor, if it was given now."""
         ...
 
 
 @runtime_checkable
 class HasWindows(Protocol):
-    """A policy that decides at boundaries, for windows of slots, and can say what it would decide."""
+    """A policy that decides at boundaries, for windows of slots, and can tell what it would decide."""
 
     @property
     def longest_window(self) -> int | None:
-        """Slots of the longest window that there will ever be; None: windows grow for ever."""
+        """The number of slots of the longest window that there will ever be; None if windows grow for ever."""
         ...
 
     def between_boundaries(self, view: View) -> Plan | None:
-        """The plan of a slot at which nothing is dealt out; None at a boundary."""
+        """Return the plan of a slot at which nothing is dealt out, or None at a boundary."""
         ...
 
     def next_boundary(self, view: View) -> tuple[int, Mapping[str, Any]] | None:
-        """(slot, what the policy is to be told there) of the boundary after the view's slot; None where the slot is one
-        itself, or none follows."""
+        """Return (slot, memory) of the boundary after the view's slot, with the memory that the view there is to have;
+        None if the slot is a boundary itself, or none follows."""
         ...
 
     def fits_a_window(self, cluster: Cluster, job: Job) -> bool:
-        """Whether a decision may serve a new job, whenever that comes and whatever it is worth."""
+        """Return whether a decision may serve a new job, whenever it arrives and whatever it is worth."""
         ...
 
     def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
-        """Why no decision from `slot` on could ever serve a new job, and what would help; None where one could."""
+        """Return why no decision from `slot` on could ever serve a new job, and what would help; None if one could."""
         ...
 
     def one_more(self, view: View) -> OneMore:
-        """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
+        """Return the decision at the view's slot; the last of its waiting jobs is the one in question."""
         ...
 
     def last_chances(self, view: View, plan: Plan) -> Mapping[int, Reason]:
-        """Jobs that the plan outbids, and that the next boundary will find worth nothing: by job, what outbid them."""
+        """Return the jobs that the plan outbids and that will be worth nothing at the next boundary, with what outbid
+        each."""
         ...

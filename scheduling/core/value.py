@@ -1,4 +1,4 @@
-"""What a completion is worth: value functions of the elapsed slots x, in credits. None of them rises with x."""
+"""Value functions: the worth of a completion in credits, by the elapsed slots x. None of them rises with x."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.core.types import FloatArray, Value
 
 @dataclass(frozen=True)
 class Linear:
-    """slope * x + base, slope <= 0."""
+    """The value slope * x + base, with slope <= 0."""
 
     slope: float
     base: float
@@ -25,7 +25,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Convex:
-    """(scale / x) ** power, for x > 0; scale and power positive."""
+    """The value (scale / x) ** power for x > 0, with positive scale and power."""
 
     scale: float
     power: float
@@ -36,9 +36,9 @@ class Convex:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """priority / (1 + exp(decay * (x - target))): about `priority` before the target, nearly nothing after it.
+    """The value priority / (1 + exp(decay * (x - target))): about `priority` before the target, nearly 0 after it.
 
-    With decay 0 time does not matter and the value is priority / 2. Large exponents end at 0, never overflow.
+    With decay 0 time does not matter and the value is priority / 2. Large exponents give 0 and never overflow.
     """
 
     priority: float
@@ -52,7 +52,7 @@ class Sigmoid:
 
 @dataclass(frozen=True)
 class Deadline:
-    """`base` for a completion at elapsed time `deadline` or earlier, nothing after it."""
+    """The value `base` for a completion at elapsed time `deadline` or earlier, and 0 after it."""
 
     base: float
     deadline: float
@@ -70,7 +70,7 @@ KINDS: dict[str, type[Linear | Convex | Sigmoid | Deadline]] = {
 
 
 class ValuesOfMany:
-    """Many value functions, each of which is asked about a row of its own; those of one kind are asked together."""
+    """Many value functions, each of which is computed for a row of its own; those of one kind are computed together."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self._values = values
@@ -83,7 +83,7 @@ class ValuesOfMany:
         self._others = [row for row, value in enumerate(values) if type(value) not in self._of_kind]
 
     def __call__(self, which: npt.NDArray[np.int64], elapsed: FloatArray) -> FloatArray:
-        """(rows, ...) the values of these of them, of elapsed slots (rows, ...)."""
+        """Return the values (rows, ...) of elapsed slots (rows, ...); row i uses the function number which[i]."""
         shape = (len(which), *([1] * (elapsed.ndim - 1)))
         if len(self._of_kind) == 1 and not self._others:
             ((kind, (_, columns)),) = self._of_kind.items()

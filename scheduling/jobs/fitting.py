@@ -50,13 +50,16 @@ class Fitting:
         if self._pool.is_elastic:
             return None
         wanted = {name: value for name, value in for_the_core(row.spec).items() if name not in WORTH}
-        known, asked = _fitting_windows(self._frame.shape), json.dumps([*self._settings, wanted], sort_keys=True)
-        if asked in known or not isinstance(self._policy, HasWindows):
+        fitting_wishes, wish = (
+            _fitting_windows(self._frame.shape),
+            json.dumps([*self._settings, wanted], sort_keys=True),
+        )
+        if wish in fitting_wishes or not isinstance(self._policy, HasWindows):
             return None
         job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
         worthless = replace(job, value=NOTHING)  # what can be served so can be served whatever it is worth
         if self._policy.fits_a_window(self._frame.batch_cluster, worthless):
-            known.add(asked)
+            fitting_wishes.add(wish)
             return None
         slot = max(int(-(-row.arrival // 1)), frontier)
         question = json.dumps([wanted, row.arrival, slot], sort_keys=True)
@@ -96,10 +99,10 @@ _fitting: WeakKeyDictionary[PoolShape, set[str]] = WeakKeyDictionary()
 
 def _fitting_windows(shape: PoolShape) -> set[str]:
     """Return what was asked for and fits a window of the pool in this shape. A pool that changes has another shape."""
-    known = _fitting.setdefault(shape, set())
-    if len(known) >= MOST_KNOWN:
-        known.clear()
-    return known
+    wishes = _fitting.setdefault(shape, set())
+    if len(wishes) >= MOST_KNOWN:
+        wishes.clear()
+    return wishes
 
 
 def never_fits(row: TrainingJob, *, frontier: int) -> NeverFits | None:

@@ -60,7 +60,7 @@ def seen(pool: Pool, slot: int = 0) -> tuple[InstantRows, bool]:
     """What is read from a slot on, and whether all of it was."""
     with scope_disabled("the test asks what the lane sees"), CaptureQueriesContext(connection) as captured:
         rows = instant_rows(pool, slot)
-    return rows, any("json_build_object" in query["sql"] for query in captured)
+    return rows, any("scheduling_pool_text" in query["sql"] for query in captured)
 
 
 def words(rows: InstantRows) -> tuple[object, ...]:

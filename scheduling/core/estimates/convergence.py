@@ -1,4 +1,4 @@
-"""When a job will have converged, by its fitted loss curve (Optimus, section 3.1)."""
+"""Predict when a job will have converged, by its fitted loss curve (Optimus, section 3.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ MOST_EPOCHS = 1e9
 
 
 def total_epochs(curves: Curves, delta: FloatArray | float, patience: int = PATIENCE) -> FloatArray:
-    """(jobs,) epochs after which the loss has fallen by less than `delta` in each of the last `patience` epochs.
+    """Return the epochs (jobs,) after which the loss has fallen by less than `delta` in each of the last `patience`
+    epochs.
 
     `delta` is a part of the largest loss. The curve is convex, so its decreases shrink: with y = b0 k + b1 the decrease
     up to epoch k is b0 / (y (y - b0)), which is below delta once y > x = (b0 + sqrt(b0^2 + 4 b0 / delta)) / 2. The
@@ -36,10 +37,11 @@ def remaining_epochs(
     delta: FloatArray | float,
     patience: int = PATIENCE,
 ) -> FloatArray:
-    """(jobs,) epochs to go, at least one: the fit's where the job converges, else what a person or its like say.
+    """Return the epochs to go (jobs,), at least one: by the fit where the job converges, else by `limit` or `typical`.
 
-    `limit` is the owner's most epochs and `typical` the mean of the owner's finished jobs of that kind; either may be
-    inf for not known. A prediction never exceeds the limit. With neither, a job without a fit has one epoch to go.
+    `limit` is the owner's most epochs and `typical` the mean of the owner's finished jobs of that kind; either is inf
+    if it is unknown. A prediction never exceeds the limit. If both are unknown, a job without a fit has one epoch to
+    go.
     """
     guess = np.where(np.isfinite(limit), limit, typical)
     total = np.where(curves.converging, np.minimum(total_epochs(curves, delta, patience), limit), guess)

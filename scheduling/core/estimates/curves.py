@@ -1,8 +1,8 @@
-"""Optimus' loss curve, l = 1 / (b0 k + b1) + b2 with nothing negative, fitted to many jobs at once (section 3.1).
+"""Fit Optimus' loss curve, l = 1 / (b0 k + b1) + b2 without negative coefficients, to many jobs at once (section 3.1).
 
-For a fixed b2 the curve is linear: (l - b2)(b0 k + b1) = 1. Least squares of that would count points by how far they
-lie above b2, so each row is multiplied by the fitted 1 / (b0 k + b1), some times over: then its error is that of l.
-b2 itself is searched: a grid, then golden section around the best point of the grid, by the squared error of l.
+For a fixed b2 the curve is linear: (l - b2)(b0 k + b1) = 1. Least squares of that would weigh points by how far they
+lie above b2, so each row is multiplied by the fitted 1 / (b0 k + b1), several times over: then its error is that of l.
+b2 itself is searched by the squared error of l: on a grid, then by golden section around the grid's best point.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scheduling.core.estimates.losses import LossPoints
 from scheduling.core.types import BoolArray, FloatArray
 
 GRID = 17  # values of b2 that are tried first; 65 find the same curves, see the decision on estimates
-GRID_REWEIGHTINGS, REWEIGHTINGS = 1, 6  # the grid only has to tell which of its values is best
+GRID_REWEIGHTINGS, REWEIGHTINGS = 1, 6  # one is enough to find the best value of the grid
 STEP_REWEIGHTINGS = 1  # each step of the search begins with the weights of the step before
-GOLDEN_STEPS = 32  # leave 2e-7 of two steps of the grid
+GOLDEN_STEPS = 32  # they narrow two steps of the grid down to 2e-7 of their width
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 FEWEST_POINTS = 3
-EPOCHS_TO_FALL = 10  # a curve that does not fall in so many epochs is not converging
+EPOCHS_TO_FALL = 10  # a curve that does not fall within this many epochs is not converging
 MOST_FLAGGED = 1.0 / 3.0
 BLOCK = 250  # jobs in one pass: their arrays then stay in the processor's cache
 SMALLEST = 1e-9
@@ -34,16 +34,16 @@ class Curves:
     b1: FloatArray
     b2: FloatArray
     scale: FloatArray
-    fitted: BoolArray  # there were enough points
-    converging: BoolArray  # fitted, it falls, and not too many points were outliers
+    fitted: BoolArray  # whether there were enough points
+    converging: BoolArray  # whether the curve is fitted, falls, and not too many points were outliers
 
     def loss(self, epoch: FloatArray) -> FloatArray:
-        """(jobs,) the loss that the curve has after so many epochs, in the job's own units."""
+        """Return the loss of each curve (jobs,) after `epoch` epochs (jobs,), in the job's own units."""
         return self.scale * (1.0 / np.maximum(self.b0 * epoch + self.b1, SMALLEST) + self.b2)
 
 
 def fit(points: LossPoints) -> Curves:
-    """The curve of every job. Complexity: jobs x epochs x (values of b2 tried) x reweightings."""
+    """Return the curve of every job. Complexity: jobs x epochs x (values of b2 tried) x reweightings."""
     count = len(points.losses)
     coefficients = np.zeros((3, count))
     enough = points.counts >= FEWEST_POINTS
@@ -63,7 +63,7 @@ def fit(points: LossPoints) -> Curves:
 
 
 def _fit_block(losses: FloatArray) -> FloatArray:
-    """(3, jobs) coefficients of curves that all have points enough."""
+    """Return the coefficients (3, jobs) of the curves of jobs that all have enough points."""
     finite = np.isfinite(losses)
     system = _System(np.where(finite, losses, 0.0), finite)
     highest = _late_median(losses)
@@ -79,18 +79,19 @@ def _fit_block(losses: FloatArray) -> FloatArray:
 
 
 def _late_median(losses: FloatArray) -> FloatArray:
-    """(jobs,) the median of the last fifth of each job's points, the largest b2 that is tried; never below 0."""
+    """Return the largest b2 that is tried (jobs,): the median of the last fifth of each job's points; never below 0."""
     finite = np.isfinite(losses)
-    behind = np.flip(np.cumsum(np.flip(finite, axis=1), axis=1), axis=1)  # points from here on
+    behind = np.flip(np.cumsum(np.flip(finite, axis=1), axis=1), axis=1)  # number of points from this epoch on
     late = finite & (behind <= np.ceil(finite.sum(axis=1, keepdims=True) / 5.0))
     median: FloatArray = np.nanmedian(np.where(late, losses, np.nan), axis=1)
     return np.maximum(median, 0.0)
 
 
 def _golden(system: _System, low: FloatArray, high: FloatArray, line: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(jobs,) b2 with the least error between two values, and its (jobs, 2) b0 and b1, by golden section in lockstep.
+    """Return the b2 (jobs,) with the least error between two values, and its b0 and b1 (jobs, 2). They are found by
+    golden section, with all jobs in lockstep.
 
-    The ends count too: where the least error lies on the border the search only comes near it.
+    The two ends are compared too: where the least error is at an end, the search only comes near it.
     """
 
     def at(tried: FloatArray) -> FloatArray:
@@ -114,7 +115,7 @@ def _golden(system: _System, low: FloatArray, high: FloatArray, line: FloatArray
 
 
 class _System:
-    """The linear systems of some jobs. Sums over epochs are products with (1, k, k^2). All values of b2 are (jobs,)."""
+    """The linear systems of some jobs. Sums over epochs are products with (1, k, k^2). Each b2 is (jobs,)."""
 
     def __init__(self, losses: FloatArray, present: BoolArray) -> None:
         self.losses, self.present = losses, present.astype(np.float64)
@@ -124,17 +125,17 @@ class _System:
         self.rows, self.product = np.empty_like(losses), np.empty_like(losses)
 
     def start(self, b2: FloatArray) -> FloatArray:
-        """(jobs, epochs) first weights: what the points themselves say of 1 / (b0 k + b1)."""
+        """Return the first weights (jobs, epochs): the values of 1 / (b0 k + b1) by the points themselves."""
         return np.maximum(self.losses - b2[:, None], SMALLEST)
 
     def weight(self, line: FloatArray) -> FloatArray:
-        """(jobs, epochs) 1 / (b0 k + b1) of fitted (jobs, 2) b0 and b1."""
+        """Return 1 / (b0 k + b1) (jobs, epochs) for fitted b0 and b1 (jobs, 2)."""
         curve = line @ self.line
         np.maximum(curve, SMALLEST, out=curve)
         return np.divide(1.0, curve, out=curve)
 
     def solved(self, b2: FloatArray, weight: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
-        """(jobs,) squared error of l, and (jobs, 2) b0 and b1, after so many reweightings."""
+        """Return the squared error of l (jobs,), and b0 and b1 (jobs, 2), after `times` reweightings."""
         above = self.losses - b2[:, None]
         above *= self.present
         for _ in range(1 + times):
@@ -149,8 +150,8 @@ class _System:
 
 
 def _two_unknowns(squares: FloatArray, targets: FloatArray) -> FloatArray:
-    """(..., 2) least squares in two unknowns that are not negative, from sums over the rows: x'x in `squares`
-    (..., [00, 01, 11]) and x'y in `targets` (..., [0, 1])."""
+    """Return the least squares solution (..., 2) in two unknowns that are not negative, from sums over the rows: x'x in
+    `squares` (..., [00, 01, 11]) and x'y in `targets` (..., [0, 1])."""
     s00, s01, s11 = squares[..., 0], squares[..., 1], squares[..., 2]
     t0, t1 = targets[..., 0], targets[..., 1]
     determinant = s00 * s11 - s01 * s01

@@ -1,26 +1,25 @@
-"""What running programs report, as far as a policy may believe it (Optimus, sections 3.1 and 3.2, while jobs run).
+"""Turn what running programs report into what a policy may believe (Optimus, sections 3.1 and 3.2, while jobs run).
 
 A program reports the average loss of each epoch, and how many mini-batches a second it trained with how many parameter
-servers and workers. A job may be submitted until it converges (a `Target`): it ends after the first epoch in which the
-loss has moved by less than `delta` of the largest loss so far, `patience` times in a row, and after `most_epochs` at
-the latest. The end is judged by what was reported, never by a fit.
+servers and workers. A job may be submitted until it converges (a `LossTarget`): it ends after the first epoch in which
+the loss has moved by less than `delta` of the largest loss so far, `patience` times in a row, and after `most_epochs`
+at the latest. The end is judged by what was reported, never by a fit.
 
-Until then a policy is told how much work seems to be left. That is what was declared, the most epochs, until the fitted
-loss curve is *good*: it falls, few points are outliers, and curves fitted to the first 60 and 80 % of the epochs
-foretell the losses of the rest. Then it is what the curve says, and the three fits say how sure that is.
+Until then a policy gets an estimate of the work that is left. It is the declared work, the most epochs, until the
+fitted loss curve is *good*: it falls, few points are outliers, and curves fitted to the first 60 and 80 % of the epochs
+predict the losses of the rest. Then the curve gives the estimate, and the three fits show how certain it is.
 
-What is made of the reports of a job, a `Belief`, is small: it is made where reports arrive, and a slot that is decided
-only reads it. A policy is told it where it says that nobody gains by a false report (`HeedsReports`).
+The result of a job's reports, a `Belief`, is small: it is computed where reports arrive, and the decision of a slot
+only reads it. A policy gets it only if it states that nobody gains by a false report (`HeedsReports`).
 
-Nobody has to believe a program for this to be safe. Of N epochs done and paid for, only N losses count. Whatever a
-program reports,
+This is safe even if programs lie. Of N epochs done and paid for, only N losses count. Whatever a program reports,
 
     1 epoch                        <= epochs to go          <= most_epochs - done
     seconds to go, with least gang <= seconds as declared, with least gang
 
-With false losses it therefore has, in every slot, no more to gain from a unit than one that declared the same work and
-reports nothing. With false speeds the gains that it shows, over all units together, come to no more than its declared
-time. Each unit in each slot has its price whatever was reported.
+With false losses a job therefore has, in every slot, no more to gain from a unit than one that declared the same work
+and reports nothing. With false speeds the gains that it shows, over all units together, are no more than its declared
+time. Each unit in each slot has its price, whatever was reported.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ from scheduling.core.types import BoolArray, FloatArray, Job, View
 DECLARED, FITTED, CONVERGED, EXHAUSTED = "declared", "fitted", "converged", "exhausted"
 PARTS = (0.6, 0.8, 1.0)  # of the epochs done, from which curves are fitted; the last one counts
 FEWEST_EPOCHS = 10  # before a curve is called good
-GOOD = 0.05  # root mean square error of what was not seen, in parts of the largest loss
-MOST_MEASURED = 20  # speeds of a job, the latest
-FARTHEST = 1000.0  # times as fast, or as slow, as declared
+GOOD = 0.05  # largest root mean square error at epochs that were not fitted, in parts of the largest loss
+MOST_MEASURED = 20  # the number of a job's latest speeds that count
+FARTHEST = 1000.0  # a speed that differs from the declared one by more than this factor is ignored
 
 
 @dataclass(frozen=True, slots=True)
 class LossTarget:
-    """Until when a job trains. `delta` is a part of the largest loss."""
+    """The condition on which a job stops training. `delta` is a part of the largest loss."""
 
     delta: float
     most_epochs: int
@@ -59,8 +58,8 @@ class LossTarget:
 
 @dataclass(frozen=True, slots=True)
 class LossReports:
-    """What a program has said: the average loss of epochs 1, 2, ..., nan where it said none; and (parameter servers,
-    workers, mini-batches a second), the latest last."""
+    """What a program has reported: the average loss of epochs 1, 2, ..., nan where it reported none; and (parameter
+    servers, workers, mini-batches a second), the latest last."""
 
     losses: tuple[float, ...] = ()
     speeds: tuple[tuple[int, int, float], ...] = ()
@@ -68,8 +67,8 @@ class LossReports:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A job that trains: epochs that it has done and paid for, and what it said. `target` is None where it was not
-    submitted until it converges: then its losses are looked at and change nothing."""
+    """A job that trains: the epochs that it has done and paid for, and its reports. `target` is None if it was not
+    submitted until it converges: then its losses are kept, but change nothing."""
 
     done: int
     target: LossTarget | None = None
@@ -77,15 +76,15 @@ class Running:
 
     @property
     def losses(self) -> tuple[float, ...]:
-        """The losses that count: of epochs that are done."""
+        """The losses that count, which are those of epochs that are done."""
         return self.reports.losses[: self.done]
 
 
 @dataclass(frozen=True, slots=True)
 class EpochOutlook:
-    """Epochs to go as a policy is told, and the least and most that the fits say; why these; and the curve
-    (b0, b1, b2) of losses in parts of `scale` that was fitted to what was heard, where there is one. Nothing is to go
-    once a job has converged or done its most epochs."""
+    """The epochs to go that a policy gets, with the least (`low`) and most (`high`) by the fits. `source` says where
+    they come from. `curve` is the (b0, b1, b2) that was fitted to the reported losses in parts of `scale`, if any was.
+    A job that has converged or done its most epochs has none to go."""
 
     source: str
     epochs: float
@@ -97,17 +96,17 @@ class EpochOutlook:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What a policy may be told of a job that runs: epochs to go, None where they are as declared, and the coefficients
-    of its speed function in mini-batches of all workers, none where no speed was measured."""
+    """What a policy may know of a running job from its reports: the epochs to go, None if they are as declared, and the
+    coefficients of its speed function in mini-batches of all workers, empty if no speed was measured."""
 
     epochs: float | None = None
     speed: tuple[float, ...] = ()
 
 
 def converged_after(losses: Sequence[float], target: LossTarget) -> int | None:
-    """The first epoch after which the loss has converged; None if it has not. Later losses change no answer.
+    """Return the first epoch after which the loss has converged, or None if it has not. Later losses never change it.
 
-    A loss that rises by more than `delta`, or that is missing or not finite, begins the count anew.
+    A loss that moves by `delta` or more, or that is missing or not finite, begins the count anew.
     """
     largest, still, before = 0.0, 0, math.nan
     for epoch, loss in enumerate(losses, 1):
@@ -122,7 +121,7 @@ def converged_after(losses: Sequence[float], target: LossTarget) -> int | None:
 
 
 def end_of(running: Running) -> str | None:
-    """Why a job has nothing left to train, if so."""
+    """Return why a job has nothing left to train, or None if it has."""
     target = running.target
     if target is None:
         return None
@@ -132,7 +131,7 @@ def end_of(running: Running) -> str | None:
 
 
 def outlooks(jobs: Sequence[Running]) -> list[EpochOutlook | None]:
-    """The outlook of every job that trains until it converges, None for the others. One call fits all of them."""
+    """Return the outlook of every job that trains until it converges, None for others. One call fits all of them."""
     outlooks_found: list[EpochOutlook | None] = [_ended(each) for each in jobs]
     open_ones = [
         (n, each, each.target) for n, each in enumerate(jobs) if each.target is not None and outlooks_found[n] is None
@@ -170,14 +169,14 @@ def _ended(running: Running) -> EpochOutlook | None:
 
 
 def _fit(whole: FloatArray, first: FloatArray) -> curves.Curves:
-    """Curves of the first so many epochs of each job (jobs,)."""
+    """Return the curves fitted to the first epochs of each job, as many as `first` (jobs,) says."""
     beyond = np.arange(whole.shape[1])[None, :] >= first[:, None]
     return curves.fit(losses.cleaned(np.where(beyond, np.nan, whole)))
 
 
 def _miss(whole: FloatArray, first: FloatArray, counts: FloatArray, curve: curves.Curves) -> FloatArray:
-    """(jobs,) root mean square error of a curve at the epochs that it has not seen, in parts of the largest loss that
-    it has; inf where none of these has a loss."""
+    """Return the root mean square error (jobs,) of a curve at the epochs that it was not fitted to, in parts of the
+    largest loss that it was fitted to; inf where none of these epochs has a loss."""
     epochs = np.arange(1, whole.shape[1] + 1)[None, :]
     later: BoolArray = (epochs > first[:, None]) & (epochs <= counts[:, None]) & np.isfinite(whole)
     forecast = np.stack([curve.loss(np.full(len(whole), float(epoch))) for epoch in epochs[0]], axis=1)
@@ -189,15 +188,15 @@ def _miss(whole: FloatArray, first: FloatArray, counts: FloatArray, curve: curve
 
 
 def _line(curve: curves.Curves, row: int) -> tuple[float, float, float] | None:
-    """b0, b1 and b2 of one job; None if too few points were there."""
+    """Return b0, b1 and b2 of one job, or None if it had too few points."""
     return (float(curve.b0[row]), float(curve.b1[row]), float(curve.b2[row])) if curve.fitted[row] else None
 
 
 def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: tuple[int, int] = (0, 0)) -> Job:
-    """The job with a speed function fitted to its probes and to what it reports, in mini-batches of all workers.
+    """Return the job with a speed function fitted to its probes and to its reports, in mini-batches of all workers.
 
-    With its least gang it is never believed to be slower than declared: a slower job has more to gain. What is a
-    thousand times off is no measurement.
+    With its least gang it is never believed to be slower than declared, since a slower job has more to gain. A speed
+    that differs from the declared one by more than a factor of a thousand is ignored.
     """
     ps, workers = job.least_ps, job.min_workers
 
@@ -224,14 +223,14 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
 
 
 def belief_of(job: Job, running: Running, outlook: EpochOutlook | None) -> Belief:
-    """What follows from a job's reports; `outlook`: its own, as `outlooks` says it."""
+    """Return what follows from a job's reports; `outlook` is the job's own, as `outlooks` returns it."""
     speed = () if job.samples.speed else believed_speed(job, running.reports.speeds).samples.speed
     return Belief(None if outlook is None else outlook.epochs, tuple(speed))
 
 
 def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, float, float], float]) -> View:
-    """The view with what is believed of running jobs in place of what was declared. What it holds decides alone: kept
-    as the input of an interval, it gives the same plan again. `heeded`: see `HeedsReports`."""
+    """Return the view with what is believed of running jobs in place of what was declared. The decision depends on this
+    view alone: stored as the input of an interval, it gives the same plan again. `heeded`: see `HeedsReports`."""
     jobs: list[Job] = []
     remaining: list[float] = []
     for job, rest in zip(view.waiting, view.remaining.tolist(), strict=True):
@@ -248,8 +247,8 @@ def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, f
 
 
 def informed(view: View, running: Mapping[int, Running]) -> View:
-    """The view with what running programs reported, for jobs that said something, as if it was all made of it at once.
-    Jobs that have ended by their target are no longer in it."""
+    """Return the view with what follows from the reports of running programs, computed for all of them at once. Jobs
+    that have ended by their target are no longer in it."""
     outlook_by_job = dict(zip(running, outlooks(list(running.values())), strict=True))
     over = {
         number for number, each in outlook_by_job.items() if each is not None and each.source in (CONVERGED, EXHAUSTED)

@@ -1,4 +1,4 @@
-"""Loss curves made ready to be fitted: outliers replaced, then divided by the largest loss (Optimus, section 3.1)."""
+"""Prepare loss curves for the fit: replace outliers, then divide by the largest loss (Optimus, section 3.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from scheduling.core.types import BoolArray, FloatArray
 
-NEIGHBOURS = 5  # epochs on each side that say what is possible at a point
+NEIGHBOURS = 5  # epochs on each side that bound what is possible at a point
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +23,12 @@ class LossPoints:
 
 
 def cleaned(losses: FloatArray) -> LossPoints:
-    """Averages of epochs (jobs, epochs), a job's own curve at the left and nan behind its last epoch.
+    """Return the cleaned points of the average losses (jobs, epochs). In each row the job's own curve is at the left,
+    and nan follows its last epoch.
 
-    A point is an outlier unless min(next five) <= it <= max(five before it). It becomes the average of the nearest
-    points on each side that are none. Only raw values are looked at, once. Where every point is one (a curve that
-    rises) nothing changes. What is not finite is an outlier, also within the curve.
+    A point is an outlier unless min(next five) <= it <= max(five before it). It is replaced by the average of the
+    nearest points on each side that are no outliers. Outliers are found once, among the raw values. Where every point
+    is an outlier (a curve that rises) nothing changes. A value within the curve that is not finite is an outlier too.
     """
     losses = np.asarray(losses, dtype=np.float64)
     if losses.shape[1] == 0:
@@ -51,7 +52,7 @@ def cleaned(losses: FloatArray) -> LossPoints:
 
 
 def _least_after(losses: FloatArray, finite: BoolArray) -> FloatArray:
-    """The least of the next five; without any, nothing is too small."""
+    """Return the least of the next five finite losses of each point, or -inf where there is none."""
     edge = np.full((len(losses), NEIGHBOURS), np.inf)
     padded = np.concatenate([np.where(finite, losses, np.inf), edge], axis=1)
     least = sliding_window_view(padded[:, 1:], NEIGHBOURS, axis=1).min(axis=2)
@@ -59,7 +60,7 @@ def _least_after(losses: FloatArray, finite: BoolArray) -> FloatArray:
 
 
 def _most_before(losses: FloatArray, finite: BoolArray) -> FloatArray:
-    """The most of the five before; without any, nothing is too large."""
+    """Return the largest of the five finite losses before each point, or inf where there is none."""
     edge = np.full((len(losses), NEIGHBOURS), -np.inf)
     padded = np.concatenate([edge, np.where(finite, losses, -np.inf)], axis=1)
     most = sliding_window_view(padded[:, :-1], NEIGHBOURS, axis=1).max(axis=2)
@@ -67,7 +68,7 @@ def _most_before(losses: FloatArray, finite: BoolArray) -> FloatArray:
 
 
 def _between(values: FloatArray, usable: BoolArray) -> FloatArray:
-    """At each point the average of the nearest usable points before and after it; of the one where there is one."""
+    """Return at each point the average of the nearest usable points before and after it, or the only one there is."""
     epochs = np.broadcast_to(np.arange(values.shape[1]), values.shape)
     before = np.maximum.accumulate(np.where(usable, epochs, -1), axis=1)
     after = np.flip(np.minimum.accumulate(np.flip(np.where(usable, epochs, values.shape[1]), axis=1), axis=1), axis=1)

@@ -1,4 +1,4 @@
-"""Least squares without negative coefficients for many small systems at once: every set of unknowns is tried."""
+"""Solve least squares without negative coefficients for many small systems at once, by trying every set of unknowns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from scheduling.core.types import FloatArray
 
 MOST_UNKNOWNS = 8
-RIDGE = 1e-13  # parts of a column's length; decides where the rows do not
+RIDGE = 1e-13  # parts of a column's length; it selects a solution where the rows do not
 REFINEMENTS = 3
-FEW = 200  # systems
+FEW = 200  # with at most this many systems, all sets are tried at once
 
 
 def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
-    """(systems, unknowns) x >= 0 with the least |rows x - targets|^2, for rows (systems, rows, unknowns).
+    """Return x >= 0 (systems, unknowns) with the least |rows x - targets|^2, for rows (systems, rows, unknowns).
 
     The best x is the plain least squares of the unknowns that are above zero in it; with five unknowns there are
-    32 such sets. Of all sets whose solution is not negative the one with the least error is the answer. Columns that
-    others imply are told apart by a ridge of 1e-13, whose effect on well-posed systems is taken back by refinement.
+    32 such sets. Of all sets whose solution is not negative, the one with the least error is the answer. Linearly
+    dependent columns are separated by a ridge of 1e-13; refinement removes its effect on well-posed systems.
     """
     systems, _, unknowns = rows.shape
     if unknowns > MOST_UNKNOWNS:
@@ -42,8 +42,8 @@ def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
 def _tried(
     rows: FloatArray, targets: FloatArray, sets: Sequence[tuple[int, ...]]
 ) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray]]:
-    """Each set of as many unknowns with its (systems, size) solutions and (systems,) squared errors. For a few systems
-    calls cost more than sums, and all sets are tried at once."""
+    """Yield each set of unknowns with its solutions (systems, size) and squared errors (systems,). All sets have the
+    same size. For a few systems calls take longer than sums, so all sets are tried at once."""
     systems = len(rows)
     together = len(sets) if systems <= FEW else 1
     for begin in range(0, len(sets), together):
@@ -59,7 +59,7 @@ def _tried(
 
 
 def _least_squares(rows: FloatArray, targets: FloatArray) -> FloatArray:
-    """(systems, unknowns) by normal equations, refined with the errors they leave."""
+    """Return the solutions (systems, unknowns) of the normal equations, refined by the residuals that they leave."""
     transposed = rows.transpose(0, 2, 1)
     matrix = transposed @ rows + RIDGE * np.eye(rows.shape[2])
     solution = np.zeros((len(rows), rows.shape[2]))

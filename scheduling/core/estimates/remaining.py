@@ -1,4 +1,5 @@
-"""Seconds that a job still takes with given numbers: by its owner's speed function, else as a probe would measure."""
+"""Compute the seconds that a job still takes with given workers and parameter servers: by its owner's speed function,
+or else at the speed that a probe would measure."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from scheduling.core.types import Job
 
 
 def seconds_left(job: Job, remaining: float, workers: int, ps: int, types: tuple[int, int] = (0, 0)) -> float:
-    """For so many remaining mini-batches.
+    """Return the seconds that a job takes for its `remaining` mini-batches.
 
-    A step of a synchronous job is a mini-batch of every chunk, of an asynchronous one a single one. The batch M is
-    `batch_size`, or else the number of chunks.
+    A step of a synchronous job is a mini-batch of every chunk, a step of an asynchronous one a single mini-batch. The
+    batch M is `batch_size`, or else the number of chunks.
     """
     samples = job.samples
     if not samples.speed:
@@ -27,7 +28,8 @@ def seconds_left(job: Job, remaining: float, workers: int, ps: int, types: tuple
 
 
 def check_speeds(jobs: Iterable[Job]) -> None:
-    """Owners' speed functions have as many coefficients as their mode needs, none of them negative."""
+    """Check that owners' speed functions have as many coefficients as their mode needs, and that none is negative;
+    raise `BadScenario` otherwise."""
     for job in jobs:
         speeds, needed = job.samples.speed, COEFFICIENTS[job.samples.mode]
         if len(speeds) not in (0, needed):

@@ -1,4 +1,4 @@
-"""What a run was worth, to whom, and how evenly."""
+"""Compute what a run was worth, to which tenants, and how evenly."""
 
 from scheduling.core.metrics.alone import alone_gains, alone_scenario, below_floor, worse_off
 from scheduling.core.metrics.books import JobTrack, RunOutcome, net

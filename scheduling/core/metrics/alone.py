@@ -1,4 +1,4 @@
-"""What a tenant would have had alone, and which jobs got less than that."""
+"""Compute what tenants would have gained alone, and which jobs got less than that."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scheduling.core.types import INSTANT, WAITING, FloatArray, Floor
 
 
 def alone_gains(scenario: Scenario, outcome: RunOutcome) -> FloatArray | None:
-    """(tenants,) what each would have gained alone, on the run's own boundaries: its jobs' floor values.
+    """Return what each tenant would have gained alone (tenants,), on the run's own boundaries: its jobs' floor values.
 
-    None where the policy gives no floors. A job that the end of the run left waiting for a floor still to come, or with
-    a draft, counts for nothing: it would wait alone, too. A job of the instant lane counts for what its tenant's own
-    cells would have given it as it asked: those that were idle then, neither used by the tenant nor sold for it.
+    Return None if the policy gives no floors. A job that at the end of the run still waits for its floor to begin, or
+    has a draft, counts 0: it would wait alone, too. A job of the instant lane counts what its tenant's own cells would
+    have given it when it was submitted: those that were idle then, neither used by the tenant nor sold for it.
     """
     due = list(_floors_due(outcome))
     if not due and all(track.floor is None for track in outcome.tracks):
@@ -31,10 +31,10 @@ def alone_gains(scenario: Scenario, outcome: RunOutcome) -> FloatArray | None:
 
 
 def alone_scenario(scenario: Scenario, tenant: int) -> Scenario:
-    """The same scenario with one tenant's cells as the whole cluster and no jobs but its own.
+    """Return the scenario with one tenant's cells as the whole cluster and only that tenant's jobs.
 
-    Where quotas are mere counts they are dealt to servers first. Tenants and jobs keep their numbers, so that
-    whatever is drawn for a job is drawn alike in both worlds. Who owns nothing runs nothing: its world has no jobs.
+    Quotas that are mere counts are dealt to servers first. Tenants and jobs keep their numbers, so that all that is
+    drawn for a job is the same in both worlds. A tenant without cells can run nothing, so its scenario has no jobs.
     """
     cluster = scenario.cluster
     cells = deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
@@ -55,19 +55,20 @@ def alone_scenario(scenario: Scenario, tenant: int) -> Scenario:
 
 
 def below_floor(outcome: RunOutcome) -> list[int]:
-    """The jobs whose value less payment fell short of what their owner would have had alone (Astraea, G10)."""
+    """Return the jobs whose value less payment is below what their owner would have had alone (Astraea, G10)."""
     return [track.job.number for track, floor in _floors_due(outcome) if _below(net(track), floor.value)]
 
 
 def worse_off(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """The tenants of `tenant_rows` that gained less than they would have alone."""
+    """Return the names of the tenants in `tenant_rows` that gained less than they would have alone."""
     comparisons = [row for row in rows if row["alone"] is not None]
     return [row["name"] for row in comparisons if _below(row["gain"], row["alone"])]
 
 
 def _floors_due(outcome: RunOutcome) -> Iterator[tuple[JobTrack, Floor]]:
-    """The floors, but for those of jobs that wait for one beyond the last window decided; and what jobs that were
-    admitted at once would have had at home, which their bookings say."""
+    """Yield each job with the floor that was due to it. A floor that starts after the last decided window is left out
+    while its job waits, and a draft counts as a floor of 0. For a job that was admitted at once it is what the job
+    would have had at home, as its bookings say."""
     decided = max((window.end for window in outcome.windows), default=0)
     for track in outcome.tracks:
         if track.floor is not None and track.floor.draft:

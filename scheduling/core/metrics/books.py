@@ -1,4 +1,4 @@
-"""A run gathered into arrays: the jobs that completed, who paid and who received, and the units in use.
+"""Gather a run into arrays: the completed jobs, what tenants paid and owners received, and the units in use.
 
 A job is completed when all its work is booked, at the end of its last booking. Amounts are credits, times slots.
 """
@@ -19,7 +19,7 @@ TOLERANCE = 1e-9  # relative, on sums of credits
 
 
 class JobTrack(Protocol):
-    """What became of one job; see `simulation.Track`."""
+    """The history of one job; see `simulation.Track`."""
 
     @property
     def job(self) -> Job: ...
@@ -46,21 +46,21 @@ class RunOutcome(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Books:
-    """A run in arrays: who completed what when, and who paid and received what."""
+    """A run in arrays: what each tenant completed and when, and what it paid and received."""
 
-    tenant: FloatArray  # (completed,) index
+    tenant: FloatArray  # (completed,) index of the job's tenant
     end: FloatArray  # (completed,)
     elapsed: FloatArray  # (completed,) end - arrival
     value: FloatArray  # (completed,) f(end - arrival): the realised revenue
-    begun: FloatArray  # (tenants,) what is done of jobs that were not finished is worth to their owners
-    paid: FloatArray  # (tenants,) less what was refunded
+    begun: FloatArray  # (tenants,) worth to their owners of the done parts of jobs that were not finished
+    paid: FloatArray  # (tenants,) payments less refunds
     received: FloatArray  # (owners,) payouts, a payer's own part included
     earned: FloatArray  # (owners,) payouts from others
     used: FloatArray  # (resources,) units x slots
 
 
 def gathered(scenario: Scenario, outcome: RunOutcome) -> Books:
-    """The books of a run."""
+    """Return the books of a run."""
     completed = [track for track in outcome.tracks if track.state == AWARDED]
     owners = len(scenario.cluster.owners)
     paid, received, own_parts = np.zeros(owners - 1), np.zeros(owners), np.zeros(owners)
@@ -93,7 +93,7 @@ def gathered(scenario: Scenario, outcome: RunOutcome) -> Books:
 
 
 def bookings(outcome: RunOutcome) -> Iterator[tuple[Job, Booking]]:
-    """Every booking of a run, and whose it is."""
+    """Return every booking of a run with its job."""
     return ((track.job, booking) for track in outcome.tracks for booking in track.bookings)
 
 
@@ -102,12 +102,12 @@ def _end(track: JobTrack) -> int:
 
 
 def realised(track: JobTrack) -> float:
-    """f(end - arrival) of a job that was finished; what is done of any other is worth what was stored (D10)."""
+    """Return f(end - arrival) of a finished job; for any other, the stored worth of what is done of it (D10)."""
     return float(track.job.value(_end(track) - track.job.arrival)) if track.state == AWARDED else track.worth
 
 
 def net(track: JobTrack) -> float:
-    """What a job brought its owner: its value, less what was paid for it and did not come back."""
+    """Return what a job brought its owner: its value, less what was paid for it and did not come back."""
     owner = track.job.tenant
     parts = (0.0 if booking.payouts is None else float(booking.payouts[owner]) for booking in track.bookings)
     paid = sum(booking.paid - part for booking, part in zip(track.bookings, parts, strict=True))
@@ -117,7 +117,8 @@ def net(track: JobTrack) -> float:
 
 
 def _used(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
-    """(resources,) units x slots of all bookings. Few jobs differ in their demands, so those are multiplied last."""
+    """Return the units x slots of all bookings (resources,). There are few different demands, so units are counted for
+    each demand first, and multiplied by it last."""
     units: Counter[int] = Counter()
     demands: dict[int, FloatArray] = {}
     for job, booking in bookings(outcome):

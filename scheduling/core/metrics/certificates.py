@@ -1,4 +1,5 @@
-"""What each tenant would have had alone in one stored interval, and which promises the interval kept (Astraea, G10)."""
+"""Compute what each tenant would have had alone in one stored interval, and which promises the interval kept (Astraea,
+G10)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ BELOW_FLOOR, FLOOR_MISSED, OTHER_FLOOR, BELOW_ALONE = "below_floor", "floor_miss
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a job got (value less payment, and what was refunded) against what its owner would have had alone. `broken`
-    is empty where the promise was kept."""
+    """What a job got (value less payment, plus refund) against what its owner would have had alone. `broken` is empty
+    if the promise was kept."""
 
     job: int
     tenant: int  # index
@@ -31,22 +32,23 @@ class Promising(Policy, Protocol):
     """A policy that gives each new job a floor."""
 
     def promises(self, view: View) -> Sequence[Floor]:
-        """The floors of its plan for this view, at least those of positive value, without the rest of the plan."""
+        """Return the floors of the policy's plan for this view, at least those of positive value, and nothing else."""
         ...
 
 
 def alone_plans(policy: Policy, view: View) -> dict[int, Plan]:
-    """Tenant -> what the same policy decides at this boundary for a tenant that is alone with its own cells.
+    """Return tenant -> what the same policy decides at this boundary for a tenant that is alone with its own cells.
 
-    Only tenants with collected jobs are asked, and those whose plans are renewed; alone, the others would have had
-    nothing to decide.
+    This is decided only for tenants with collected jobs, and for those whose plans are renewed; alone, the others would
+    have had nothing to decide.
     """
     return {tenant: policy.decide(alone) for tenant, alone in _alone_views(view, [*_collected(view), *_renewed(view)])}
 
 
 def alone_floors(policy: Promising, view: View) -> dict[int, Plan]:
-    """The same of a policy that promises floors, with nothing but those: a certificate asks for no more, and what a
-    tenant alone would rent of itself takes longer to work out. Tenants whose jobs all have their floors get no more."""
+    """Return tenant -> a plan with only the floors of a policy that promises floors. A certificate needs no more, and
+    it takes longer to compute what a tenant alone would rent from itself. Tenants whose jobs all have their floors are
+    left out, since they get no new ones."""
     without = [job for job in _collected(view) if job.number not in view.floors] + _renewed(view)
     return {tenant: Plan(floors=policy.promises(alone)) for tenant, alone in _alone_views(view, without)}
 
@@ -56,24 +58,24 @@ def _collected(view: View) -> list[Job]:
 
 
 def _renewed(view: View) -> list[Job]:
-    """Jobs whose plan each boundary may change, whether they wait or were served by renting."""
+    """Return the jobs whose plan each boundary may change, whether they wait or were served by renting."""
     return [view.jobs[number] for number, floor in view.floors.items() if floor.draft]
 
 
 def _alone_views(view: View, jobs: Sequence[Job]) -> Iterator[tuple[int, View]]:
-    """Of the jobs' tenants."""
+    """Return (tenant, its view alone) for each tenant of the jobs."""
     tenants = sorted({job.tenant for job in jobs})
     cells = cells_of(view.cluster)
     return ((tenant, alone_view(view, tenant, cells)) for tenant in tenants)
 
 
 def cells_of(cluster: Cluster) -> FloatArray:
-    """(resources, tenants, servers); quotas that are mere counts are dealt to servers."""
+    """Return the home cells (resources, tenants, servers); quotas that are mere counts are dealt to servers."""
     return deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
 
 
 def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
-    """The stored view without anything that is not the tenant's. Indexes stay what they were."""
+    """Return the stored view with only what belongs to one tenant. All indexes stay the same."""
     home, quota = np.zeros_like(cells), np.zeros(cells.shape[:2])
     home[:, tenant] = cells[:, tenant]
     quota[:, tenant] = home[:, tenant].sum(axis=1)
@@ -103,7 +105,8 @@ def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
 def certificates(
     view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool
 ) -> tuple[tuple[Certificate, ...], tuple[float, ...]]:
-    """Each promise that this interval had to keep, and (tenants,) what each would have gained alone by these jobs."""
+    """Return each promise that this interval had to keep, and what each tenant would have gained alone by these jobs
+    (tenants,)."""
     listed_certificates = tuple(_by_floors(view, plan, alone) if with_floors else _by_alone_plans(view, plan, alone))
     gains = [0.0] * len(view.cluster.tenants)
     for certificate in listed_certificates:
@@ -112,18 +115,18 @@ def certificates(
 
 
 def realised(job: Job, booking: Booking) -> float:
-    """f(end - arrival)."""
+    """Return f(end - arrival) of a job that ends with this booking."""
     return float(job.value(booking.end - job.arrival))
 
 
 def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Certificate]:
-    """Jobs that were served or refused for good, those whose floor was due and did not come, and the new floors that
-    are not those of being alone."""
+    """Yield the certificates of jobs that were served or refused for good, of jobs whose floor was due but that still
+    wait, and of new floors that differ from what the tenant would have got alone."""
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     provisional = {booking.job for booking in plan.bookings if booking.provisional}
     for job, gain in _settled(view, plan).items():
         floor = floors.get(job, Floor(job))
-        # Else the rent is open, and what the job is worth alone, or has paid, is known when it is settled (K6, D16).
+        # Otherwise the rent is open: what the job is worth alone, or has paid, is known when it is settled (K6, D16).
         if not floor.draft and job not in provisional:
             yield _certificate(view, job, gain, floor.value, BELOW_FLOOR)
     rents: dict[int, list[Booking]] = {}
@@ -140,14 +143,15 @@ def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Ce
             yield Certificate(refusal.job, view.jobs[refusal.job].tenant, 0.0, due.value, FLOOR_MISSED)
     again = {floor.job: floor for lone in alone.values() for floor in lone.floors}
     for floor in plan.floors:
-        other = again.get(floor.job, Floor(floor.job))  # none: alone the job is refused, as one that fits nowhere
+        other = again.get(floor.job, Floor(floor.job))  # without one the job is refused alone, as it fits nowhere
         if other != floor and (other.value or floor.value):
             yield Certificate(floor.job, view.jobs[floor.job].tenant, floor.value, other.value, OTHER_FLOOR)
 
 
 def _by_alone_plans(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Certificate]:
-    """Jobs that either world served: what they got in this interval against what they would have got in it alone."""
-    if not alone:  # a policy that deals out no windows
+    """Yield the certificates of jobs that were served here or alone: what they got in this interval against what they
+    would have got in it alone."""
+    if not alone:  # the policy deals out no windows
         return
     without = {b.job: realised(view.jobs[b.job], b) for lone in alone.values() for b in lone.bookings}
     gains = {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}
@@ -156,8 +160,8 @@ def _by_alone_plans(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterat
 
 
 def _settled(view: View, plan: Plan) -> dict[int, float]:
-    """Job -> value less payment, for jobs about which nothing more will be decided. One that was begun has paid for
-    earlier pieces, less what came back; where it is given up, what is done is worth what is stored."""
+    """Return job -> value less payment, for jobs about which nothing more will be decided. The payment of a job that
+    was begun includes its earlier pieces, less refunds; if such a job is given up, its value is the stored worth."""
     paid = dict(view.paid)
     for booking in plan.bookings:
         paid[booking.job] = paid.get(booking.job, 0.0) + booking.paid
@@ -173,7 +177,8 @@ def _settled(view: View, plan: Plan) -> dict[int, float]:
 
 
 def finishing(view: View, plan: Plan) -> list[Booking]:
-    """The bookings that end their jobs' runs: all but pieces that leave something, and that are followed."""
+    """Return the bookings that end their jobs' runs. Pieces that leave work, or that are followed by others of the same
+    plan, are left out."""
     rests = {job.number: amount for job, amount in zip(view.waiting, view.remaining.tolist(), strict=True)}
     of_divisible: dict[int, list[Booking]] = {}
     whole = []
@@ -194,7 +199,7 @@ def _certificate(view: View, job: int, gain: float, alone: float, broken: str) -
 
 
 def _occupied(view: View, active: tuple[Booking, ...]) -> FloatArray:
-    """(resources, slots, servers) what these bookings hold from the boundary on."""
+    """Return what these bookings hold from the boundary on, (resources, slots, servers)."""
     reach = max((row.end for booking in active for row in booking.allocation), default=view.slot) - view.slot
     occupied = np.zeros((len(view.cluster.resources), max(reach, 0), len(view.cluster.servers)))
     for booking in active:

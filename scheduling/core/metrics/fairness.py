@@ -1,6 +1,6 @@
-"""Whether one interval was fair: what each tenant gained, contributed and earned, and what it would have had alone.
+"""Compute how fair one interval was: what each tenant gained, contributed and earned, and what it would have had alone.
 
-A pure function of the interval's stored input and answer, so that it can be worked out again at any time.
+The figures are a pure function of the interval's stored input and answer, so that they can be computed again any time.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ class TenantFairness:
     flows back to the payer; `earned` does not.
     """
 
-    own_value: float  # of jobs served from the own share
-    rented_value: float  # of jobs that rent
+    own_value: float  # value of jobs served from the own share
+    rented_value: float  # value of jobs that rent
     paid: float
     received: float
     gain: float
     alone: float
-    share: float  # of the quotas, averaged over the resources
+    share: float  # the tenant's share of the quotas, averaged over the resources
     ratio: float | None  # share of all value over share of the quotas (R25)
     earned: float
     contributed: float  # idle units offered, as a share of the cluster, times slots
-    reward: float | None  # earned by share of the cluster offered for a slot
+    reward: float | None  # credits earned for each share of the cluster offered for a slot: earned / contributed
     offered: tuple[float, ...]
     sold: tuple[float, ...]
     kept: tuple[float, ...]  # idle and not offered, by a tenant that keeps its cells
     forgone: float  # what the unsold and the kept units would have brought at the posted prices
-    rent_saved: float  # of the gross price of what it rents, the part that it owed itself
-    waiting: int  # jobs that go on waiting
+    rent_saved: float  # the part that it owed itself of the gross price of what it rents
+    waiting: int  # jobs that continue to wait
 
 
 @dataclass(frozen=True)
 class Fairness:
-    """One interval. `columns`: each figure of `TenantFairness`, (tenants,) or (tenants, resources), NaN where there is
-    none: so a hundred tenants are quickly compared. `waiting_for`: reason -> jobs that go on waiting; `unsold`:
-    unit-slots by resource."""
+    """The fairness of one interval. `columns` has each figure of `TenantFairness` as an array (tenants,) or (tenants,
+    resources), NaN where there is none, so that a hundred tenants are quickly compared. `waiting_for` maps a reason to
+    the number of jobs that continue to wait for it; `unsold` are unit-slots by resource."""
 
     columns: Mapping[str, npt.NDArray[Any]]
     revenue: float  # value of all that was awarded
@@ -71,7 +71,7 @@ class Fairness:
 
 
 def figures_of(column: npt.NDArray[Any]) -> list[Any]:
-    """A column's figures one by one: None where there is none, tuples by resource."""
+    """Return the figures of a column one by one: None where there is none, tuples where they are by resource."""
     if column.ndim == 2:
         return [tuple(amounts) for amounts in column.tolist()]
     absent = np.isnan(column)
@@ -80,7 +80,8 @@ def figures_of(column: npt.NDArray[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """(resources, owners) unit-slots of the interval's windows, and (owners,) credits that unsold ones would bring."""
+    """The unit-slots of the interval's windows, (resources, owners), and `forgone`, (owners,) credits: what the unsold
+    and the kept ones would have brought."""
 
     offered: FloatArray
     sold: FloatArray
@@ -89,7 +90,8 @@ class _Units:
 
 
 def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool) -> Fairness:
-    """`alone`: what the policy decides for each tenant by itself, see `certificates.alone_plans`."""
+    """Return the fairness of one interval. `alone` is what the policy decides for each tenant by itself, see
+    `certificates.alone_plans`."""
     listed_certificates, without = certificates(view, plan, alone, with_floors=with_floors)
     units = _units(view, plan)
     columns = _columns(view, plan, units, without)
@@ -113,7 +115,7 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
 
 
 def _columns(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
-    """Figure -> (tenants,) or (tenants, resources), see `TenantFairness`."""
+    """Return figure -> array (tenants,) or (tenants, resources), see `TenantFairness`."""
     money, share = _money(view, plan), _shares(view.cluster.quota)
     revenue = float(money["own_value"].sum() + money["rented_value"].sum())
     gain = money["own_value"] + money["rented_value"] - money["paid"] + money["received"]
@@ -136,12 +138,13 @@ def _columns(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> d
 
 
 def _quotients(amounts: FloatArray, weights: FloatArray) -> FloatArray:
-    """(tenants,) amount by weight; NaN where there is no weight."""
+    """Return amount / weight (tenants,); NaN where there is no weight."""
     return np.divide(amounts, weights, out=np.full(len(weights), np.nan), where=weights > 0)
 
 
 def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
-    """(tenants,) each. A job that rents in pieces has its value when the last of it is booked."""
+    """Return the sums of money, each (tenants,). The value of a job that rents in pieces counts when its last piece is
+    booked."""
     names = ("own_value", "rented_value", "paid", "received", "earned", "rent_saved")
     money = {name: np.zeros(len(view.cluster.tenants)) for name in names}
     for booking in finishing(view, plan):
@@ -161,7 +164,7 @@ def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
 
 
 def _shares(quota: FloatArray) -> FloatArray:
-    """(tenants,) part of the quotas, averaged over the resources of which anything is owned."""
+    """Return each tenant's part of the quotas (tenants,), averaged over the resources of which anything is owned."""
     owned = quota.sum(axis=1)
     return (quota[owned > 0] / owned[owned > 0, None]).mean(axis=0) if owned.any() else np.zeros(quota.shape[1])
 
@@ -183,7 +186,7 @@ def _units(view: View, plan: Plan) -> _Units:
 
 
 def _idle_of_keepers(view: View, plan: Plan, window: Window) -> FloatArray:
-    """(resources, tenants, slots) units that tenants which keep their cells neither used nor offered."""
+    """Return the units that tenants which keep their cells neither used nor offered, (resources, tenants, slots)."""
     cluster = view.cluster
     keeps = np.array([tenant.lend == "keep" for tenant in cluster.tenants], dtype=bool)
     if not keeps.any():
@@ -202,7 +205,8 @@ def _idle_of_keepers(view: View, plan: Plan, window: Window) -> FloatArray:
 
 
 def _worst_off(rewards: FloatArray) -> int | None:
-    """Of (tenants,) rewards, NaN where there is none."""
+    """Return the tenant with the smallest of the rewards (tenants,), which are NaN where there is none; None if all are
+    equal."""
     some = np.flatnonzero(~np.isnan(rewards))
     if not some.size or rewards[some].min() == rewards[some].max():
         return None

@@ -1,4 +1,4 @@
-"""The figures of a run, each a plain function of it."""
+"""Compute the figures of a run, each by a pure function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.core.types import AWARDED, EXPIRED, REJECTED, SHARED, WAITING, B
 
 
 def summary(scenario: Scenario, outcome: RunOutcome) -> dict[str, Any]:
-    """The figures of a whole run, as plain JSON."""
+    """Return the figures of a whole run, as plain JSON."""
     books = gathered(scenario, outcome)
     makespan = max((booking.end for _, booking in bookings(outcome)), default=0)
     states = Counter(track.state for track in outcome.tracks)
@@ -40,7 +40,7 @@ def summary(scenario: Scenario, outcome: RunOutcome) -> dict[str, Any]:
 
 
 def tenant_rows(scenario: Scenario, outcome: RunOutcome, alone: Sequence[float | None]) -> list[dict[str, Any]]:
-    """One row per tenant: what it gained, and what it would have gained alone (where that is known)."""
+    """Return one row for each tenant: what it gained, and what it would have gained alone (if that is known)."""
     books = gathered(scenario, outcome)
     columns = zip(
         scenario.cluster.tenants,
@@ -68,12 +68,13 @@ def tenant_rows(scenario: Scenario, outcome: RunOutcome, alone: Sequence[float |
 
 
 def gains(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
-    """(tenants,) value of the own jobs, less what was paid, plus every payout received (Astraea, R23)."""
+    """Return each tenant's gain (tenants,): the value of its own jobs, less what it paid, plus every payout that it
+    received (Astraea, R23)."""
     return _gains(scenario, gathered(scenario, outcome))
 
 
 def rewards(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
-    """(lenders,) credits earned from others per contributed share of the cluster and slot.
+    """Return the credits that each lender earned from others per contributed share of the cluster and slot (lenders,).
 
     A lender is a tenant that had idle units for sale in some published window. Its contribution is, per resource,
     those units as a share of all units, averaged over the resources.
@@ -88,18 +89,19 @@ def rewards(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
 
 
 def jain_index(amounts: FloatArray) -> float | None:
-    """(sum x)^2 / (n sum x^2): 1 when all get the same, 1/n when one gets everything; None without any amount."""
+    """Return (sum x)^2 / (n sum x^2): 1 if all get the same, 1/n if one gets everything, None if all get nothing."""
     squares = float((amounts**2).sum())
     return float(amounts.sum()) ** 2 / (len(amounts) * squares) if squares > 0 else None
 
 
 def fairness_ratios(scenario: Scenario, outcome: RunOutcome) -> list[float | None]:
-    """Each tenant's share of all gains over its share of the quotas (Astraea, R25); None where either is nothing."""
+    """Return each tenant's gain as a share of the revenue, over its share of the quotas (Astraea, R25); None where the
+    revenue or the share of the quotas is not above 0."""
     return _fairness_ratios(scenario, gathered(scenario, outcome))
 
 
 def _utilisation(scenario: Scenario, used: FloatArray, makespan: int) -> dict[str, float]:
-    """Part of the capacity in use over [0, makespan), by resource; 0 where there is none."""
+    """Return the part of the capacity in use over [0, makespan), by resource; 0 where there is no capacity."""
     available = scenario.cluster.total * makespan
     share = np.divide(used, available, out=np.zeros_like(used), where=available > 0)
     return dict(zip(scenario.cluster.resources, share.tolist(), strict=True))
@@ -111,7 +113,7 @@ def _gains(scenario: Scenario, books: Books) -> FloatArray:
 
 
 def _values(scenario: Scenario, books: Books) -> FloatArray:
-    """(tenants,) what the jobs of each brought it."""
+    """Return the value of each tenant's jobs (tenants,), the done parts of unfinished ones included."""
     values: FloatArray = np.bincount(books.tenant, books.value, len(scenario.cluster.tenants)) + books.begun
     return values
 
@@ -128,5 +130,6 @@ def _fairness_ratios(scenario: Scenario, books: Books) -> list[float | None]:
 
 
 def _is_free_ride(booking: Booking) -> bool:
-    """Rented at a price of nothing. (A renter that owns all there is for sale pays nothing of a price above it.)"""
+    """Return whether the booking is rented at a price of 0. (A renter that owns all that is for sale pays nothing of a
+    price above 0; that is no free ride.)"""
     return booking.phase == SHARED and booking.cost <= TOLERANCE

@@ -1,7 +1,7 @@
-"""What one interval would have given if one job had said something else about itself.
+"""Compute what one interval would have given if one job had reported something else about itself.
 
-Values are frozen: whatever the job said instead, a run is worth what it is really worth, by the job as it was reported.
-A run that is too short for the real work, or too small for the real demand, is worth nothing.
+Values are frozen: whatever the job reported instead, a run has its real value, which is that of the real job. A run
+that is too short for the real work, or too small for the real demand, is worth nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from scheduling.core.metrics.certificates import realised
 from scheduling.core.speed import across_seconds, ceiling, exchange_seconds, slowed_exchange
 from scheduling.core.types import AWARDED, CENTRALIZED, WAITING, Booking, FloatArray, Job, Plan, UnitType, View
 
-ABSENT = "absent"  # it had not come yet
+ABSENT = "absent"  # the job had not arrived yet
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What the interval gave to a job. `value`, `floor`: frozen; the floor is that of a job that goes on waiting."""
+    """What the interval gave to a job. `value` and `floor` are frozen; the floor is that of a job that continues to
+    wait."""
 
     state: str
     reason: str = ""
@@ -36,20 +37,20 @@ class JobOutcome:
 
 @dataclass(frozen=True, eq=False)
 class PlanOutcome:
-    """A whole answer: an outcome for each job that waited, and (owners,) credits.
+    """The outcome of a whole plan: an outcome for each job that waited, and credits (owners,).
 
-    gains: R23, values less payments plus all that is received, in this interval. promised: floors of jobs that go on
-    waiting, which a later interval owes.
+    `gains` are those of R23 in this interval: values less payments plus all that is received. `promised` are the floors
+    of jobs that continue to wait, which a later interval owes.
     """
 
     outcomes: Mapping[int, JobOutcome]
     gains: FloatArray
     promised: FloatArray
-    prices: FloatArray  # (resources,) the highest posted of the windows
+    prices: FloatArray  # (resources,) the highest posted price in the windows
 
 
 def supposed(view: View, statement: Job) -> View:
-    """The view in which the waiting job of that number had said this."""
+    """Return the view as it would be if the waiting job with the statement's number had reported the statement."""
     others = [(job, float(rest)) for job, rest in zip(view.waiting, view.remaining, strict=True)]
     rows = [(job, rest) for job, rest in others if job.number != statement.number]
     if statement.first_slot <= view.slot:
@@ -63,7 +64,8 @@ def supposed(view: View, statement: Job) -> View:
 
 
 def plan_outcome(view: View, plan: Plan, statement: Job | None = None) -> PlanOutcome:
-    """What `plan` gives to the jobs of `view`, which are the real ones. `statement`: what one of them told the plan."""
+    """Return what `plan` gives to the jobs of `view`, which are the real ones. `statement` is what one of them reported
+    instead when the plan was made."""
     owners, seconds = len(view.cluster.owners), view.cluster.slot_seconds
     outcomes = {job.number: JobOutcome(ABSENT) for job in view.waiting}
     gains, promised = np.zeros(owners), np.zeros(owners)
@@ -101,7 +103,8 @@ def _awarded(booking: Booking, value: float) -> JobOutcome:
 
 
 def worth(real: Job, job: Job, booking: Booking, slot_seconds: float) -> float:
-    """f(end - arrival) of the real job, run as it was booked for what was said; 0 where that does not get it done."""
+    """Return f(end - arrival) of the real job, run as it was booked for the reported `job`; 0 if that booking does not
+    complete it."""
     if job is real:
         return realised(real, booking)
     worker = _real_type(real.worker_types, job.worker_types, booking.worker_type)
@@ -121,7 +124,8 @@ def worth(real: Job, job: Job, booking: Booking, slot_seconds: float) -> float:
 
 
 def _real_type(real: tuple[UnitType, ...], statement: tuple[UnitType, ...], booked: int) -> UnitType | None:
-    """The real type of that number, or else the quickest one, that fits into the units that were booked."""
+    """Return the real type that runs on the booked units: the one with the booked number if it fits into them, or else
+    the quickest one that fits; None if none fits."""
     fitting = [unit for unit in real if np.all(unit.demand <= statement[booked].demand + 1e-9)]
     if booked < len(real) and real[booked] in fitting:
         return real[booked]
@@ -129,6 +133,7 @@ def _real_type(real: tuple[UnitType, ...], statement: tuple[UnitType, ...], book
 
 
 def _slowed(booking: Booking, worker: UnitType, ps: UnitType) -> float:
-    """Workers beside the parameter servers need none of their bandwidth (R9)."""
+    """Return how many times longer the exchange takes. Workers on the same server as parameter servers need none of
+    their bandwidth (R9)."""
     beside = sum(row.workers for row in booking.allocation if row.ps)
     return slowed_exchange(booking.workers - beside, booking.ps, worker.mbps, ps.mbps)

@@ -1,1 +1,1 @@
-"""What could have been reached by somebody who knew all jobs beforehand: for performance ratios on small inputs."""
+"""Compute what could be reached if all jobs were known beforehand, for performance ratios on small inputs."""

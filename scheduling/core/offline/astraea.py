@@ -1,8 +1,8 @@
-"""What nobody can exceed in Astraea's problem: whole runs of one size, the cluster taken as one machine.
+"""Compute an upper bound of Astraea's problem: whole runs of one size, with the cluster as one machine.
 
 On one machine nothing is lost between servers, so the bound is at least the offline optimum, and a performance ratio
-against it is at most the true one. What a single server must hold is still asked: all workers of a run on one server,
-or all its parameter servers.
+against it is at most the true one. What a single server has to hold is still checked: all workers of a run on one
+server, or all its parameter servers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _OfflineRun:
 
 
 def upper_bound(cluster: Cluster, jobs: Sequence[Job], slots: int) -> float:
-    """The largest sum of values f(end - arrival) of runs that end by `slots`, or something above it."""
+    """Return the largest sum of values f(end - arrival) of runs that end by `slots`, or a number above it."""
     program: IntegerProgram[Key] = IntegerProgram()
     used: dict[tuple[int, int], list[tuple[Key, float]]] = defaultdict(list)
     for i, job in enumerate(jobs):
@@ -54,8 +54,8 @@ def upper_bound(cluster: Cluster, jobs: Sequence[Job], slots: int) -> float:
 
 
 def _runs(job: Job, cluster: Cluster) -> Iterator[_OfflineRun]:
-    """The runs that fit an empty cluster, with the fewest parameter servers that any placement needs. Workers without
-    parameter servers lose nothing between servers here, however they are placed."""
+    """Yield the runs that fit an empty cluster, with the fewest parameter servers that any placement needs. Workers
+    without parameter servers lose nothing between servers here, however they are placed."""
     for way in ways(job, cluster.slot_seconds, 1):
         worker, ps = job.worker_types[way.types[0]], job.ps_types[way.types[1]]
         whole = np.where(cluster.hosts_workers, room(cluster.capacity, worker.demand), 0)

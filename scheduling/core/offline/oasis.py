@@ -1,4 +1,5 @@
-"""The offline optimum of OASiS' problem (its program 1): any schedule in slots, workers and parameter servers apart."""
+"""Compute the offline optimum of OASiS' problem (its program 1): any schedule in slots, in which workers and parameter
+servers are placed independently of each other."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ KINDS = ("worker", "ps")
 
 
 def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP) -> float:
-    """The largest sum of values that any schedule reaches: each job ends in one slot or is left out.
+    """Return the largest sum of values that any schedule reaches: each job ends in one slot or is left out.
 
-    It is found to a relative `gap`, and never too small. Values count
-    as OASiS' do, in slots after the first possible one.
+    It is exact to a relative `gap`, and never too small. Values count as OASiS' do, in slots after the first possible
+    one.
     """
     program: IntegerProgram[Key] = IntegerProgram()
     for i, job in enumerate(jobs):

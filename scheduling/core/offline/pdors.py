@@ -1,4 +1,5 @@
-"""The offline optimum of PD-ORS' problem: any schedule in slots, on one server or across, units beside each other."""
+"""Compute the offline optimum of PD-ORS' problem: any schedule in slots, on one server or across servers, each of which
+may hold workers and parameter servers."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ SLACK = 1e-7  # samples
 
 
 def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP) -> float:
-    """The largest sum of values that any schedule reaches: each job ends in one slot or is left out.
+    """Return the largest sum of values that any schedule reaches: each job ends in one slot or is left out.
 
-    It is found to a relative `gap`, and never too small. Values count
-    as PD-ORS' do, in slots after the first possible one.
+    It is exact to a relative `gap`, and never too small. Values count as PD-ORS' do, in slots after the first possible
+    one.
     """
     program: IntegerProgram[Key] = IntegerProgram()
     servers = range(len(cluster.servers))

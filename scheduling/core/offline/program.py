@@ -1,6 +1,7 @@
 """An integer program that is built up column by column and row by row, and solved by HiGHS.
 
-The solver is loaded with the first program: it takes a fifth of the start of a process, and few ever solve one.
+The solver is imported when the first program is solved: importing it takes a fifth of the start of a process, and few
+processes ever solve a program.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-GAP = 0.01  # relative, between the best found and what nothing can exceed
-MOST_NODES = 1_000  # of the search: the same on every machine, which a limit of time is not
+GAP = 0.01  # relative, between the best solution found and the bound that no solution exceeds
+MOST_NODES = 1_000  # of the search: the same limit on every machine, unlike a limit of time
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class IntegerProgram(Generic[Key]):
-    """Columns by key, all integer and not below 0, and rows low <= row * x <= high; the reward is to be largest."""
+    """An integer program: columns by key, all integer and not below 0, and rows low <= row * x <= high; the reward is
+    maximised."""
 
     def __init__(self) -> None:
         self.columns: dict[Key, int] = {}
@@ -28,19 +30,20 @@ class IntegerProgram(Generic[Key]):
         self.high: list[float] = []
 
     def column(self, key: Key, reward: float = 0.0, upper: float = np.inf) -> None:
-        """One more unknown."""
+        """Add one more unknown."""
         self.columns[key] = len(self.rewards)
         self.rewards.append(reward)
         self.upper.append(upper)
 
     def row(self, terms: Sequence[tuple[Key, float]], low: float, high: float) -> None:
-        """One more constraint."""
+        """Add one more constraint."""
         self.entries.extend((len(self.low), self.columns[key], weight) for key, weight in terms)
         self.low.append(low)
         self.high.append(high)
 
     def bound(self, gap: float = GAP, nodes: int = MOST_NODES) -> float:
-        """What no answer can exceed: at most `gap` above the largest reward, more where the search ends before."""
+        """Return a bound that no solution's reward exceeds: at most a relative `gap` above the largest reward, more if
+        the search ends early at its limit of nodes."""
         if not self.rewards:
             return 0.0
         from scipy.optimize import Bounds, LinearConstraint, milp

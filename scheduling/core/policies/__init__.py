@@ -1,9 +1,10 @@
-"""The policies by name, and the one way to make one from a scenario's settings.
+"""The policies by name, and the one function that makes a policy from a scenario's settings.
 
-A new policy is a new module here and one line in `POLICIES`; `fifo` and `srtf` are the smallest. Scenarios can name it
-then, and tests/core/test_policy_contract.py examines it. A pool of the live market can be run by it where it decides
-one slot at a time and is in `SINGLE_SLOTS` too: the pool is elastic, and tests/core/test_elastic.py examines that.
-Policies that sell whole lives at a price are named in `scheduling.market.view.policy`, which fills in their settings.
+To add a policy, write a new module here and add one line to `POLICIES`; `fifo` and `srtf` are the smallest examples.
+Scenarios can then name it, and tests/core/test_policy_contract.py examines it. If it decides one slot at a time, add it
+to `SINGLE_SLOTS` too: it can then run an elastic pool of the live market, which tests/core/test_elastic.py examines.
+Policies that sell a job's whole run at a price are named in `scheduling.market.view.policy`, which fills in their
+settings.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 
-# Those that say what each job has in one slot: they can run an elastic pool.
+# These policies decide what each job has in one slot, so they can run an elastic pool.
 SINGLE_SLOTS = frozenset(
     {"dl2", "dominant_resource_fairness", "dorm", "gandiva_fair", "offline_rl", "optimus", "rrh", "srtf", "tetris"}
 )
 
 
 def _elastic(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:
-    """An elastic pool's policy, and the one that it asks: only here are both known."""
+    """Build an elastic pool's policy around the policy that decides its slots. Only this module knows both."""
     section = Section(fields, "policy", ("policy", "prices")).object("policy", {"name": "optimus"})
     choice(section.get("name"), "policy.policy.name", sorted(SINGLE_SLOTS & POLICIES.keys()))
     try:
@@ -68,12 +69,12 @@ POLICIES: dict[str, Builder] = {
 POLICIES["optimus"] = optimus.builder(
     {"dominant_resource_fairness": dominant_resource_fairness.build, "tetris": tetris.build}
 )
-POLICIES["dl2"] = dl2.builder(dl2.Dl2, POLICIES)  # whoever else there is can teach them
+POLICIES["dl2"] = dl2.builder(dl2.Dl2, POLICIES)  # every other policy can be their teacher
 POLICIES["offline_rl"] = dl2.builder(dl2.OfflineRl, POLICIES)
 
 
 def build(settings: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:
-    """The policy that `settings` name, its other fields checked and its defaults filled in from the scenario.
+    """Return the policy that `settings` name, with its fields checked and its defaults filled in from the scenario.
 
     Raises `BadScenario` naming the field (`policy.theta.worker: must be at least 2`).
     """

@@ -2,7 +2,7 @@
 
 A job's share is the largest part of the cluster that it holds of any resource. Every slot is filled anew from an
 empty cluster, first server first, so the allocation stays as it is until a job comes or goes. Jobs pause and move
-free of charge; none is refused that could ever run.
+free of charge. No job that could ever run is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DominantResourceFairness:
     name: ClassVar[str] = "dominant_resource_fairness"
 
     def decide(self, view: View) -> Plan:
-        """One slot for every job that gets a worker in it."""
+        """Book one slot for every job that gets a worker in it."""
         use = view.occupied[:, :1].max(axis=1, initial=0.0)
         held = _filled(view.cluster, view.waiting, use.tobytes())
         empty = EmptyCluster(view.cluster)
@@ -65,7 +65,7 @@ class DominantResourceFairness:
         return Plan(bookings, refusals)
 
     def place(self, view: View, gangs: Mapping[int, GangUnits]) -> Mapping[int, Placement]:
-        """By job, where its gang is: workers and parameter servers go round the servers here, too."""
+        """Return where the gang of each job is placed: here too, workers and parameter servers go round the servers."""
         vacancies, cursors = Vacancies(view.cluster, view.occupied), Cursors()
         placed: dict[int, Placement] = {}
         for job in view.waiting:
@@ -76,8 +76,8 @@ class DominantResourceFairness:
 
 @lru_cache(maxsize=4)
 def _filled(cluster: Cluster, jobs: tuple[Job, ...], use: bytes) -> tuple[SlotPart | None, ...]:
-    """What each job gets, None for nothing. It depends on who waits and on what others have taken (resources, servers),
-    and on nothing else: most slots are filled like the one before."""
+    """Return what each job gets, None for nothing. It depends only on the jobs that wait and on the amounts that
+    others use (resources, servers), so it is cached: most slots are filled like the one before."""
     amounts = np.frombuffer(use).reshape(cluster.capacity.shape)
     return tuple([_part(holding) for holding in _Filling(cluster, jobs, amounts).run()])
 
@@ -99,16 +99,16 @@ class _Holding:
     ps_type: int = 0
     workers: list[int] = field(default_factory=list)
     ps: list[int] = field(default_factory=list)
-    # of each resource, the part of the cluster that one worker takes, and one parameter server
+    # by resource, the parts of the cluster's total that one worker and one parameter server take
     parts: Sequence[tuple[float, float]] = ()
 
     @property
     def units(self) -> tuple[UnitType, UnitType]:
-        """The types it runs on."""
+        """Return the types that the job runs on: worker, parameter server."""
         return self.job.worker_types[self.worker_type], self.job.ps_types[self.ps_type]
 
     def share(self) -> float:
-        """The largest part that the job holds of any resource of the cluster."""
+        """Return the largest part that the job holds of any resource of the cluster."""
         workers, servers, largest = len(self.workers), len(self.ps), 0.0
         for one, other in self.parts:  # called for every worker dealt; `max` of a generator takes twice as long
             part = one * workers + other * servers
@@ -118,7 +118,8 @@ class _Holding:
 
 
 class _Filling:
-    """One slot being filled. Workers and parameter servers go round the servers, each kind with its own cursor."""
+    """The state of one slot while it is filled. Workers and parameter servers go round the servers, each kind with a
+    cursor of its own."""
 
     def __init__(self, cluster: Cluster, jobs: Sequence[Job], use: FloatArray) -> None:
         self.jobs = jobs
@@ -129,7 +130,7 @@ class _Filling:
         self.full: set[int] = set()  # unit types (by identity) of which not one more fits
 
     def run(self) -> list[_Holding]:
-        """What each waiting job holds once nobody can take another worker."""
+        """Deal out workers until no job can take another one, and return what each waiting job holds."""
         held = [_Holding(job) for job in self.jobs]
         queue = [(0.0, holding.job.arrival, holding.job.number, holding) for holding in held]
         heapq.heapify(queue)
@@ -174,7 +175,8 @@ class _Filling:
         return True
 
     def _deal(self, unit: UnitType, count: int, kind: int) -> list[int] | None:
-        """Servers for so many units. Room only shrinks, so where one unit found none the next looks no more."""
+        """Return servers for `count` units, or None. Room only shrinks, so once a single unit of a type has found no
+        room, that type is not tried again."""
         if id(unit) in self.full:
             return None
         if count > 1:
@@ -186,11 +188,11 @@ class _Filling:
         return [server]
 
     def _part(self, unit: UnitType) -> list[float]:
-        """The part of each resource of the cluster that one unit takes."""
+        """Return the part of each resource of the cluster that one unit takes."""
         return [amount / total if amount else 0.0 for amount, total in zip(unit.amounts, self.total, strict=True)]
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> DominantResourceFairness:
-    """The policy; it has no settings, and any field is an error."""
+    """Build the policy. It has no settings, and any field is an error."""
     Section(fields, "policy", ())
     return DominantResourceFairness()

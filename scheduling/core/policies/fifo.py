@@ -1,7 +1,7 @@
-"""First in, first out: jobs start in order of arrival with a fixed number of workers, and nobody overtakes.
+"""First in, first out: jobs start in order of arrival with a fixed number of workers, and no job overtakes another.
 
 Each job asks for a whole gang, placed round robin. The head of the queue starts in the first slot in which its
-gang fits and keeps it until it is done. While the head does not fit, everybody behind it waits too.
+gang fits, and keeps it until it is done. While the head does not fit, all jobs behind it wait too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scheduling.core.types import (
 
 @dataclass(frozen=True)
 class Fifo:
-    """`workers` is what a job asks for: a number, or the range from which each job draws its own with the seed.
+    """The policy. `workers` is what a job asks for: a number, or the range from which each draws its own with the seed.
 
     No job asks for more than it can use. A gang that the empty cluster could not hold is halved until it fits; a
     job whose least gang does not fit is refused for good.
@@ -57,7 +57,7 @@ class Fifo:
         return Plan(bookings, refusals, memory=room.cursors.memory())
 
     def _start(self, job: Job, remaining: float, view: View, room: _Room) -> Booking | Refusal:
-        """The job's gang from now on; or the job waits, if an empty cluster could hold the gang."""
+        """Book the job's gang from now on, or return why not: it waits if an empty cluster could hold the gang."""
         for gang in gangs(job, workers_asked(job, self.workers, self.seed)):
             slots = _slots(remaining, gang.rate(job, view.cluster.slot_seconds))
             placement = room.place(job, gang, slots)
@@ -69,18 +69,18 @@ class Fifo:
 
 
 class _Room:
-    """The room that is left while a plan is made, and where the cursors stand. All that a plan starts starts now."""
+    """The room that is left while a plan is made, and the cursors of the round robin. Every gang starts now."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.cursors = Cursors.read(view.memory)
         self.now = Vacancies(view.cluster, view.occupied)
-        # Where nothing begins later, as when no other lane books ahead, what is free now stays free.
+        # Where no booking begins later, as when no other lane books ahead, units that are free now stay free.
         self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
         self.dealt: list[tuple[UnitType, Sequence[int]]] = []
 
     def place(self, job: Job, gang: GangUnits, slots: int) -> Placement | None:
-        """A gang on units that are free for so many slots."""
+        """Place a gang on units that are free for the next `slots` slots. Return None if there are too few."""
         placement = self._free_for(slots).place(job, gang, self.cursors)
         if placement is not None:
             self.cursors = placement.cursors
@@ -98,7 +98,7 @@ class _Room:
 
 
 def _slots(work: float, rate: float) -> int:
-    """Slots in which a gang that trains `rate` mini-batches a slot does the work."""
+    """Return in how many slots a gang that trains `rate` mini-batches a slot does the work."""
     return max(1, ceiling(work / rate))
 
 
@@ -107,7 +107,7 @@ def _refusal(job: Job, workers: int, state: str) -> Refusal:
 
 
 def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
-    """The gang from now until the work is done, at the speed its placement allows."""
+    """Book the gang from now until the work is done, at the speed that its placement allows."""
     gang, kind = placement.gang, placement.kind
     rate = placement.rate(job, view.cluster.slot_seconds)
     end = view.slot + _slots(remaining, rate)
@@ -128,7 +128,7 @@ def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Bo
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Fifo:
-    """FIFO with the settings of a scenario."""
+    """Build FIFO with the settings of a scenario."""
     section = Section(fields, "policy", ("workers", "seed"))
     return Fifo(
         workers=whole_or_range(section.raw("workers", Fifo.workers), "policy.workers"),

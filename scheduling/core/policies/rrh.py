@@ -1,8 +1,8 @@
-"""Risk-reward: jobs run in order of what they earn less what they delay, each with a fixed number of workers.
+"""Risk-reward: jobs run in order of what they earn less the cost of delaying others, with a fixed number of workers.
 
-A job is admitted when it arrives if its value at the end of its run is worth more than what the others lose by
-waiting for it. At every arrival and completion the admitted jobs are sorted anew; those that fit run, the others
-pause, free of charge and with their progress kept.
+A job is admitted when it arrives if its value at the end of its run is worth more than what the other jobs lose by
+waiting for it. At every arrival and completion the admitted jobs are sorted anew. Those that fit run; the others
+pause, free of charge, and keep their progress.
 
     yield            F_i = f_i at the end of a run that begins now and takes RPT_i slots
     cost of delay    C_i = sum over competing j of max(0, F_j - f_j if j begins only when i has ended)
@@ -38,8 +38,9 @@ from scheduling.core.types import (
 
 @dataclass(frozen=True)
 class Rrh:
-    """`alpha` weighs yield against the cost of delay, `delta` discounts yields that lie far ahead, and a job whose
-    yield does not exceed its cost of delay by more than `threshold` is not admitted. `workers` as in FIFO."""
+    """The policy. `alpha` weighs yield against the cost of delay, `delta` discounts yields that lie far ahead, and a
+    job whose yield does not exceed its cost of delay by more than `threshold` is not admitted. `workers` is as in
+    FIFO."""
 
     name: ClassVar[str] = "rrh"
     workers: int | tuple[int, int] = (1, 30)
@@ -49,7 +50,7 @@ class Rrh:
     seed: int = 1
 
     def decide(self, view: View) -> Plan:
-        """One slot for every admitted job that runs in it."""
+        """Book one slot for every admitted job that runs in it."""
         rows: Mapping[str, Any] = view.memory.get("runs", {})
         runs: list[_Run] = []
         refusals: list[Refusal] = []
@@ -78,7 +79,7 @@ class Rrh:
     def _admitted(
         self, job: Job, remaining: float, runs: Sequence[_Run], view: View, free: FloatArray
     ) -> _Run | Reason:
-        """The job with its gang, or why it is not taken."""
+        """Return the job with its gang, or why it is not admitted."""
         workers_wanted = workers_asked(job, self.workers, self.seed)
         gang = next((gang for gang in gangs(job, workers_wanted) if fits_empty(job, gang, view.cluster)), None)
         if gang is None:
@@ -92,7 +93,7 @@ class Rrh:
         return Reason("not_worth_it", {"best_value": gain, "delay_cost": cost})
 
     def _deal(self, runs: Sequence[_Run], view: View, free: FloatArray) -> None:
-        """The runs in order of reward: where they were if that is free, else round robin, else paused."""
+        """Place the runs in order of reward: where they were if that is free, else round robin. The rest pause."""
         costs = delay_costs(runs, view, free)
         rewards = [self.reward(run, float(cost), view) for run, cost in zip(runs, costs, strict=True)]
         room = Vacancies(view.cluster, view.occupied)
@@ -109,7 +110,7 @@ class Rrh:
                 run.placement, cursors = placement, placement.cursors
 
     def reward(self, run: _Run, delay_cost: float, view: View) -> float:
-        """What a slot of one of the run's units earns."""
+        """Return what one unit of the run earns in one slot."""
         slots = run.slots(view.cluster)
         gain = run.worth(view.slot + slots) / (1.0 + self.delta * slots)
         return (self.alpha * gain - (1.0 - self.alpha) * delay_cost) / (slots * (run.gang.workers + run.gang.ps))
@@ -117,7 +118,7 @@ class Rrh:
 
 @dataclass(eq=False)
 class _Run:
-    """An admitted job: its gang for good, and where it is in the coming slot, if it runs."""
+    """An admitted job, with its gang, which never changes, and its placement in the coming slot, None if it pauses."""
 
     job: Job
     remaining: float
@@ -137,21 +138,21 @@ class _Run:
         return [gang, list(self.placement.workers), list(self.placement.ps)]
 
     def slots(self, cluster: Cluster) -> int:
-        """RPT: slots to the end where it is, or spread over servers if it does not run."""
+        """Return RPT, the slots to the end: at the speed of its placement, or spread over servers if it pauses."""
         where = self.gang if self.placement is None else self.placement
         return max(1, ceiling(self.remaining / where.rate(self.job, cluster.slot_seconds)))
 
     def worth(self, end: int) -> float:
-        """Value of a completion."""
+        """Return the value of the job if it completes at `end`."""
         return float(self.job.value(end - self.job.arrival))
 
     def demand(self) -> FloatArray:
-        """(resources,) amounts of the whole gang."""
+        """Return the amounts (resources,) that the whole gang takes."""
         worker, ps = self.job.worker_types[self.gang.worker_type], self.job.ps_types[self.gang.ps_type]
         return self.gang.workers * worker.demand + self.gang.ps * ps.demand
 
     def fits_at(self, placement: Placement, room: Vacancies) -> bool:
-        """Take the same servers as before if all of it still fits there."""
+        """Take the placement's servers if the whole gang still fits there, and return whether it did."""
         worker, ps = self.job.worker_types[self.gang.worker_type], self.job.ps_types[self.gang.ps_type]
         room.take(worker, placement.workers)
         room.take(ps, placement.ps)
@@ -163,7 +164,8 @@ class _Run:
 
 
 def delay_costs(runs: Sequence[_Run], view: View, free: FloatArray) -> FloatArray:
-    """(runs,) C of each. Two compete if both take a resource of which all runs together want more than is `free`."""
+    """Return the cost of delay C (runs,) of each run. Two runs compete if both take a resource of which all runs
+    together want more than is `free` (resources,)."""
     if not runs:
         return np.zeros(0)
     demands = np.array([run.demand() for run in runs])
@@ -175,12 +177,13 @@ def delay_costs(runs: Sequence[_Run], view: View, free: FloatArray) -> FloatArra
         delayed_by[j] = False
         ends = view.slot + slots[j] + np.where(delayed_by, slots, 0)
         values = runs[j].job.value(ends - runs[j].job.arrival)
-        costs += np.where(delayed_by, np.maximum(0.0, values[j] - values), 0.0)  # its own end is the undelayed one
+        costs += np.where(delayed_by, np.maximum(0.0, values[j] - values), 0.0)  # values[j] is without delay
     return costs
 
 
 def _earliest_start(run: _Run, runs: Sequence[_Run], view: View, free: FloatArray) -> int:
-    """When the gang would find room if those that run now end as planned, counted on the cluster as a whole."""
+    """Return the slot at which the gang would find room if the runs that run now end as planned. Room is counted on
+    the cluster as a whole."""
     running = sorted(
         (other for other in runs if other.placement is not None), key=lambda other: other.slots(view.cluster)
     )
@@ -195,13 +198,13 @@ def _earliest_start(run: _Run, runs: Sequence[_Run], view: View, free: FloatArra
 
 
 def _still_fit(runs: Sequence[_Run], view: View) -> bool:
-    """Whether all that ran in the last slot can stay where they are."""
+    """Return whether all runs that ran in the last slot can stay where they are."""
     room = Vacancies(view.cluster, view.occupied)
     return all(run.placement is None or run.fits_at(run.placement, room) for run in runs)
 
 
 def _booking(run: _Run, view: View) -> Booking:
-    """The coming slot. What the run is worth stands on the booking that completes the job."""
+    """Book the coming slot. Only the booking that completes the job carries the value of the run."""
     job, gang, placement = run.job, run.gang, run.placement
     assert placement is not None  # noqa: S101 - only runs with a place are booked
     rate = placement.rate(job, view.cluster.slot_seconds)
@@ -224,7 +227,7 @@ def _booking(run: _Run, view: View) -> Booking:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Rrh:
-    """Risk-reward with the settings of a scenario."""
+    """Build risk-reward with the settings of a scenario."""
     section = Section(fields, "policy", ("workers", "alpha", "delta", "threshold", "seed"))
     return Rrh(
         workers=whole_or_range(section.raw("workers", Rrh.workers), "policy.workers"),

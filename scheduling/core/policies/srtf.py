@@ -2,7 +2,7 @@
 
 Remaining time counts at the numbers that a job asks for, with one parameter server for each worker; times that differ
 by less than a part in 10^9 are equal, and then the earlier arrival goes first. Jobs pause and
-move free of charge; whoever does not fit lets the longer ones behind it try.
+move free of charge. Where a job does not fit, the longer jobs behind it are tried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan
 
 @dataclass(frozen=True)
 class Srtf:
-    """`workers` as in FIFO: a number, or the range from which each job draws its own with the seed.
+    """The policy. `workers` as in FIFO: a number, or the range from which each job draws its own with the seed.
 
     A gang that the empty cluster could not hold is halved until it fits; a job whose least gang does not fit is
     refused for good. Every slot is filled anew, from the first server on.
@@ -33,7 +33,7 @@ class Srtf:
     seed: int = 1
 
     def decide(self, view: View) -> Plan:
-        """One slot for every job that finds room in its turn."""
+        """Book one slot for every job that finds room in its turn."""
         empty = EmptyCluster(view.cluster)
         queue: list[tuple[float, float, int, Job, float, GangUnits]] = []
         refusals: list[Refusal] = []
@@ -62,7 +62,7 @@ def _refusal(job: Job, workers: int, state: str) -> Refusal:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Srtf:
-    """Shortest remaining time first with the settings of a scenario."""
+    """Build shortest remaining time first with the settings of a scenario."""
     section = Section(fields, "policy", ("workers", "seed"))
     check_speeds(jobs)
     return Srtf(

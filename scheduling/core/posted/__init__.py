@@ -1,1 +1,1 @@
-"""What policies that sell at posted prices have in common: bounds, the market, the menu, and the bookings."""
+"""The parts that policies which sell at posted prices have in common: bounds, the market, the menu and the bookings."""

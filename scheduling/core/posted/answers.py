@@ -1,5 +1,5 @@
-"""An answer at once, whoever's menu it is made with: the tenant's own idle cells first, for nothing, else the posted
-prices."""
+"""Write the booking of a job that is answered at once, whichever policy made its menu: on the tenant's own idle cells
+for nothing, or else at the posted prices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from scheduling.core.types import OWN, SHARED, FloatArray, Job
 
 
 def terms(job: Job, choice: Choice, mode: str, *, first: int, end: int, floor: float) -> dict[str, Any]:
-    """Fields of the booking. The ideal value counts from the first slot in which the job could run."""
+    """Return the fields of the booking for value and price. The ideal value counts from the first slot in which the job
+    could run."""
     return {
         "value": choice.value,
         "ideal": choice.value if mode == PAPER else float(job.value(end - first)),
@@ -21,8 +22,8 @@ def terms(job: Job, choice: Choice, mode: str, *, first: int, end: int, floor: f
 
 
 def payment(choice: Choice, credits: FloatArray) -> dict[str, Any]:
-    """Fields of the booking: the price is split as the `credits` (slots, owners) that its units cost, the payer among
-    the owners. On the tenant's own cells nobody pays anybody."""
+    """Return the fields of the booking for its payouts: the price is split in proportion to the `credits` (slots,
+    owners) that its units cost; the payer may be one of the owners. On the tenant's own cells nothing is paid."""
     if choice.at_home:
         return {"phase": OWN}
     total = credits.sum()

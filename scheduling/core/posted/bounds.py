@@ -1,4 +1,4 @@
-"""Price bounds: those that an operator sets, checked here (0 < floor <= ceiling, finite), and what jobs propose."""
+"""Price bounds: read and check those that an operator sets (0 < floor <= ceiling, finite), and propose some by jobs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import FloatArray
 
-FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
-HOPELESS = 0.01  # of what the most valuable job is worth: whose shortest run is worth less does not count for the floor
+FLOOR_SHARE = 0.25  # of the median value of a unit: better too low than too high (measured: reading A8)
+HOPELESS = 0.01  # of the most valuable job's value: a job whose shortest run is worth less does not count for the floor
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,23 @@ class PriceBounds:
     ceiling: Mapping[str, float]
 
     def ceilings(self, resources: Sequence[str]) -> FloatArray:
-        """(resources,) in the cluster's order; a resource that is not named stays at the floor."""
+        """Return the ceilings (resources,) in the cluster's order; a resource that is not named stays at the floor."""
         return np.array([self.ceiling.get(name, self.floor) for name in resources])
 
 
 @dataclass(frozen=True)
 class WorthBounds:
-    """What a job could be worth: in its shortest run, and per amount and slot of what it takes."""
+    """What a job could be worth in its shortest run: in all, and per amount and slot of what it takes."""
 
     best: float
     per_amount: float
 
 
 def proposed_floor(jobs: Sequence[WorthBounds]) -> float:
-    """A quarter of the median value per amount and slot, of the jobs that are not hopeless; 1 where there are none.
+    """Return a quarter of the median value per amount and slot of the jobs that are not hopeless; 1 if there are none.
 
-    A job that comes too late even in its shortest run is worth next to nothing: with half of them hopeless the median
-    is one of theirs, and prices are nothing until a machine is full.
+    A job that ends too late even in its shortest run is worth next to nothing. If half of the jobs are hopeless, the
+    median would be one of theirs, and prices would be close to 0 until a machine is full.
     """
     if not jobs:
         return 1.0
@@ -49,7 +49,8 @@ def proposed_floor(jobs: Sequence[WorthBounds]) -> float:
 
 
 def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> PriceBounds:
-    """Bounds from a scenario's `{"floor": L, "ceiling": {resource: U}}`, or one clear line about what is wrong."""
+    """Return the bounds in a scenario's `{"floor": L, "ceiling": {resource: U}}`; raise `BadScenario` with one clear
+    line about what is wrong."""
     if not isinstance(settings, Mapping) or set(settings) != {"floor", "ceiling"}:
         raise BadScenario(place, "must be an object with the fields floor and ceiling")
     floor = _positive(settings["floor"], f"{place}.floor")

@@ -1,4 +1,4 @@
-"""A tenant's own idle cells, which it may have at once and for nothing."""
+"""Build the market of a tenant's own idle cells, which its jobs may have at once and for nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ COUNTED = PriceBounds(1.0, {})  # every unit counts alike: the cheapest schedule
 
 
 def home_view(view: View) -> View | None:
-    """The market as if there were nothing but those cells; None where there are none. They are counted up to their last
-    slot, and nobody says how many are idle after it."""
+    """Return the market as if there were only the tenant's own idle cells, or None if there are none. It ends with the
+    last slot for which they are counted, as it is unknown how many are idle after that."""
     own = view.own_idle
     if own is None or not own.any():
         return None
@@ -31,8 +31,8 @@ def home_view(view: View) -> View | None:
 
 
 def on_its_servers(view: View, own_idle: FloatArray) -> tuple[View, list[int]]:
-    """The market on those servers alone that have an idle cell of the tenant, for `home_view`, and which these are: a
-    tenant has cells on a few of thousands."""
+    """Return the market on only those servers that have an idle cell of the tenant, for `home_view`, and the indexes of
+    these servers. A tenant has cells on a few of thousands of servers."""
     cluster, servers = view.cluster, np.flatnonzero(own_idle.any(axis=(0, 1)))
     smaller = replace(
         cluster,
@@ -49,5 +49,5 @@ def on_its_servers(view: View, own_idle: FloatArray) -> tuple[View, list[int]]:
 
 
 def on_whole_cluster(booking: Booking, servers: list[int]) -> Booking:
-    """A booking on some `servers`, as one on the cluster that has them."""
+    """Return a booking on a selection of `servers` as a booking on the whole cluster."""
     return replace(booking, allocation=tuple(replace(row, server=servers[row.server]) for row in booking.allocation))

@@ -1,4 +1,4 @@
-"""What is for sale from a slot on, at what price, and who is paid for it."""
+"""The market at posted prices: what is for sale from a slot on, at what price, and which owners are paid for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.core.types import Booking, BoolArray, Cluster, FloatArray, Job, 
 IntArray = npt.NDArray[np.intp]
 ALL = slice(None)
 FEWEST = 64  # servers of a kind: with fewer left, sums over several resources could be taken in another order
-MOST_CLUSTERS = 8  # clusters: a process asks about the same ones again and again
+MOST_CLUSTERS = 8  # clusters that are remembered: a process uses the same ones again and again
 
 
 class PostedMarket:
@@ -37,33 +37,34 @@ class PostedMarket:
 
     @cached_property
     def _occupied(self) -> FloatArray:
-        """A copy, once a price is asked for: whoever has idle cells of its own often needs none."""
+        """A copy of the occupied amounts, made when a price is first needed: a job that fits on its tenant's own idle
+        cells often needs none."""
         return self._padded(self._use)
 
     @property
     def rows(self) -> int:
-        """Slots that differ from each other; all later ones are like the last of these."""
+        """The number of slots that differ from each other; all later slots are like the last of these."""
         return self._rows
 
     def reachable(self, hosts: BoolArray, most: int) -> IntArray:
-        """Indexes of the servers that host, but for those that are never reached by so many units, wherever the
-        cheapest are taken first, of equals the first: of servers that are alike, and on which nothing is held, each has
-        the same price and the same room in every slot."""
+        """Return the indexes of the servers that host, without those that `most` units never reach if the cheapest
+        servers are taken first, and of equally cheap ones the first: servers that are alike, and on which nothing is
+        held, have the same price and the same room in every slot."""
         alike = server_kinds(self.cluster)
         idle = hosts & ~self._occupied.any(axis=(0, 1))
         idle[[resale.server for given_up in self._resale.values() for resale in given_up]] = False
         free = np.flatnonzero(idle)
         by_kind = free[np.argsort(alike[free], kind="stable")]
         _, begins = np.unique(alike[by_kind], return_index=True)  # where the servers of each kind begin
-        place = np.arange(len(by_kind)) - np.repeat(begins, np.diff(begins, append=len(by_kind)))  # among its kind
+        place = np.arange(len(by_kind)) - np.repeat(begins, np.diff(begins, append=len(by_kind)))  # rank among its kind
         needed = hosts.copy()
         needed[by_kind[place >= max(most, FEWEST)]] = False
         return np.flatnonzero(needed)
 
     def posted(self, bounds: PriceBounds, named: IntArray, rows: int, servers: IntArray | slice = ALL) -> FloatArray:
-        """(resources, rows, servers) price per unit and slot of the `named` resources; 0 for the others.
+        """Return the price per unit and slot of the `named` resources, (resources, rows, servers); 0 for the others.
 
-        Never below the slot's published batch price (C9).
+        It is never below the slot's published batch price (C9).
         """
         used = self._occupied[:, :rows, servers]
         prices_of = np.zeros(used.shape)
@@ -74,8 +75,9 @@ class PostedMarket:
         return prices_of
 
     def net(self, prices: FloatArray, payer: int | None, servers: IntArray | slice = ALL) -> FloatArray:
-        """(resources, rows, servers) of `prices`, what does not come back to the payer: its own part is as large as its
-        contribution, or as what it gave up itself (C12). The very same prices where nothing comes back, or for nobody.
+        """Return the part of `prices` (resources, rows, servers) that does not come back to the payer. Its own part is
+        as large as its contribution, or as what it gave up itself (C12). Return the same array if nothing comes back,
+        or if there is no payer.
         """
         if payer is None:
             return prices
@@ -94,7 +96,7 @@ class PostedMarket:
         return prices * (1.0 - np.minimum(part, 1.0))
 
     def least_net(self, payer: int | None) -> float:
-        """No part of a payment is smaller that does not come back to the payer, wherever and whenever it buys."""
+        """Return the least part of a payment that does not come back to the payer, wherever and whenever it buys."""
         if payer is None:
             return 1.0
         shares = self._shares_of(payer, self.rows)
@@ -104,13 +106,13 @@ class PostedMarket:
         return float((1.0 - np.minimum(part, 1.0)).min(initial=1.0))
 
     def _shares_of(self, payer: int, rows: int) -> FloatArray:
-        """(resources, rows) the payer's contribution to what home cells earn."""
+        """Return the payer's contribution to what home cells earn, (resources, rows)."""
         shares: FloatArray = self._shares[:, payer, np.minimum(np.arange(rows), self._shares.shape[2] - 1)]
         return shares
 
     def _part_of_resold(self, payer: int, row: int, part: FloatArray) -> FloatArray:
-        """(resources, servers) what comes back to the payer in a slot in which given up units are sold; `part`: where
-        none are."""
+        """Return the part that comes back to the payer, (resources, servers), in a slot in which given up units are
+        sold. `part` is what would come back if there were none."""
         sold, own = np.zeros((2, *self._home.shape))
         for resale in self._resale[row]:
             sold[resale.resource, resale.server] += resale.share
@@ -119,11 +121,11 @@ class PostedMarket:
         return rest
 
     def free(self, rows: int, servers: IntArray | slice = ALL) -> FloatArray:
-        """(resources, rows, servers) amounts that nobody holds."""
+        """Return the amounts that nobody holds, (resources, rows, servers)."""
         return self.cluster.capacity[:, None, servers] - self._occupied[:, :rows, servers]
 
     def take(self, job: Job, booking: Booking) -> None:
-        """Occupy what a booking takes, so that the next job of this call sees it in prices and rooms."""
+        """Occupy what a booking takes, so that prices and room for the next job of this call take it into account."""
         self._grow(booking.end - self.slot + 1)
         worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
         for row in booking.allocation:
@@ -131,11 +133,11 @@ class PostedMarket:
             self._occupied[:, slots, row.server] += (row.workers * worker + row.ps * ps)[:, None]
 
     def owners_of(self, amounts: FloatArray, row: int) -> FloatArray:
-        """(owners,) the split of one slot's `amounts` (resources, servers) of credits (C12).
+        """Return the split among the owners (owners,) of one slot's `amounts` (resources, servers) of credits (C12).
 
-        On every server the part that lies in home cells goes to the tenants by their frozen contribution in that
-        slot, the rest to the operator. Without pinned cells the split is by what each owner has. Before that, who
-        gave units up there is paid for its share of them.
+        First the owners that gave units up on a server are paid for their shares of them. Of the rest, the part that is
+        in home cells goes to the tenants by their frozen contribution in that slot, the other part to the operator.
+        Without pinned cells the split is by what each owner has.
         """
         resold, amounts = self._resold(amounts, row)
         home = (amounts * self._home).sum(axis=1)
@@ -147,7 +149,8 @@ class PostedMarket:
         return split
 
     def _resold(self, amounts: FloatArray, row: int) -> tuple[FloatArray, FloatArray]:
-        """((owners,) credits for units that were given up, (resources, servers) what is left for the owners)."""
+        """Return the credits (owners,) for units that were given up, and the credits (resources, servers) that are left
+        for the owners."""
         resold, rest = np.zeros(len(self.cluster.owners)), amounts.copy()
         for resale in self._resale.get(row, ()):
             credits = amounts[resale.resource, resale.server] * resale.share
@@ -166,7 +169,8 @@ class PostedMarket:
         return np.concatenate([occupied, beyond], axis=1)
 
     def _published(self, view: View, name: str, otherwise: float) -> FloatArray:
-        """(resources, rows) a number of the published windows in each slot."""
+        """Return the field `name` of the published windows in each slot, (resources, rows), or `otherwise` where there
+        is no window."""
         numbers = np.full((len(self.cluster.resources), self._rows), otherwise)
         for window in view.windows:
             begin = max(window.start, view.slot)
@@ -174,7 +178,8 @@ class PostedMarket:
         return numbers
 
     def _contributions(self, view: View) -> FloatArray:
-        """(resources, owners, rows) shares in what home cells earn: published contributions, else plain shares."""
+        """Return the shares in what home cells earn, (resources, owners, rows): by published contributions, or else by
+        what each owner has."""
         owned = self.cluster.shares.copy()
         if self.cluster.cells is not None:
             owned[:, -1] = 0.0  # the operator is paid for its own part of each server
@@ -191,7 +196,7 @@ class PostedMarket:
 
 @lru_cache(maxsize=MOST_CLUSTERS)
 def home_part(cluster: Cluster) -> FloatArray:
-    """(resources, servers) the part of each server's units whose price is split among contributors."""
+    """Return the part of each server's units whose price is split among contributors, (resources, servers)."""
     if cluster.cells is None:
         return np.ones(cluster.capacity.shape)
     capacity = cluster.capacity
@@ -200,8 +205,8 @@ def home_part(cluster: Cluster) -> FloatArray:
 
 @lru_cache(maxsize=MOST_CLUSTERS)
 def server_kinds(cluster: Cluster) -> IntArray:
-    """(servers,) a number for each server: the same for those that have as much of everything, and as much of it at
-    home."""
+    """Return a number for each server (servers,), which is the same for servers with the same capacity and the same
+    home part of each resource."""
     columns = np.concatenate([cluster.capacity, home_part(cluster)])
     kinds: IntArray = np.unique(columns, axis=1, return_inverse=True)[1].reshape(-1)
     return kinds

@@ -1,4 +1,4 @@
-"""Deployments slot by slot, written down as rows."""
+"""Write deployments that are given slot by slot as rows of an allocation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scheduling.core.types import Allocation
 
 
 def merged(pieces: Iterable[Allocation]) -> tuple[Allocation, ...]:
-    """One-slot pieces in order of time, joined per server where the numbers stay the same."""
+    """Return rows made of one-slot pieces in order of time, joined on each server where the numbers stay the same."""
     rows: list[Allocation] = []
     latest: dict[int, int] = {}  # server -> index of its latest row
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""The posted price of one unit more, resource by resource and slot by slot, as everybody may see it."""
+"""Compute the posted price of one unit more, for each resource and slot, as it is shown to everybody."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from scheduling.core.types import BoolArray, Cluster, FloatArray, View
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Workers, or parameter servers, or both where one price is for either: the bounds, and who hosts them."""
+    """The bounds and the hosts of workers, of parameter servers, or of both if one price holds for either."""
 
     bounds: PriceBounds
     hosts: BoolArray  # (servers,)
 
     def named(self, cluster: Cluster) -> IntArray:
-        """Indexes of the resources for which the bounds give a ceiling."""
+        """Return the indexes of the resources for which the bounds give a ceiling."""
         return np.flatnonzero([name in self.bounds.ceiling for name in cluster.resources])
 
 
 def tariff(view: View, sides: Sequence[Side], slots: int) -> FloatArray:
-    """(resources, slots): what the cheapest server asks for one unit more, among those that have a whole one free.
+    """Return the price of one unit more (resources, slots) on the cheapest server that has a whole unit free.
 
-    A resource that several sides name takes the largest of their prices; one that none names stands at its floor on
-    every side. Not a number where no server has a unit left: not for sale.
+    A resource that several sides name has the largest of their prices; one that no side names has its floor on every
+    side. The price is NaN where no server has a unit left, so that none is for sale.
     """
     market, cluster = PostedMarket(view), view.cluster
     rows = min(slots, market.rows)

@@ -1,4 +1,5 @@
-"""Scenario files: everything a decision needs. Text in, values out, and back; no file is opened here."""
+"""Read and write scenario files, which hold everything that a decision needs. No file is opened here: `read` turns text
+into values, and `write` turns them back."""
 
 from scheduling.core.scenario.fields import BadScenario, Section
 from scheduling.core.scenario.model import Preload, Scenario

@@ -1,7 +1,7 @@
-"""Checked access to the fields of a JSON document: every refusal names its place.
+"""Read the fields of a JSON document with checks: every refusal names its place.
 
 A `Section` is one object of the document. Each of its methods reads one field and either returns a value of the
-right kind or raises `BadScenario`; a place is put together only when there is something to say about it.
+right kind or raises `BadScenario`; the text of a place is made only when a field is refused.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 REQUIRED: Final = object()
-LARGEST: Final = 1e12  # of any amount: far beyond what is sensible, and sums of many stay well inside a double
+LARGEST: Final = 1e12  # amount allowed: far more than is sensible, and sums of many stay well inside a double
 
 
 class BadScenario(ValueError):
-    """A document that cannot be used: the place in it, and what is wrong there."""
+    """A document cannot be used: the error has the place in it, and what is wrong there."""
 
     def __init__(self, place: str, message: str) -> None:
         super().__init__(f"{place}: {message}")
         self.place, self.message = place, message
 
     def __reduce__(self) -> tuple[type[BadScenario], tuple[str, str]]:
-        return type(self), (self.place, self.message)  # it travels between processes
+        return type(self), (self.place, self.message)  # so that it can be passed between processes
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """`; did you mean "epochs"?` for a name close to a known one, else nothing."""
+    """Return `; did you mean "epochs"?` for a name close to a known one, else an empty text."""
     near = difflib.get_close_matches(name, list(names), 1)
     return f"; did you mean {quoted(near[0])}?" if near else ""
 
 
 def quoted(value: object, longest: int = 40) -> str:
-    """A value as the document has it, on one line, shortened, as it may be repeated in a message."""
+    """Return a value as the document has it, on one line and shortened, so that a message can repeat it."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
@@ -42,7 +42,7 @@ def quoted(value: object, longest: int = 40) -> str:
 def number(
     value: object, place: str, *, least: float | None = None, above: float | None = None, most: float = LARGEST
 ) -> float:
-    """A finite number of at least `least`, or strictly above `above`, and at most `most`."""
+    """Return a finite number of at least `least`, or strictly above `above`, and at most `most`; refuse all others."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadScenario(place, f"must be a number, not {quoted(value)}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -55,13 +55,13 @@ def number(
 
 
 def _bound(value: float, least: float | None, above: float | None) -> str:
-    if least is None or value <= 0 < least:  # a tiny least is there to divide by: what matters is the sign
+    if least is None or value <= 0 < least:  # a tiny least only prevents divisions by 0: what matters is the sign
         return f"above {0 if above is None else above:g}"
     return f"{least:g} or more"
 
 
 def whole(value: object, place: str, *, least: int = 1, most: int = 10**9) -> int:
-    """An integer in [least, most]; 3.0 is one too."""
+    """Return an integer in [least, most], and refuse any other value; 3.0 is an integer too."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -73,7 +73,7 @@ def whole(value: object, place: str, *, least: int = 1, most: int = 10**9) -> in
 
 
 def whole_or_range(value: object, place: str) -> int | tuple[int, int]:
-    """A positive integer, or a range [least, most] of them."""
+    """Return a positive integer, or a range [least, most] of them."""
     if not isinstance(value, list | tuple):
         return whole(value, place)
     if len(value) != 2:
@@ -85,7 +85,7 @@ def whole_or_range(value: object, place: str) -> int | tuple[int, int]:
 
 
 def text(value: object, place: str, *, longest: int = 200) -> str:
-    """A text of 1 to `longest` characters, none of them a control character."""
+    """Return a text of 1 to `longest` printable characters; refuse any other value."""
     if not isinstance(value, str):
         raise BadScenario(place, f"must be a text, not {quoted(value)}")
     if not 0 < len(value) <= longest or not value.isprintable():
@@ -94,7 +94,7 @@ def text(value: object, place: str, *, longest: int = 200) -> str:
 
 
 def choice(value: object, place: str, among: Collection[str]) -> str:
-    """One of a few words."""
+    """Return a word that is one of `among`; refuse any other value."""
     if not isinstance(value, str) or value not in among:
         near = suggestion(value, among) if isinstance(value, str) else ""
         raise BadScenario(place, f"must be one of {', '.join(among)}, not {quoted(value)}{near}")
@@ -102,7 +102,7 @@ def choice(value: object, place: str, among: Collection[str]) -> str:
 
 
 class Section:
-    """One object of a document, and where it stands. Fields outside `names` are refused at once."""
+    """One object of a document, and its place there. Fields outside `names` are refused at once."""
 
     __slots__ = ("fields", "place")
 
@@ -116,50 +116,50 @@ class Section:
                 raise BadScenario(self.at(name), f"unknown field{suggestion(name, names)}")
 
     def at(self, name: str) -> str:
-        """The place of one field."""
+        """Return the place of one field."""
         name = name if name.isprintable() and name else ascii(name)
         return f"{self.place}.{name}" if self.place else name
 
     def has(self, name: str) -> bool:
-        """Whether the field has a value; null is none."""
+        """Return whether the field has a value; null counts as no value."""
         return self.fields.get(name) is not None
 
     def raw(self, name: str, default: Any = REQUIRED) -> Any:
-        """The field as it stands; a missing one takes the default or is refused."""
+        """Return the field as it is written; a missing one takes the default, or is refused if there is no default."""
         value = self.fields.get(name, default)
         if value is REQUIRED:
             raise BadScenario(self.at(name), "is missing")
         return value
 
     def number(self, name: str, default: Any = REQUIRED, **bounds: float) -> Any:
-        """A number within bounds; null where the default is none."""
+        """Return a number within bounds; null is allowed if the default is None."""
         value = self.raw(name, default)
         return None if value is None and default is None else number(value, self.at(name), **bounds)
 
     def whole(self, name: str, default: Any = REQUIRED, **bounds: int) -> Any:
-        """An integer within bounds; null where the default is none."""
+        """Return an integer within bounds; null is allowed if the default is None."""
         value = self.raw(name, default)
         return None if value is None and default is None else whole(value, self.at(name), **bounds)
 
     def text(self, name: str, default: Any = REQUIRED, **bounds: int) -> Any:
-        """A text that is not empty."""
+        """Return a text that is not empty."""
         value = self.raw(name, default)
         return default if value is default else text(value, self.at(name), **bounds)
 
     def choice(self, name: str, among: Collection[str], default: Any = REQUIRED) -> Any:
-        """One of a few words; null where the default is none."""
+        """Return a word that is one of `among`; null is allowed if the default is None."""
         value = self.raw(name, default)
         return None if value is None and default is None else choice(value, self.at(name), among)
 
     def flag(self, name: str, default: Any = REQUIRED) -> bool:
-        """True or false."""
+        """Return true or false; refuse any other value."""
         value = self.raw(name, default)
         if not isinstance(value, bool):
             raise BadScenario(self.at(name), f"must be true or false, not {quoted(value)}")
         return value
 
     def array(self, name: str, default: Any = REQUIRED, most: int = 10**9) -> list[Any]:
-        """A list of at most so many elements."""
+        """Return a list of at most `most` elements."""
         value = self.raw(name, default)
         if not isinstance(value, list | tuple):
             raise BadScenario(self.at(name), f"must be a list, not {quoted(value)}")
@@ -168,20 +168,21 @@ class Section:
         return list(value)
 
     def object(self, name: str, default: Any = REQUIRED) -> Mapping[str, Any]:
-        """An object whose fields somebody else knows."""
+        """Return an object whose fields are checked elsewhere."""
         value = self.raw(name, default)
         if not isinstance(value, Mapping):
             raise BadScenario(self.at(name), f"must be an object, not {quoted(value)}")
         return value
 
     def amounts(self, name: str, resources: Collection[str], default: Any = REQUIRED, **bounds: float) -> Any:
-        """{resource: number}: known resources only; 0 or more unless bounds say otherwise."""
+        """Return {resource: number} with known resources only; numbers are 0 or more unless bounds are given."""
         value = self.object(name, default)
         return amounts(value, self.at(name), resources, **bounds)
 
 
 def amounts(value: object, place: str, resources: Collection[str] | None, **bounds: float) -> dict[str, float]:
-    """{resource: number}, 0 or more unless bounds say otherwise. None: any resource may be named."""
+    """Return {resource: number}; numbers are 0 or more unless bounds are given. If `resources` is None, any resource
+    may be named."""
     if not isinstance(value, Mapping):
         raise BadScenario(place, f"must be an object of amounts per resource, not {quoted(value)}")
     checked = {}

@@ -1,4 +1,4 @@
-"""Reading the jobs of a scenario: one row of the document to one `Job`."""
+"""Read the jobs of a scenario: each row of the document becomes one `Job`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from scheduling.core.value import KINDS
 LANES = (BATCH, INSTANT)
 RENT = ("never", "budget", "auto")
 MODES = ("sync", "async")
-OF_PS = ("update_seconds", "ps_mbps", "max_ps", "ps_ratio")  # nothing to say of a job without parameter servers
+OF_PS = ("update_seconds", "ps_mbps", "max_ps", "ps_ratio")  # fields that a job without parameter servers cannot have
 MOST_CHUNKS = 10**6
 MOST_WORK = 10**15  # mini-batches; below 2^53, so that a double counts them exactly
 MOST_TYPES = 16
 MOST_ARRIVAL = 1e9
 MOST_WORKER_SLOTS = 1e8
-SHORTEST, SLOWEST = 1e-9, 1e-6  # seconds of a mini-batch, Mbit/s: nothing is divided by less
+SHORTEST, SLOWEST = 1e-9, 1e-6  # the least seconds of a mini-batch, and Mbit/s: nothing is divided by less
 
 SAMPLE_FIELDS = {
     "samples": "total",
@@ -60,7 +60,7 @@ FIELDS = (
     *SAMPLE_FIELDS,
 )
 
-# What each kind's numbers may be so that the value never rises with time and is finite somewhere.
+# The bounds of each kind's numbers, with which the value never rises with time and is finite somewhere.
 VALUE_BOUNDS: dict[str, dict[str, dict[str, float]]] = {
     "linear": {"slope": {}, "base": {}},
     "convex": {"scale": {"above": 0.0}, "power": {"least": 0.0}},
@@ -83,7 +83,7 @@ class ScenarioJobs:
         self._nothing = no_parameter_server(len(self.resources))
 
     def read(self, value: object, index: int) -> Job:
-        """The job in row `index`."""
+        """Return the job in row `index`."""
         row = Section(value, f"jobs[{index}]", FIELDS)
         name = self._name(row, index)
         tenant = self._tenant(row)
@@ -155,15 +155,15 @@ class ScenarioJobs:
     def _check_length(
         self, row: Section, work: int, gradient: float, workers: Sequence[UnitType], servers: Sequence[UnitType]
     ) -> None:
-        """One worker must be able to finish in a sensible number of slots, whatever it runs on."""
+        """Refuse a job that takes a single worker too many slots on the slowest of its types."""
         seconds = max(worker.seconds + exchange_seconds(gradient, worker.mbps) for worker in workers)
         slots = work * (seconds + max(server.seconds for server in servers)) / self.slot_seconds
         if slots > MOST_WORKER_SLOTS:
             raise BadScenario(row.place, f"takes one worker {slots:g} slots, more than {MOST_WORKER_SLOTS:g}")
 
     def _types(self, row: Section, gradient: float) -> tuple[tuple[UnitType, ...], tuple[UnitType, ...]]:
-        """Worker and parameter-server types; an empty list of these says that the job has none. Without gradients rates
-        hardly matter and may be left out."""
+        """Return the worker types and the parameter-server types. An empty `ps_demand` means that the job has no
+        parameter servers. Without gradients bandwidths hardly matter and may be left out."""
         default_mbps = 1.0 if gradient == 0 else None
         workers = self._alternatives(
             row, "worker_demand", ("minibatch_seconds", None, SHORTEST), ("worker_mbps", default_mbps, SLOWEST)
@@ -180,7 +180,8 @@ class ScenarioJobs:
     def _alternatives(
         self, row: Section, demand: str, seconds: tuple[str, float | None, float], mbps: tuple[str, float | None, float]
     ) -> tuple[UnitType, ...]:
-        """One type per demand in the list (or the one demand); a single number of the others is for all."""
+        """Return one type for each demand in the list (or for the one demand). In the other fields a single number
+        holds for all types."""
         entry = row.raw(demand)
         several = isinstance(entry, list)
         if several and not 1 <= len(entry) <= MOST_TYPES:
@@ -212,7 +213,7 @@ class ScenarioJobs:
 
 
 def _for_each(row: Section, count: int, several: bool, name: str, default: float | None, least: float) -> list[float]:
-    """The numbers of a field, one for each of `count` alternatives."""
+    """Return the numbers of a field, one for each of `count` alternatives."""
     value = row.raw(name) if default is None else row.raw(name, default)
     if not isinstance(value, list):
         return [number(value, row.at(name), least=least)] * count
@@ -222,7 +223,7 @@ def _for_each(row: Section, count: int, several: bool, name: str, default: float
 
 
 def read_value(value: object, place: str) -> ValueFunction:
-    """The value function that {"kind": ..., its numbers} describes; one that rises with time is refused."""
+    """Return the value function that {"kind": ..., its numbers} describes; refuse one that rises with time."""
     kind = Section(value, place, value if isinstance(value, Mapping) else ()).choice("kind", tuple(KINDS))
     bounds = VALUE_BOUNDS[kind]
     row = Section(value, place, ("kind", *bounds))

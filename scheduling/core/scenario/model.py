@@ -1,4 +1,4 @@
-"""A scenario as a value: everything a decision needs."""
+"""The value of a scenario, which holds everything that a decision needs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Scenario:
 
     cluster: Cluster
     jobs: tuple[Job, ...]
-    slots: int  # no decision at this slot or later
+    slots: int  # nothing is decided at this slot or later
     policy: Mapping[str, Any]  # name and fields as written; checked by `policies.build`
-    instant: Mapping[str, Any] | None = None  # the policy of the instant lane, where there is one
+    instant: Mapping[str, Any] | None = None  # the policy of the instant lane, if there is one
     preload: tuple[Preload, ...] = ()
-    generator: Mapping[str, Any] | None = None  # what drew the scenario, and its seed: enough to draw it again
+    generator: Mapping[str, Any] | None = None  # the generator that drew the scenario, with its arguments and its seed

@@ -1,4 +1,4 @@
-"""Reading a scenario: the document, its cluster, and what binds the parts together."""
+"""Read a scenario: the document, its cluster, and the checks that concern several of its parts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = ("format", "slot_seconds", "slots", "servers", "tenants", "jobs", "poli
 
 
 def read(source: str | bytes | Mapping[str, Any]) -> Scenario:
-    """The scenario in a text or an already parsed document; raises `BadScenario` naming the place of a flaw."""
+    """Return the scenario in a text or in a parsed document; raise `BadScenario` with the place of what is wrong."""
     document = parse(source) if isinstance(source, str | bytes) else source
     top = _top(document)
     slots = top.whole("slots", most=MOST_SLOTS)
@@ -48,7 +48,7 @@ def read(source: str | bytes | Mapping[str, Any]) -> Scenario:
 
 
 def read_policy(value: object, place: str) -> dict[str, Any]:
-    """The settings of a policy: an object with a name. The other fields are for its builder to judge."""
+    """Return the settings of a policy: an object with a name. The policy's builder checks the other fields."""
     row = Section(value, place, value if isinstance(value, Mapping) else ())
     row.text("name")
     return dict(row.fields)
@@ -57,7 +57,7 @@ def read_policy(value: object, place: str) -> dict[str, Any]:
 def _top(document: object) -> Section:
     if not isinstance(document, Mapping):
         raise BadScenario("scenario", f"must be an object, not {quoted(document)}")
-    if document.get("format") != FORMAT:  # before anything else: another format has other fields
+    if document.get("format") != FORMAT:  # checked before all else, since another format has other fields
         hint = f", not {quoted(document['format'])}" if "format" in document else "; it is missing"
         raise BadScenario("format", f'must be "{FORMAT}"{hint}')
     return Section(document, "", FIELDS)
@@ -90,7 +90,7 @@ def _cluster(top: Section) -> Cluster:
 
 
 def _names(rows: Sequence[Section]) -> tuple[str, ...]:
-    """Their names, no two alike."""
+    """Return the names of the rows; refuse a name that occurs twice."""
     first: dict[str, str] = {}
     for row in rows:
         name = row.text("name")
@@ -101,7 +101,7 @@ def _names(rows: Sequence[Section]) -> tuple[str, ...]:
 
 
 def _capacity(rows: Sequence[Section]) -> tuple[tuple[str, ...], FloatArray]:
-    """The resources, in the order in which they are first named, and (resources, servers) amounts."""
+    """Return the resources, in the order in which they are first named, and their amounts (resources, servers)."""
     capacities = [amounts(row.raw("capacity"), row.at("capacity"), None) for row in rows]
     for row, amount in zip(rows, capacities, strict=True):
         if not any(amount.values()):
@@ -157,7 +157,7 @@ def _tenant(row: Section, resources: Sequence[str]) -> Tenant:
 def _cells(
     rows: Sequence[Section], resources: Sequence[str], tenants: Sequence[Tenant], capacity: FloatArray
 ) -> FloatArray | None:
-    """(resources, tenants, servers) home cells; None where no server speaks of cells."""
+    """Return the home cells (resources, tenants, servers), or None if no server has a field for cells."""
     if not any(row.has("cells") for row in rows):
         return None
     if len(resources) * len(tenants) * len(rows) > MOST_CELLS:
@@ -182,7 +182,8 @@ def _quota(
     capacity: FloatArray,
     cells: FloatArray | None,
 ) -> FloatArray:
-    """(resources, tenants) quotas: those written, which home cells must agree with, or the sums of the cells."""
+    """Return the quotas (resources, tenants): the sums of the home cells if there are any, or else those that are
+    written. If there are both, they must agree."""
     quota = np.zeros((len(resources), len(tenants))) if cells is None else cells.sum(axis=2)
     for u, row in enumerate(top.array("tenants")):
         entry = row.get("quota")

@@ -1,4 +1,4 @@
-"""Strict JSON: what Python's reader lets pass and a scenario must not."""
+"""Parse strict JSON, and refuse what Python's parser accepts but a scenario must not contain."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from scheduling.core.scenario.fields import BadScenario, quoted
 
-DIGITS = 400  # of an integer; no double has more, and longer ones are slow to read
+DIGITS = 400  # the most digits of an integer; no double has more, and longer ones are slow to read
 
 
 class _Repeated(dict[str, Any]):
-    """An object in which a name stands twice."""
+    """An object in which a name occurs twice."""
 
     name = ""
 
 
 class _Unreadable(ValueError):
-    """A literal that no scenario may hold."""
+    """A literal that no scenario may contain."""
 
 
 def parse(text: str | bytes) -> Any:
-    """The document in a text; raises `BadScenario` with the line for anything that is not strict JSON."""
+    """Return the document in a text; raise `BadScenario` with the place of anything that is not strict JSON."""
     flawed: list[object] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:
-    """The first that stands twice. Each name is looked at once."""
+    """Return the first name that occurs twice. Each name is compared once only."""
     names = set[str]()
     for name, _ in pairs:
         if name in names:

@@ -1,4 +1,4 @@
-"""Writing a scenario: the document that reads back as the same scenario, and JSON that people can read."""
+"""Write a scenario as the document that reads back as the same scenario, and as JSON that people can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DULL = Samples()
 
 
 def write(scenario: Scenario) -> Document:
-    """The document of a scenario, in plain JSON values. Fields at their default are left out."""
+    """Return the document of a scenario, in plain JSON values. Fields with their default are left out."""
     cluster = scenario.cluster
     document: Document = {
         "format": FORMAT,
@@ -47,7 +47,8 @@ def write(scenario: Scenario) -> Document:
 
 
 def to_json(document: Mapping[str, Any]) -> str:
-    """One line for each field, and for each element of a list of objects: short enough to read, and to compare."""
+    """Return JSON with one line for each field, and for each element of a list of objects, so that it is short enough
+    to be read and compared."""
     lines = []
     for name, value in document.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
@@ -63,7 +64,7 @@ def _line(value: object) -> str:
 
 
 def _plain(number: float) -> float | int:
-    """Whole numbers as such: 4, not 4.0. Both read back as the same."""
+    """Return a whole number as an integer: 4, not 4.0. Both read back as the same number."""
     return int(number) if float(number).is_integer() else float(number)
 
 
@@ -72,7 +73,7 @@ def _amounts(resources: Sequence[str], amounts: FloatArray) -> dict[str, float |
 
 
 def _server(cluster: Cluster, s: int) -> Document:
-    """A resource that is nowhere named would not exist: the first server names all of them."""
+    """Return the row of a server. The first server names all resources: one that no server names would not exist."""
     capacity = _amounts(cluster.resources, cluster.capacity[:, s])
     if s == 0:
         capacity = {name: capacity.get(name, 0) for name in cluster.resources}

@@ -1,1 +1,1 @@
-"""Training DL2's networks: lessons from a teacher's decisions, then learning from rewards, round by round."""
+"""Train DL2's networks: first on a teacher's decisions as lessons, then by learning from rewards, round by round."""

@@ -1,4 +1,4 @@
-"""The analytical simulator of OfflineRL: jobs run as fast as Optimus' fitted speed function says, not as they would."""
+"""The analytical simulator of OfflineRL: jobs run at the speed of Optimus' fitted function, not at their real speed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scheduling.core.types import Booking, FloatArray, Job, Plan, View
 
 
 class Analytical:
-    """Fits each job once, to probes of its own; an owner's coefficients are not needed."""
+    """Speeds that are fitted once for each job, to probes of its own; an owner's coefficients are not needed."""
 
     def __init__(self, slot_seconds: float, shape: NetworkShape) -> None:
         self.slot_seconds, self.shape = slot_seconds, shape
         self.fitted: dict[tuple[int, int, int], FloatArray] = {}
 
     def corrected(self, plan: Plan, view: View) -> Plan:
-        """The plan with each booking's work as the fitted speed has it."""
+        """Return the plan with the work of each booking as it is at the fitted speed."""
         remaining = dict(zip((job.number for job in view.waiting), view.remaining.tolist(), strict=True))
         jobs = {job.number: job for job in view.waiting}
         bookings = [self._booking(b, jobs[b.job], remaining[b.job]) for b in plan.bookings]
@@ -32,7 +32,7 @@ class Analytical:
         return replace(booking, work=remaining if completes else rate)
 
     def rate(self, job: Job, workers: int, ps: int, types: tuple[int, int]) -> float:
-        """Mini-batches in a slot."""
+        """Return the mini-batches of a job in a slot at the fitted speed."""
         key = (job.number, *types)
         if key not in self.fitted:
             self.fitted[key] = self._fit(job, types)

@@ -1,7 +1,7 @@
-"""A whole training: a warm-up on a teacher's decisions, then rounds of learning, on one cluster or on several.
+"""Run a whole training: a warm-up on a teacher's decisions, then rounds of learning, on one cluster or on several.
 
-Everything drawn depends on the seed, the round and the cluster, so that a training that was interrupted goes on as if
-it had not been.
+All that is drawn depends on the seed, the round and the cluster, so that a training that was interrupted continues as
+if it had not been.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from scheduling.core.training.lessons import Lessons, study
 from scheduling.core.training.replay import SampleRing
 from scheduling.core.training.speeds import Speeds
 
-START, PASS, ROUND = 0, 1, 2  # what dice are for
+START, PASS, ROUND = 0, 1, 2  # purposes of dice: each has draws of its own
 
 
 @dataclass(frozen=True)
 class Course:
-    """What makes a training: the same course on the same scenarios gives the same weights."""
+    """The settings of a training: the same course on the same scenarios gives the same weights."""
 
     shape: NetworkShape
     seed: int = 1
@@ -37,19 +37,19 @@ class Course:
     passes: int = 200  # over the lessons
     lesson_rate: float = 0.005
     shuffle: bool = True
-    offline: bool = False  # speeds are fitted functions instead of what jobs would really do
-    speed: str = ""  # the name of how fast jobs train, where it is not the one speed
+    offline: bool = False  # whether speeds are fitted functions instead of the real ones
+    speed: str = ""  # the name of the speed at which jobs train, if it is not the one that all policies share
     rules: Rules = field(default_factory=Rules)
 
     def document(self) -> dict[str, Any]:
-        """As plain JSON. Without a name of its own the speed is left out: so trainings of before have it."""
+        """Return the course as plain JSON. A speed without a name is left out, as it was in earlier trainings."""
         document = asdict(self) | {"shape": self.shape.document()}
         return document if self.speed else {name: value for name, value in document.items() if name != "speed"}
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """How far a training is. `curve` has a row for every time it was judged; `best` are the weights judged best."""
+    """The state of a training. `curve` has a row for every time it was judged; `best` are the weights judged best."""
 
     brain: Brain
     replays: Sequence[SampleRing]
@@ -61,7 +61,7 @@ class TrainingState:
 
 
 def begin(course: Course) -> TrainingState:
-    """Before the first lesson."""
+    """Return the state of a training before the first lesson."""
     shape, dice = course.shape, np.random.default_rng((course.seed, START))
     policy = start(dice, shape.inputs, shape.actions, shape.hidden, np.float32)
     value = start(dice, shape.inputs, 1, shape.hidden, np.float32)
@@ -70,7 +70,8 @@ def begin(course: Course) -> TrainingState:
 
 
 def take_lessons(course: Course, state: TrainingState, lessons: Lessons) -> TrainingState:
-    """One pass over the lessons. After the last one Adam forgets: what comes next is another loss."""
+    """Make one pass over the lessons. After the last pass Adam's moments are reset, as the next steps have another
+    loss."""
     dice = np.random.default_rng((course.seed, PASS, state.passes))
     brain, rules = state.brain, course.rules
     policy, moments, _ = study(
@@ -94,8 +95,8 @@ def learn(
     scenarios: Sequence[Scenario],
     speeds: Callable[[], Speeds | None] = lambda: None,
 ) -> TrainingState:
-    """One round: every cluster plays its scenario from the same networks, which then become the mean of all. `speeds`
-    makes those of one cluster, where jobs do not train at the one speed."""
+    """Run one round: every cluster plays its scenario from the same networks, which then become the mean of all.
+    `speeds` makes the speeds of one cluster, or None if jobs train at the one speed that all policies share."""
     brains, slots = [], 0
     for cluster, (scenario, replay) in enumerate(zip(scenarios, state.replays, strict=True)):
         key = (course.seed, ROUND, state.rounds, cluster)
@@ -108,7 +109,8 @@ def learn(
 
 
 def judged(state: TrainingState, completion: float, reward: float) -> TrainingState:
-    """With one more row of the curve; the weights are kept if no earlier ones had a shorter completion."""
+    """Return the state with one more row of the curve. Its weights become the best ones if their completion is shorter
+    than that of all earlier ones."""
     before = min((row["completion"] for row in state.curve), default=float("inf"))
     row = {"round": state.rounds, "slots": state.slots, "completion": completion, "reward": reward}
     best = state.brain.policy if completion < before else state.best
@@ -116,7 +118,7 @@ def judged(state: TrainingState, completion: float, reward: float) -> TrainingSt
 
 
 def network(course: Course, state: TrainingState, facts: Mapping[str, Any]) -> Network:
-    """What is to be served: the weights that were judged best."""
+    """Return the network that is to be served: the weights that were judged best, or the present ones if none were."""
     return Network(course.shape, state.brain.policy if state.best is None else state.best, facts)
 
 
@@ -142,7 +144,7 @@ def _mean_moments(many: Sequence[Moments]) -> Moments:
 
 
 def freeze(course: Course, state: TrainingState) -> bytes:
-    """Everything that the rest of the training depends on."""
+    """Return as bytes everything that the rest of the training depends on."""
     arrays: dict[str, Any] = {}
     for name, weights in _weights(state).items():
         arrays |= {f"{name}.{key}": array for key, array in weights.items()}
@@ -162,7 +164,7 @@ def freeze(course: Course, state: TrainingState) -> bytes:
 
 
 def thaw(course: Course, content: bytes) -> TrainingState | None:
-    """The state that was frozen; None if it is that of another course. Raises `BadWeights`."""
+    """Return the state that was frozen, or None if it is of another course; raise `BadWeights` if it is damaged."""
     arrays = unpack(content)
     document = json.loads(arrays.pop("document").tobytes())
     if document["course"] != json.loads(json.dumps(course.document())):
@@ -187,7 +189,7 @@ def thaw(course: Course, content: bytes) -> TrainingState | None:
 
 
 def _weights(state: TrainingState) -> dict[str, Weights]:
-    """All dictionaries of weights, by name."""
+    """Return all dictionaries of weights by name."""
     brain = state.brain
     weights = {"policy": brain.policy, "value": brain.value}
     for name, moments in (("policy", brain.policy_moments), ("value", brain.value_moments)):

@@ -1,4 +1,4 @@
-"""How good a policy is on scenarios it never saw: mean completion times and mean rewards."""
+"""Judge a policy on scenarios that it was not trained on, by mean completion times and mean rewards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scheduling.core.types import AWARDED, Policy
 
 @dataclass(frozen=True)
 class Score:
-    """Of one run. A job that is not done at the end counts as done then."""
+    """The figures of one run. A job that is not done at the end counts as done then."""
 
     completion: float  # slots, mean over jobs
     reward: float  # mean over slots from the first arrival to the last completion
 
 
 def score(scenario: Scenario, outcome: Outcome) -> Score:
-    """The figures of one run."""
+    """Return the figures of one run."""
     ends, done = [], 0.0
     for track in outcome.tracks:
         awarded = track.state == AWARDED
@@ -36,18 +36,19 @@ def score(scenario: Scenario, outcome: Outcome) -> Score:
 
 
 def judge(policy: Policy, scenario: Scenario) -> Score:
-    """One run of a policy."""
+    """Run a policy once and return the figures of the run."""
     return score(scenario, simulate(scenario, {"batch": policy}))
 
 
 def served(network: Network) -> Dl2:
-    """The network as it would be served, without anybody behind it."""
+    """Return the policy of a network as it would be served, but without the guard that lets a teacher take over."""
     return Dl2(network=network, guard=False)
 
 
 @dataclass(frozen=True)
 class Margin:
-    """By which part the second is shorter than the first, over paired runs: mean, standard deviation, and its wins."""
+    """By which part the second figures are less than the first, over paired runs: the mean, the standard deviation, and
+    the number of runs in which they are less."""
 
     mean: float
     spread: float
@@ -56,6 +57,6 @@ class Margin:
 
 
 def margin(before: Sequence[float], after: Sequence[float]) -> Margin:
-    """Paired runs, each against its own."""
+    """Return the margin over paired runs; run i of `after` is compared with run i of `before`."""
     parts = [1.0 - new / old if old else 0.0 for old, new in zip(before, after, strict=True)]
     return Margin(fmean(parts), stdev(parts) if len(parts) > 1 else 0.0, sum(part > 0 for part in parts), len(parts))

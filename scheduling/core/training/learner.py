@@ -1,10 +1,10 @@
-"""Learning from rewards: one cluster is simulated under the network, and after every slot both networks make a step.
+"""Learn from rewards: one cluster is simulated under the network, and after every slot both networks make a step.
 
 y = r + gamma V(first state of the next slot)      r alone after the last slot
 policy  -mean(log pi(a | s) (y - V(s))) - beta H    value  mean((V(s) - y)^2)
 
-Two parts can be left out, to see what they are worth. Without the critic a moving average of the slots' rewards stands
-for V(s), and y is r. Without recall a step is made on all samples of the last slot, and on no others.
+Two parts can be left out, to measure what they contribute. Without the critic a moving average of the slots' rewards
+takes the place of V(s), and y is r. Without recall a step is made on all samples of the last slot, and on no others.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from scheduling.core.training.replay import SampleRing
 from scheduling.core.training.speeds import Speeds
 from scheduling.core.types import Plan, View
 
-LASTING = 0.95  # of the moving average: what is kept of it at every slot
+LASTING = 0.95  # the part of the moving average that is kept at every slot
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How it is learnt. `entropy` is divided by the number of actions; `resting` rounds teach the value network alone;
-    `bounded` weighs a sample by min(1, pi now / pi then)."""
+    """The settings of learning. `entropy` is divided by the number of actions; the first `resting` rounds train the
+    value network alone; `bounded` weighs a sample by min(1, pi now / pi then)."""
 
     rate: float = 0.0001
     value_rate: float = 0.0001
@@ -52,7 +52,7 @@ class Rules:
     explore: float = 0.4
     batch: int = 256
     replay: int = 8192
-    updates: int = 1  # after a slot
+    updates: int = 1  # steps after each slot
     resting: int = 0
     bounded: bool = False
     critic: bool = True
@@ -61,16 +61,16 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Brain:
-    """Both networks, and what Adam remembers of each; `usual` is the moving average of the slots' rewards."""
+    """Both networks with Adam's moments for each; `usual` is the moving average of the slots' rewards."""
 
     policy: Weights
     value: Weights
     policy_moments: Moments
     value_moments: Moments
-    usual: float | None = None  # before the first slot
+    usual: float | None = None  # None before the first slot
 
     def after(self, reward: float) -> Brain:
-        """With one more slot's reward in the average."""
+        """Return the brain with one more slot's reward in the average."""
         usual = reward if self.usual is None else LASTING * self.usual + (1.0 - LASTING) * reward
         return replace(self, usual=usual)
 
@@ -78,7 +78,7 @@ class Brain:
 def update(
     brain: Brain, replay: SampleRing, rules: Rules, dice: np.random.Generator, *, resting: bool = False
 ) -> Brain:
-    """One step of both networks on samples drawn from the past."""
+    """Make one step of both networks on samples drawn from the past; with `resting`, of the value network alone."""
     samples = replay.draw(rules.batch, dice) if rules.recall else replay.everything()
     if not rules.critic:
         return _led(brain, samples, samples.rewards - np.float32(brain.usual or 0.0), rules)
@@ -94,7 +94,7 @@ def update(
 
 
 def _led(brain: Brain, samples: Samples, advantages: Floats, rules: Rules) -> Brain:
-    """One step of the policy's network towards what was better than expected."""
+    """Make one step of the policy's network towards the actions that were better than expected."""
     if rules.bounded:
         advantages = advantages * _weights(
             brain.policy, samples.states, samples.allowed, samples.actions, samples.chances
@@ -106,14 +106,14 @@ def _led(brain: Brain, samples: Samples, advantages: Floats, rules: Rules) -> Br
 
 
 def _weights(policy: Weights, states: Floats, allowed: Any, actions: Any, chances: Floats) -> Floats:
-    """min(1, pi now / pi then) of each sample."""
+    """Return min(1, pi now / pi then) for each sample."""
     now = np.exp(log_probabilities(forward(policy, states).outputs, allowed)[np.arange(len(actions)), actions])
     weights: Floats = np.minimum(1.0, now / np.maximum(chances, 1e-6)).astype(states.dtype)
     return weights
 
 
 class Learning:
-    """A policy that learns while it decides: one round of one cluster. It is no policy to be served: it changes."""
+    """A policy that learns while it decides, for one round of one cluster. It changes, so it must never be served."""
 
     name: ClassVar[str] = "learning"
 
@@ -135,7 +135,7 @@ class Learning:
         self.slots = 0
 
     def decide(self, view: View) -> Plan:
-        """Give a slot out, once what the last one led to is known and learnt from."""
+        """Deal out a slot. Before that, learn from the last slot, whose following state is now known."""
         memory = Memory.read(view.memory)
         shares, never = shares_of(view, lambda job: memory.ran.get(str(job.number), 0))
         slot = Slot(view, shares, self.shape)
@@ -158,7 +158,7 @@ class Learning:
         return replace(plan, memory=memory.after(plan, view).document())
 
     def close(self, following: Floats | None, slot: int) -> None:
-        """The last slot is over: keep its samples, and make a step."""
+        """End the last slot: keep its samples, and make a step. `following` is the first state of the next slot."""
         if self.open is None:
             return
         self.brain = self.brain.after(self.open[1])
@@ -184,9 +184,11 @@ def play(
     resting: bool = False,
     speeds: Speeds | None = None,
 ) -> tuple[Brain, Mapping[str, float]]:
-    """One round: the scenario from beginning to end. What the networks are then, and the mean reward of its slots.
+    """Play one round, the scenario from beginning to end. Return the networks after it, and the mean reward and the
+    number of its slots.
 
-    All that is drawn depends on `key` and the slot. `speeds` are those of this round; None: the one that all share.
+    All that is drawn depends on `key` and the slot. `speeds` are those of this round, or None for the one speed that
+    all policies share.
     """
     learning = Learning(brain, replay, shape, rules, key, resting=resting, speeds=speeds)
     simulate(scenario, {"batch": learning})

@@ -1,7 +1,8 @@
-"""A teacher's decisions as lessons: what it gave out in each slot, unit by unit, as the network would have had to.
+"""Turn a teacher's decisions into lessons: what it gave out in each slot, unit by unit, as the network would have to.
 
-Any policy can teach, also one that books whole lives: what counts is who ran with how many units in which slot. Units
-are given round robin in order of arrival, first one of each kind while a job wants both, then the rest, then void.
+Any policy can teach, also one that books whole lives: what counts is which jobs ran with how many units in which slot.
+Units are given round robin in order of arrival: first one of each kind while a job needs both, then the rest, then the
+void action.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scheduling.core.types import REJECTED, BoolArray, View
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """States, what was allowed in them, and what the teacher said: (samples, ...)."""
+    """The states, the actions that were allowed in them, and the teacher's actions: (samples, ...)."""
 
     states: Floats
     allowed: BoolArray
@@ -34,7 +35,7 @@ class Lessons:
 
 
 def lessons(runs: Sequence[tuple[Scenario, Outcome]], shape: NetworkShape) -> Lessons:
-    """Everything that can be learnt from a teacher's runs."""
+    """Return all lessons of a teacher's runs."""
     choices = [choice for scenario, outcome in runs for choice in _run(scenario, outcome, shape)]
     return Lessons(
         np.array([choice.state for choice in choices], np.float32).reshape(-1, shape.inputs),
@@ -53,7 +54,7 @@ class _Running:
 
 
 def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[Inference]:
-    """Slot by slot: the waiting jobs as they were then, and what each was given."""
+    """Yield the teacher's choices slot by slot, from the waiting jobs as they were then and what each was given."""
     ordered = sorted(outcome.tracks, key=lambda track: (track.job.arrival, track.job.number))
     jobs = [_Running(track, float(track.job.work)) for track in ordered if track.state != REJECTED]
     last = max((booking.end for track in outcome.tracks for booking in track.bookings), default=0)
@@ -83,7 +84,7 @@ def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[
 
 
 def _units(each: _Running, slot: int) -> tuple[int, int] | None:
-    """Workers and parameter servers in a slot."""
+    """Return the workers and parameter servers of a job in a slot, or None if it has none."""
     rows = [row for b in each.track.bookings for row in b.allocation if row.start <= slot < row.end]
     return (sum(row.workers for row in rows), sum(row.ps for row in rows)) if rows else None
 
@@ -104,7 +105,7 @@ def _slot(
 
 
 def _actions(batch: Batch, units: dict[int, tuple[int, int]]) -> Iterator[int]:
-    """What is still to be given out, in order; void at the end."""
+    """Yield the actions that give out the rest of the units, in order, and the void action at the end."""
     wanted = []
     for share in batch.shares:
         workers, ps = units.get(share.job.number, (0, 0))
@@ -133,7 +134,8 @@ def study(
     batch: int,
     shuffle: bool,
 ) -> tuple[Weights, Moments, float]:
-    """One pass over all lessons in a random order; the mean cross-entropy. With `shuffle` jobs stand in random rows."""
+    """Make one pass over all lessons in a random order; return the weights, the moments and the mean cross-entropy.
+    With `shuffle` the jobs of the states are put into random rows."""
     order = dice.permutation(len(lessons))
     losses = []
     for begin in range(0, len(order), batch):
@@ -155,7 +157,7 @@ def in_other_rows(
     shape: NetworkShape,
     rows: np.ndarray[tuple[int], np.dtype[np.intp]],
 ) -> tuple[Floats, BoolArray, np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """The same samples with row k of each where row rows[k] was."""
+    """Return the same samples with the rows of their jobs exchanged: row k of the result is row rows[k] of before."""
     count = len(states)
     moved = states.reshape(count, shape.jobs, shape.row)[:, rows].reshape(count, -1)
     per_job = allowed[:, :-1].reshape(count, shape.jobs, ACTIONS)[:, rows].reshape(count, -1)

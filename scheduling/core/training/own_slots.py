@@ -1,9 +1,9 @@
-"""What a pool decided, cut into windows of slots: each becomes a scenario that can be played again and run to its end.
+"""Cut a pool's past decisions into windows of slots: each becomes a scenario that can be played again to its end.
 
 A window's jobs are those that waited in it, each from the first slot in which it did and with the work that was left
-then, but no more than its most workers do in so many slots: every window so comes to an end that can be awaited, and
-two networks are compared about all of its jobs. Windows are set apart by their number, so that the same slots always
-serve the same end: of five in a row three are learnt from, one is to choose by, and one judges and does nothing else.
+then, but with no more than its most workers do in `LONGEST` slots. So every window ends within reasonable time, and
+two networks are compared by all of its jobs. A window's number determines its purpose, so that the same slots always
+serve the same one: of five in a row three are learnt from, one is used to choose a network, and one only to judge it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from scheduling.core.training.judging import score, served
 from scheduling.core.types import AWARDED, BATCH, Job, View
 
 WINDOW = 10  # slots
-LONGEST = 20  # slots that a job of a window takes at its most workers, at most
-DRAIN = 1_000  # slots after a window, in which what it left goes on to its end
+LONGEST = 20  # the most slots that a job of a window takes with its most workers
+DRAIN = 1_000  # slots after a window, in which the jobs that it left run to their end
 LEARN, CHOOSE, JUDGE = "learn", "choose", "judge"
-ENDS = (LEARN, LEARN, LEARN, CHOOSE, JUDGE)  # of windows, by their number
+ENDS = (LEARN, LEARN, LEARN, CHOOSE, JUDGE)  # the purpose of a window, by its number modulo five
 
 
 def end_of(window: int) -> str:
-    """What the slots of a window are for."""
+    """Return the purpose of a window's slots."""
     return ENDS[window % len(ENDS)]
 
 
 def scenario_of(views: Sequence[View], window: int) -> Scenario | None:
-    """The window as a scenario, from its views in order; None where nobody waited in it. Machines are those of its
-    first slot."""
+    """Return the window as a scenario, made of its views in order, or None if no job waited in it. Its machines are
+    those of its first slot."""
     jobs: dict[int, Job] = {}
     for view in views:
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
@@ -47,7 +47,7 @@ def scenario_of(views: Sequence[View], window: int) -> Scenario | None:
 
 
 def _rest(job: Job, remaining: float, slot: int, slot_seconds: float) -> Job:
-    """The job with what is left of it, as if it arrived for this slot."""
+    """Return the job with the work that is left of it, as if it arrived for this slot."""
     speed = minibatches_per_slot(job, 0, 0, slot_seconds, centralized=False)
     remaining = min(remaining, LONGEST * job.max_workers * speed)
     job = replace(job, arrival=float(slot), lane=BATCH, together=None)
@@ -58,7 +58,8 @@ def _rest(job: Job, remaining: float, slot: int, slot_seconds: float) -> Job:
 
 @dataclass(frozen=True)
 class ScenarioTrial:
-    """A network on one scenario: mean completion in slots, mean reward of a slot, and how many of the jobs ended."""
+    """The figures of a network on one scenario: mean completion in slots, mean reward of a slot, and how many of the
+    jobs ended."""
 
     completion: float
     reward: float
@@ -67,7 +68,7 @@ class ScenarioTrial:
 
 
 def trial(network: Network, scenario: Scenario) -> ScenarioTrial:
-    """Run it to the end, as it would be served."""
+    """Run a scenario to its end under a network, as it would be served."""
     outcome = simulate(scenario, {BATCH: served(network)})
     figures = score(scenario, outcome)
     ended = sum(track.state == AWARDED for track in outcome.tracks)

@@ -1,4 +1,4 @@
-"""The last samples that were seen, and what followed each slot."""
+"""Keep the last samples of a training, with the state that followed each slot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("states", "allowed", "actions", "chances", "rewards", "followed", "next
 
 @dataclass(frozen=True, eq=False)
 class SampleBatch:
-    """A few samples: (samples, ...); `next_states` (slots, inputs) and which of them followed each sample."""
+    """Some samples, (samples, ...), with `next_states` (slots, inputs) and which of these followed each sample."""
 
     states: Floats
     allowed: BoolArray
@@ -29,10 +29,11 @@ class SampleBatch:
 
 
 class SampleRing:
-    """A ring of samples. A sample knows its slot's reward and the first state of the slot after it."""
+    """A ring of samples, each with its slot's reward and the first state of the slot after it."""
 
     def __init__(self, shape: NetworkShape, size: int) -> None:
-        self.size, self.filled, self.slots = size, 0, 0  # samples, and slots with a state after them, ever put in
+        # `filled` counts all samples that were ever put in, `slots` all slots with a state after them.
+        self.size, self.filled, self.slots = size, 0, 0
         self.states = np.zeros((size, shape.inputs), np.float32)
         self.allowed = np.zeros((size, shape.actions), np.bool_)
         self.actions = np.zeros(size, np.int64)
@@ -45,7 +46,7 @@ class SampleRing:
         return min(self.filled, self.size)
 
     def put(self, choices: list[Inference], reward: float, following: Floats | None) -> None:
-        """A slot's samples, all with its reward; `following` is the next slot's first state, None after the last."""
+        """Add a slot's samples with its reward; `following` is the next slot's first state, or None after the last."""
         if not choices:
             return
         slot = -1
@@ -61,15 +62,15 @@ class SampleRing:
             self.filled += 1
 
     def draw(self, count: int, dice: np.random.Generator) -> SampleBatch:
-        """So many samples, each as likely as any other."""
+        """Draw `count` samples with replacement, all with the same probability."""
         return self._at(dice.integers(len(self), size=count))
 
     def everything(self) -> SampleBatch:
-        """All samples there are, each once."""
+        """Return all samples in the ring, each once."""
         return self._at(np.arange(len(self)))
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Empty the ring."""
         self.filled = self.slots = 0
 
     def _at(self, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SampleBatch:
@@ -86,11 +87,11 @@ class SampleRing:
         )
 
     def arrays(self) -> dict[str, Any]:
-        """All of it, for keeping."""
+        """Return the whole content of the ring, so that it can be stored."""
         return {name: getattr(self, name) for name in NAMES} | {"counts": np.array([self.filled, self.slots])}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """As it was kept."""
+        """Set the content of the ring to what was stored."""
         for name in NAMES:
             getattr(self, name)[...] = arrays[name]
         self.filled, self.slots = (int(count) for count in arrays["counts"])

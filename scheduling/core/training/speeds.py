@@ -1,4 +1,4 @@
-"""How fast jobs really train in a round, where that is not the one speed that all policies share."""
+"""The interface of real training speeds in a round, for jobs that do not train at the one speed all policies share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from scheduling.core.types import Plan, View
 
 
 class Speeds(Protocol):
-    """Of one round of one cluster, slot by slot."""
+    """The real speeds in one round of one cluster, slot by slot."""
 
     def corrected(self, plan: Plan, view: View) -> Plan:
-        """The plan with the work that is really done in its slot."""
+        """Return the plan with the work that is really done in its slot."""
         ...

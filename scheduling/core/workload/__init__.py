@@ -1,6 +1,6 @@
-"""Scenarios drawn from a seed or from the log of a real cluster, as documents in the format of scenario files.
+"""Draw scenarios from a seed or from the log of a real cluster, as documents in the format of scenario files.
 
-The same arguments give the same document. What it was made with stands in its field `generator`.
+The same arguments give the same document. Its field `generator` names the generator and these arguments.
 """
 
 from scheduling.core.workload.alibaba import alibaba

@@ -1,10 +1,10 @@
-"""Alibaba's 2023 GPU cluster: real pods on real machines, of nobody in particular.
+"""Make a scenario from the log of Alibaba's 2023 GPU cluster: real pods on real machines, without tenants.
 
-The log has no tenants. Here every pod is given to one with a seed, and each tenant owns machines in proportion to
-the pods it may expect; or, with `tenants` 0, the four classes of service are the tenants. So the load is real and
-who carries it is not: what the market makes of uneven ownership cannot be read off this scenario. Also not in it:
-GPU models (all count alike), processors and memory, and pods that began before the log does. A pod that still ran
-when the log ends is as long as was seen of it.
+As the log has no tenants, every pod is given to one with a seed, and each tenant owns machines in proportion to the
+pods that it may expect; or, with `tenants` 0, the four classes of service are the tenants. So the load is real, but its
+split among tenants is not: the scenario cannot show what the market makes of uneven ownership. It also lacks GPU models
+(all count alike), processors and memory, and pods that began before the log. A pod that still ran at the end of the log
+is as long as the log shows.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def alibaba(
     seed: int = 1,
     policy: Mapping[str, Any] | None = None,
 ) -> Document:
-    """The pods submitted in so many days, from open text files of pods and machines.
+    """Return a scenario with the pods submitted in `days` days, from open text files of pods and machines.
 
-    `scale_quota` keeps that part of the machines, evenly picked from the list. A pod that asks for a part of a GPU
-    takes that part of a worker; parts are packed into a machine as a whole, not into single GPUs.
+    `scale_quota` is the part of the machines that is kept, evenly picked from the list. A pod that requests a part of a
+    GPU takes that part of a worker; parts are packed into a machine as a whole, not into single GPUs.
     """
     within("tenants", tenants, 0, 5_000)
     period = LogPeriod(from_day, days, drain_days, slot_seconds)
@@ -92,7 +92,7 @@ def _runs(jobs: Iterable[str], period: LogPeriod) -> Iterable[LoggedRun]:
 
 
 def _machines(machines: Iterable[str], scale: float) -> FloatArray:
-    """(servers,) GPUs of the machines that are kept; a machine without any is left out."""
+    """Return the GPUs of the machines that are kept (servers,); a machine without any is left out."""
     above_zero("scale_quota", scale)
     gpus = [row.whole("gpus", least=0) for row in rows("alibaba machines", machines, MACHINES)]
     gpus = [count for count in gpus if count]
@@ -103,13 +103,13 @@ def _machines(machines: Iterable[str], scale: float) -> FloatArray:
 
 
 def _split(dice: np.random.Generator, tenants: int) -> tuple[list[str], FloatArray]:
-    """Tenants of uneven size, the largest at most four times the smallest."""
+    """Return names and shares of tenants of uneven size, the largest at most four times the smallest."""
     weights = dice.uniform(1.0, 4.0, tenants)
     return [f"t{u + 1}" for u in range(tenants)], weights / weights.sum()
 
 
 def _classes(runs: list[LoggedRun]) -> tuple[list[str], FloatArray]:
-    """The classes of service, each with the part of the machines that its GPU-seconds are of all."""
+    """Return the classes of service, and for each the part of the machines that equals its part of all GPU-seconds."""
     work: dict[str, float] = {}
     for run in runs:
         work[run.tenant] = work.get(run.tenant, 0.0) + run.gpus * run.share * run.seconds

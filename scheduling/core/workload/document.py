@@ -1,4 +1,4 @@
-"""The parts of a scenario document: short numbers, servers with their owners' cells, and the whole."""
+"""Make the parts of a scenario document: short numbers, servers with their owners' cells, and the whole document."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MACHINE = ("worker", "ps")  # the resources of a machine that is cut into pre-si
 
 
 def short(number: float, digits: int = 4) -> int | float:
-    """The number with so many significant digits, so that big files stay readable; 12.0 is written 12."""
+    """Return the number with `digits` significant digits, so that big files stay readable; 12.0 is written 12."""
     rounded = float(f"{number:.{digits}g}")
     return int(rounded) if rounded.is_integer() else rounded
 
 
 def decimals(number: float, places: int) -> int | float:
-    """The number with so many decimal places; 12.0 is written 12."""
+    """Return the number with `places` decimal places; 12.0 is written 12."""
     rounded = round(float(number), places)
     return int(rounded) if rounded.is_integer() else rounded
 
 
 def amounts(resources: Sequence[str], numbers: Iterable[float]) -> dict[str, int | float]:
-    """{resource: amount} of those that are above zero."""
+    """Return {resource: amount} of the numbers that are not zero."""
     return {resource: decimals(number, 3) for resource, number in zip(resources, numbers, strict=True) if number}
 
 
@@ -39,7 +39,8 @@ def server_rows(
     cells: FloatArray | None,
     hosts: Sequence[str] | None = None,
 ) -> list[Document]:
-    """One row per server: capacity (resources, servers), home cells (resources, tenants, servers), what it hosts."""
+    """Return one row for each server, of capacity (resources, servers), home cells (resources, tenants, servers), and
+    what each hosts, "worker" or "ps"."""
     rows = []
     for server in range(capacity.shape[1]):
         row: Document = {"name": f"s{server + 1}", "capacity": amounts(resources, capacity[:, server])}
@@ -53,7 +54,7 @@ def server_rows(
 
 
 def tenant_rows(resources: Sequence[str], tenants: Sequence[str], quota: FloatArray) -> list[Document]:
-    """One row per tenant with its quota, (resources, tenants)."""
+    """Return one row for each tenant with its quota; `quota` is (resources, tenants)."""
     return [{"name": name, "quota": amounts(resources, quota[:, u])} for u, name in enumerate(tenants)]
 
 
@@ -67,7 +68,7 @@ def scenario(
     policy: Mapping[str, Any],
     generator: Mapping[str, Any],
 ) -> Document:
-    """The whole document, with what made it."""
+    """Return the whole document, with the generator that made it."""
     return {
         "format": "scenario/1",
         "generator": dict(generator),
@@ -87,11 +88,11 @@ def within(name: str, number: float, least: float, most: float) -> None:
 
 
 def _figure(number: float) -> str:
-    """1,000,000 and not 1e+06; a fraction as short as it can be."""
+    """Return an integer as 1,000,000 and not as 1e+06, and a fraction as short as it can be."""
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
 def above_zero(name: str, number: float, most: float = 1e9) -> None:
-    """Refuse an argument that is not above zero, or absurdly large, by name."""
+    """Refuse an argument that is not above 0, or that is absurdly large (above `most`), by name."""
     if not 0 < number <= most:
         raise BadScenario(name, f"must be above 0 and at most {most:g}, not {number:g}")

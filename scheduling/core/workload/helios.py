@@ -1,8 +1,8 @@
-"""Helios "Earth": not a log of jobs but how many GPUs every tenant used and waited for in each hour.
+"""Make a scenario from Helios "Earth", a log of the GPUs that each tenant used and waited for in each hour.
 
-The jobs are made up so that together they ask for exactly that many GPUs, hour by hour. What this cannot say: how
-large and how long real jobs were. Demand that waited in an hour counts as work of that hour, so the total is above
-what was really computed; and a tenant's jobs overlap as if nothing had ever queued.
+The log has no jobs. They are made up so that together they request exactly that many GPUs, hour by hour, and do not
+show how large and how long real jobs were. Demand that waited in an hour counts as work of that hour, so the total is
+more than was really computed; and a tenant's jobs overlap as if no job had ever queued.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def helios(
     seed: int = 1,
     policy: Mapping[str, Any] | None = None,
 ) -> Document:
-    """A scenario with the demand of so many days, from an open text file of hourly use."""
+    """Return a scenario with the demand of `days` days, from an open text file of hourly use."""
     period = LogPeriod(from_day, days, drain_days, slot_seconds)
     quotas, demand = _read(hours, period)
     within("seed", seed, 0, 2**63)
@@ -63,7 +63,7 @@ def helios(
 
 
 def _read(hours: Iterable[str], period: LogPeriod) -> tuple[dict[str, float], dict[str, Demand]]:
-    """Each tenant's quota, the largest it ever had, and its demand in whole GPUs by hour of the period."""
+    """Return each tenant's quota, the largest that it ever had, and its demand in whole GPUs by hour of the period."""
     quotas: dict[str, float] = {}
     wanted: dict[str, dict[int, int]] = {}
     for row in rows("helios hours", hours, COLUMNS):
@@ -90,10 +90,10 @@ def _note(by_hour: dict[int, int], row: LogRow, hour: int) -> None:
 
 
 def _runs(tenant: str, wanted: Demand, first_hour: int, dice: np.random.Generator) -> list[LoggedRun]:
-    """Jobs whose GPUs add up to the demand in every hour.
+    """Return jobs whose GPUs add up to the demand in every hour.
 
-    When demand rises jobs begin, as large as the rise allows; when it falls jobs picked with the dice end. Where the
-    last of these is larger than what was left of the fall, smaller ones begin in its place.
+    When demand rises, jobs begin that are as large as the rise allows; when it falls, jobs picked with the dice end. If
+    the last of these is larger than what was left of the fall, smaller jobs begin in its place.
     """
     alive: list[tuple[int, int]] = []  # (begin, gpus)
     runs: list[LoggedRun] = []
@@ -110,7 +110,7 @@ def _runs(tenant: str, wanted: Demand, first_hour: int, dice: np.random.Generato
 
 
 def _sizes(gpus: int) -> list[int]:
-    """Job sizes that add up to a number of GPUs, largest first."""
+    """Return job sizes that add up to a number of GPUs, largest first."""
     sizes = []
     for size in SIZES:
         sizes += [size] * (gpus // size)

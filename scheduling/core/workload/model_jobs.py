@@ -1,8 +1,8 @@
-"""DL2's workload: jobs of eight well-known models, told apart by their type, on machines of two GPUs.
+"""Draw DL2's workload: jobs of eight well-known models, each a type of its own, on machines of two GPUs.
 
-The paper names the models and the machines, and that epochs are varied by the tens and hundreds. Sizes of gradients are
-those of the published networks with four bytes for a parameter; how long an epoch takes is ours, spread
-as widely as the durations of the paper's trace (decision 0157).
+The paper names the models and the machines, and says that epochs vary by the tens and hundreds. Sizes of gradients are
+those of the published networks with four bytes for a parameter. The durations of epochs are our choice, spread as
+widely as the durations of the paper's trace (decision 0157).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EPOCHS = (30, 150)
 
 @dataclass(frozen=True)
 class JobKind:
-    """One type of job. `epoch` is what one epoch takes a single worker, in slots."""
+    """One type of job. `epoch` is the time that one epoch takes a single worker, in slots."""
 
     name: str
     gradient_mb: int
@@ -46,12 +46,12 @@ MODELS = (
 
 
 def model_machines(dice: np.random.Generator, servers: int) -> FloatArray:
-    """Two GPUs and eight processors each."""
+    """Return machines of two GPUs and eight processors each."""
     return np.repeat(np.array(MACHINE)[:, None], servers, axis=1)
 
 
 def model_job(dice: np.random.Generator, slot_seconds: float) -> Document:
-    """A job of one of the models."""
+    """Draw a job of one of the models."""
     model = MODELS[int(dice.integers(len(MODELS)))]
     seconds = model.minibatch_seconds + 16.0 * model.gradient_mb / MBPS
     return {

@@ -1,4 +1,4 @@
-"""Round numbers for well-known kinds of models, as a person would begin with: a form's presets, not a workload.
+"""The presets of a form: round numbers for well-known kinds of models that a person can begin with. It is no workload.
 
 Sizes are those of the usual published networks with four bytes for a parameter. A mini-batch's time is that of one
 current accelerator; the number of mini-batches is chosen so that an epoch of one chunk takes about one slot.
@@ -24,7 +24,7 @@ class ModelType:
     min_workers: int
 
     def fields(self, slot_seconds: float) -> Mapping[str, float | int]:
-        """In the words of a scenario file, for a pool with such slots."""
+        """Return the numbers as the fields of a scenario file, for a pool with slots of `slot_seconds`."""
         return {
             "epochs": self.epochs,
             "chunks": self.chunks,

@@ -1,4 +1,4 @@
-"""Microsoft's Philly log: real jobs of real tenants, on servers of 8 GPUs."""
+"""Make a scenario from Microsoft's Philly log: real jobs of real tenants, on servers of 8 GPUs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def philly(
     seed: int = 1,
     policy: Mapping[str, Any] | None = None,
 ) -> Document:
-    """The jobs submitted in so many days, from open text files of jobs and of tenants.
+    """Return a scenario with the jobs submitted in `days` days, from open text files of jobs and of tenants.
 
-    Days 20 to 99 are the busy part of the log. The cluster is as large as the quotas together; scaling these down
-    makes the contention that the extract lacks. A tenant without a quota is dropped with its jobs, and
-    `generator.notes` says so.
+    Days 20 to 99 are the busy part of the log. The cluster is as large as the quotas together; smaller quotas
+    (`scale_quota`) make the contention that the extract lacks. A tenant without a quota is left out with its jobs, and
+    `generator.notes` mentions that.
     """
     period = LogPeriod(from_day, days, drain_days, slot_seconds)
     quotas = scaled_quotas(_quotas(tenants), scale_quota)
@@ -62,7 +62,7 @@ def philly(
 
 
 def _quotas(tenants: Iterable[str]) -> dict[str, float]:
-    """Quotas in GPUs of the tenants that have one."""
+    """Return the quotas, in GPUs, of the tenants that have one."""
     quotas: dict[str, float] = {}
     for row in rows("philly tenants", tenants, TENANTS):
         tenant = row.text("tenant")
@@ -74,7 +74,7 @@ def _quotas(tenants: Iterable[str]) -> dict[str, float]:
 
 
 def _runs(jobs: Iterable[str], period: LogPeriod) -> Iterable[LoggedRun]:
-    """The runs of the period. A run of less than a second counts as one second."""
+    """Yield the runs of the period. A run of less than a second counts as one second."""
     for row in rows("philly jobs", jobs, JOBS):
         submitted = row.number("submit_s")
         if period.holds(submitted):

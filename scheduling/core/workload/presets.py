@@ -1,6 +1,6 @@
-"""The papers' parameter ranges: how one job, and the machines it runs on, are drawn.
+"""Draw one job, and the machines that it runs on, from the parameter ranges of each paper.
 
-Ranges that a paper leaves open are ours; decision 0061 lists them.
+Where a paper leaves a range open, we chose it; decision 0061 lists these ranges.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ GBPS = 1024  # Mbit/s in a Gbit/s, as in Astraea's [100, 5 * 1024]
 VALUES = ("linear", "convex", "sigmoid")
 VECTOR = ("gpu", "cpu", "memory_gb", "storage_gb")
 
-# Machine types, after the families that OASiS names: GPU instances for the workers, compute instances for the rest.
+# Machine types, after the families that OASiS names: GPU instances for workers, and compute instances for parameter
+# servers.
 GPU_MACHINES = ((16, 64, 732, 500), (8, 32, 488, 500), (4, 64, 488, 500))
 CPU_MACHINE = (0, 36, 60, 500)
 COLOCATED_MACHINE = (36, 99, 306, 135)  # 18 times the mean demand of a worker
@@ -27,13 +28,13 @@ COLOCATED_MACHINE = (36, 99, 306, 135)  # 18 times the mean demand of a worker
 
 @dataclass(frozen=True)
 class WorkloadPreset:
-    """One paper's workload. `job` draws everything of a job but its name, tenant, arrival and value."""
+    """The workload of one paper. `job` draws all fields of a job but its name, tenant, arrival and value."""
 
     resources: tuple[str, ...]
     value: str
     slots: int
     span: float  # slots in which jobs arrive
-    longest: int | None  # a job that cannot end within so many slots is drawn again
+    longest: int | None  # a job that cannot end within this many slots is drawn again
     machines: Callable[[np.random.Generator, int], FloatArray]  # (resources, servers)
     job: Callable[[np.random.Generator, float], Document]
     shortest: Callable[[Document, float], int]  # slots of a job with all workers on an empty cluster
@@ -42,12 +43,12 @@ class WorkloadPreset:
 
 
 def unit_machines(dice: np.random.Generator, servers: int) -> FloatArray:
-    """2, 4 or 8 workers, and one parameter server, each."""
+    """Return machines of 2, 4 or 8 workers and one parameter server each."""
     return np.stack([dice.choice([2.0, 4.0, 8.0], servers), np.ones(servers)])
 
 
 def split_machines(dice: np.random.Generator, servers: int) -> FloatArray:
-    """GPU machines for workers and compute machines for parameter servers in turn; 20 to 50 Gbit/s each."""
+    """Return GPU machines for workers and compute machines for parameter servers in turn, with 20 to 50 Gbit/s each."""
     kinds = np.array([(*GPU_MACHINES[k], 0) for k in dice.integers(len(GPU_MACHINES), size=servers)], float)
     kinds[1::2] = (*CPU_MACHINE, 0)
     kinds[:, -1] = dice.integers(20, 51, servers) * 1000
@@ -55,12 +56,12 @@ def split_machines(dice: np.random.Generator, servers: int) -> FloatArray:
 
 
 def colocated_machines(dice: np.random.Generator, servers: int) -> FloatArray:
-    """All alike: room for about 18 workers."""
+    """Return machines that are all alike and have room for about 18 workers."""
     return np.repeat(np.array(COLOCATED_MACHINE, float)[:, None], servers, axis=1)
 
 
 def astraea_job(dice: np.random.Generator, slot_seconds: float) -> Document:
-    """Astraea, section 5.1. Times are in hours and milliseconds there, whatever a slot is."""
+    """Draw a job as in Astraea, section 5.1. Times are in hours and milliseconds there, independent of the slot."""
     return {
         "epochs": int(dice.integers(50, 101)),
         "chunks": int(dice.integers(20, 51)),
@@ -76,7 +77,7 @@ def astraea_job(dice: np.random.Generator, slot_seconds: float) -> Document:
 
 
 def oasis_job(dice: np.random.Generator, slot_seconds: float) -> Document:
-    """OASiS, section V. A unit's bandwidth is one of its demands."""
+    """Draw a job as in OASiS, section V. A unit's bandwidth is one of its demands."""
     worker_mbps, ps_mbps = int(dice.integers(100, 5001)), int(dice.integers(5000, 20001))
     resources = (*VECTOR, "mbps")
     return {
@@ -93,7 +94,7 @@ def oasis_job(dice: np.random.Generator, slot_seconds: float) -> Document:
 
 
 def pdors_job(dice: np.random.Generator, slot_seconds: float) -> Document:
-    """PD-ORS, section 5, with the work counted in samples and, alike, in mini-batches.
+    """Draw a job as in PD-ORS, section 5, with the same work counted both in samples and in mini-batches.
 
     One worker exchanges gradients once in batch_size / ps_ratio samples: that is the mini-batch here. The samples of
     an epoch are rounded up to whole mini-batches in every chunk, so that both counts agree.
@@ -122,21 +123,22 @@ def pdors_job(dice: np.random.Generator, slot_seconds: float) -> Document:
 
 
 def distributed_slots(row: Document, slot_seconds: float) -> int:
-    """Slots of a job with a worker for every chunk, gradients crossing the network."""
+    """Return the slots of a job with a worker for every chunk and gradients that cross the network."""
     exchange = 16.0 * row["gradient_mb"] / row["worker_mbps"]
     seconds = row["minibatch_seconds"] + row.get("update_seconds", 0.0) + exchange
     return math.ceil(float(row["epochs"] * row["minibatches"] * seconds) / slot_seconds)
 
 
 def internal_slots(row: Document, slot_seconds: float) -> int:
-    """Slots of a PD-ORS job with all workers on one machine."""
+    """Return the slots of a PD-ORS job with all workers on one machine."""
     exchange = 16.0 * row["gradient_mb"] * row["ps_ratio"] / (row["internal_mbps"] * row["batch_size"])
     samples = row["epochs"] * row["samples"] / row["batch_size"]
     return math.ceil(float(samples * (row["sample_seconds"] + exchange)) / slot_seconds)
 
 
 def draw_value(dice: np.random.Generator, kind: str) -> Document:
-    """A value function: Astraea's linear and convex ranges, OASiS' and PD-ORS' three kinds of sigmoid."""
+    """Draw a value function: linear or convex in Astraea's ranges, or one of three kinds of sigmoid as in OASiS and
+    PD-ORS."""
     if kind == "linear":
         return {
             "kind": kind,
@@ -160,7 +162,7 @@ def draw_value(dice: np.random.Generator, kind: str) -> Document:
 
 
 def _unit(dice: np.random.Generator, *, gpus: bool) -> tuple[int, ...]:
-    """GPUs, virtual processors, memory and storage of a worker, or of a parameter server, which has no GPU."""
+    """Draw GPUs, virtual processors, memory and storage of a worker, or of a parameter server, which has no GPU."""
     gpu = int(dice.integers(0, 5)) if gpus else 0
     return gpu, int(dice.integers(1, 11)), int(dice.integers(2, 33)), int(dice.integers(5, 11))
 

@@ -1,4 +1,4 @@
-"""Seeded synthetic markets with the papers' parameter ranges."""
+"""Draw synthetic markets from a seed, with the papers' parameter ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.core.workload.document import Document, above_zero, decimals, sc
 from scheduling.core.workload.presets import PRESETS, VALUES, WorkloadPreset, draw_value
 
 TRIES = 10_000  # draws for one job before its limit on length is called impossible
-UNEVEN = 4.0  # the largest weight of a tenant over the smallest
+UNEVEN = 4.0  # the largest weight of a tenant over the smallest, at most
 
 
 def synthetic(
@@ -38,13 +38,13 @@ def synthetic(
     apart: bool = False,
     policy: Mapping[str, Any] | None = None,
 ) -> Document:
-    """A market drawn with a seed; what is left out is the preset's.
+    """Return a market drawn with a seed; arguments that are left out have the preset's values.
 
-    Jobs arrive in [0, span), evenly. `load` sets the span instead: so long that the work that arrives is so many
-    times what all workers can do in it. `longest` draws jobs again until their shortest run is at most so many
-    slots. `operator_share` of the servers belongs to no tenant; `cells` pins the quotas to servers. Jobs have so many
-    times fewer epochs where they are `shorter`. `apart`: what tenants own and what they ask for are each as uneven as
-    chance has it, instead of both within a factor of four.
+    Jobs arrive in [0, span), evenly. `load` sets the span instead: the work that arrives is then `load` times what all
+    workers can do in the span. `longest` draws jobs again until their shortest run has at most `longest` slots.
+    `operator_share` is the share of the servers that belongs to no tenant; `cells` pins the quotas to servers. Jobs
+    have `shorter` times fewer epochs. With `apart`, what tenants own and how many jobs they submit are each as uneven
+    as chance makes them, instead of both being within a factor of four.
     """
     mix = _preset(preset, value)
     _check_sizes(seed, tenants, servers, jobs, operator_share, slot_seconds)
@@ -94,7 +94,7 @@ def synthetic(
 
 
 def _preset(preset: str, value: str | None) -> WorkloadPreset:
-    """The preset by its name."""
+    """Return the preset of this name; refuse unknown names of presets and of values."""
     if preset not in PRESETS:
         raise BadScenario("preset", f"must be one of {', '.join(PRESETS)}, not {preset}")
     if value not in (None, *VALUES):
@@ -112,14 +112,15 @@ def _check_sizes(seed: int, tenants: int, servers: int, jobs: int, operator_shar
 
 
 def _weights(dice: np.random.Generator, tenants: int) -> FloatArray:
-    """Uneven parts of one."""
+    """Return a weight for each tenant; they add up to 1, and the largest is at most `UNEVEN` times the smallest."""
     weights: FloatArray = dice.uniform(1.0, UNEVEN, tenants)
     weights /= weights.sum()
     return weights
 
 
 def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArray:
-    """(tenants + 1,) where the stretches of servers end: whole machines, at least one each, if there are enough."""
+    """Return the bounds (tenants + 1,) of the tenants' stretches of servers, of about their weights. They consist of
+    whole machines, at least one each, if there are enough."""
     ends = np.cumsum(_weights(dice, tenants)) * servers
     if servers >= tenants:
         spare = int(servers) - tenants
@@ -128,20 +129,21 @@ def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArr
 
 
 def _cuts(dice: np.random.Generator, tenants: int, servers: int) -> FloatArray:
-    """(tenants + 1,) where the stretches of servers end: all ways to cut the row, with one each, are as likely."""
+    """Return the bounds (tenants + 1,) of the tenants' stretches of servers. All ways to cut the row with at least one
+    server for each tenant are equally likely."""
     cuts = np.sort(dice.choice(np.arange(1, servers), tenants - 1, replace=False))
     return np.concatenate([[0.0], cuts, [servers]])
 
 
 def _hosts(preset: WorkloadPreset, servers: int) -> list[str] | None:
-    """OASiS' machines host workers and parameter servers in turn; the others host both."""
+    """Return what each server hosts: OASiS' servers host workers and parameter servers in turn; None means both."""
     return [("worker", "ps")[s % 2] for s in range(servers)] if preset.split else None
 
 
 def _job(
     dice: np.random.Generator, preset: WorkloadPreset, longest: int | None, slot_seconds: float, shorter: float
 ) -> Document:
-    """A job whose shortest run is within the limit, if there is one."""
+    """Draw a job whose shortest run is within the limit `longest`, if there is a limit."""
     for _ in range(TRIES):
         row = preset.job(dice, slot_seconds)
         if shorter != 1.0:
@@ -159,7 +161,7 @@ def _span(
     load: float | None,
     slot_seconds: float,
 ) -> float:
-    """Slots in which the jobs arrive."""
+    """Return the number of slots in which the jobs arrive."""
     for name, amount in (("load", load), ("span", span)):
         if amount is not None:
             above_zero(name, amount)
@@ -174,18 +176,18 @@ def _span(
 
 
 def _slots(preset: WorkloadPreset, span: float) -> int:
-    """The preset's length; longer where jobs arrive for longer than the preset has it."""
+    """Return the length of the scenario: the preset's, plus the span if jobs arrive for longer than in the preset."""
     return preset.slots if span <= preset.span else preset.slots + math.ceil(span)
 
 
 def _worker_slots(row: Document, slot_seconds: float) -> float:
-    """Slots of one chunk's worker, gradients crossing the network."""
+    """Return the slots that a worker takes for one chunk, with gradients that cross the network."""
     seconds = row["minibatch_seconds"] + row["update_seconds"] + 16.0 * row["gradient_mb"] / row["worker_mbps"]
     return float(row["epochs"] * row["minibatches"] * seconds / slot_seconds)
 
 
 def _arrivals(dice: np.random.Generator, preset: WorkloadPreset, jobs: int, span: float) -> list[int | float]:
-    """Sorted arrivals in [0, span); with bursts two thirds of them fall into every second slot."""
+    """Return sorted arrivals in [0, span); with bursts every second slot has two thirds of them."""
     times = dice.uniform(0.0, span, jobs)
     if preset.bursts:
         late = (dice.uniform(size=jobs) < 1 / 3) & (np.floor(times) % 2 == 0) & (times + 1 < span)

@@ -1,4 +1,4 @@
-"""Reading the CSV tables of cluster logs: every flaw is one line with the table, the row and the column."""
+"""Read the CSV tables of cluster logs; each error is one line with the table, the row and the column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGEST = 1e12
 
 
 class LogRow:
-    """One row of a table. Rows are counted like the lines of the file: the heading is row 1."""
+    """One row of a table. Rows are numbered like the lines of the file: the heading is row 1."""
 
     __slots__ = ("fields", "line", "table")
 
@@ -20,14 +20,14 @@ class LogRow:
         self.table, self.line, self.fields = table, line, fields
 
     def text(self, column: str) -> str:
-        """A text that is not empty."""
+        """Return a text that is not empty."""
         value = self.fields[column]
         if not value:
             raise self.wrong(column, "is empty")
         return value
 
     def number(self, column: str) -> float:
-        """A finite number, zero or more."""
+        """Return a finite number from 0 to `LARGEST`."""
         text = self.fields[column]
         try:
             value = float(text)
@@ -38,7 +38,7 @@ class LogRow:
         return value
 
     def whole(self, column: str, least: int = 1, most: int = 10**6) -> int:
-        """An integer of at least `least`."""
+        """Return an integer from `least` to `most`."""
         value = self.number(column)
         if not (value.is_integer() and least <= value <= most):
             text = self.fields[column][:40]
@@ -46,12 +46,12 @@ class LogRow:
         return int(value)
 
     def wrong(self, column: str, message: str) -> BadScenario:
-        """What to raise about one field."""
+        """Return the error to raise about one field."""
         return BadScenario(f"{self.table}, row {self.line}, {column}", message)
 
 
 def rows(table: str, lines: Iterable[str], columns: Sequence[str]) -> Iterator[LogRow]:
-    """The rows of a table that must have at least these columns."""
+    """Yield the rows of a table, which must have at least these columns."""
     reader = csv.reader(lines)
     try:
         heading = [name.strip() for name in next(reader, [])]

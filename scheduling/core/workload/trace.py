@@ -1,7 +1,8 @@
-"""From the log of a real cluster to a scenario: what all importers share.
+"""Make a scenario from the log of a real cluster: the part that all importers share.
 
-A log says who asked for how many GPUs, when and for how long. A GPU becomes a worker; a run with all the GPUs asked
-for takes as long as it did. What a log does not say is drawn with a seed (values) or set (parameter servers).
+A log shows which tenant requested how many GPUs, when and for how long. A GPU becomes a worker; a run with all
+requested GPUs takes as long as it did. What a log does not show is drawn with a seed (values) or set (parameter
+servers).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ HOUR = 3600
 MOST_DAYS = 10_000
 GPUS_PER_SERVER = 8
 WORKER_MBPS, PS_MBPS = 1000, 8000  # one parameter server for each eight workers of a gang
-CREDITS_PER_GPU_HOUR = (0.1, 1.0)  # drawn evenly; Astraea's section 5.1 gives about 0.3 in the mean
-PATIENCE_BASE, PATIENCE_SLOPE = (100.0, 1000.0), (0.1, 2.0)  # its ranges of g and -k, whose ratio is hours
+CREDITS_PER_GPU_HOUR = (0.1, 1.0)  # drawn evenly; in Astraea's section 5.1 the mean is about 0.3
+PATIENCE_BASE, PATIENCE_SLOPE = (100.0, 1000.0), (0.1, 2.0)  # Astraea's ranges of g and -k; their ratio is in hours
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class LogPeriod:
 
     from_day: int
     days: int
-    drain_days: int  # the scenario goes on for so long after the last arrival
+    drain_days: int  # the scenario continues for this many days after the days that are used
     slot_seconds: float
 
     def __post_init__(self) -> None:
@@ -55,32 +56,32 @@ class LogPeriod:
 
     @property
     def slots(self) -> int:
-        """Slots of the scenario."""
+        """The number of slots of the scenario."""
         return math.ceil((self.days + self.drain_days) * DAY / self.slot_seconds)
 
     def holds(self, seconds: float) -> bool:
-        """Whether a time of the log is within the period."""
+        """Return whether a time of the log is within the period."""
         return self.from_day * DAY <= seconds < (self.from_day + self.days) * DAY
 
     def arrival(self, seconds: float) -> float:
-        """A time of the log in slots of the scenario."""
+        """Return a time of the log in slots of the scenario."""
         return decimals((seconds - self.from_day * DAY) / self.slot_seconds, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRun:
-    """One job as a log tells of it."""
+    """One job as it is in a log."""
 
     name: str
     tenant: str
     submitted: float  # seconds of the log
     gpus: int
     seconds: int
-    share: float = 1.0  # of each GPU
+    share: float = 1.0  # the part of each GPU that it uses
 
 
 def job_rows(runs: Sequence[LoggedRun], period: LogPeriod, seed: int) -> list[Document]:
-    """The jobs of a scenario. One mini-batch is one second of one GPU; the time of exchanges is within it."""
+    """Return the jobs of a scenario. One mini-batch is one second of one GPU, which includes the time of exchanges."""
     within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
     rates = dice.uniform(*CREDITS_PER_GPU_HOUR, len(runs))
@@ -93,7 +94,8 @@ def job_rows(runs: Sequence[LoggedRun], period: LogPeriod, seed: int) -> list[Do
 
 
 def _job_row(run: LoggedRun, period: LogPeriod, rate: float, patience: float) -> Document:
-    """Its value at its earliest end is `rate` for each GPU-hour it occupies, and nothing `patience` slots later."""
+    """Return the row of a job. Its value at its earliest end is `rate` for each GPU-hour it occupies, and 0 `patience`
+    slots later."""
     slots = max(1, math.ceil(run.seconds / period.slot_seconds))
     worth = rate * run.gpus * run.share * slots * period.slot_seconds / HOUR
     return {
@@ -118,13 +120,14 @@ def _job_row(run: LoggedRun, period: LogPeriod, rate: float, patience: float) ->
 
 
 def server_capacity(gpus: FloatArray, ps_per_gpu: float) -> FloatArray:
-    """(resources, servers): the GPUs of each server as workers, and parameter servers in proportion, at least one."""
+    """Return the capacity (resources, servers): the GPUs of each server as workers, and parameter servers in
+    proportion, at least one."""
     above_zero("ps_per_gpu", ps_per_gpu)
     return np.stack([gpus, np.maximum(1.0, np.rint(gpus * ps_per_gpu))])
 
 
 def scaled_quotas(quotas: Mapping[str, float], scale: float) -> dict[str, int]:
-    """Quotas in whole GPUs, none below one."""
+    """Return the quotas times `scale` in whole GPUs, at least one each."""
     above_zero("scale_quota", scale)
     if not quotas:
         raise BadScenario("tenants", "no tenant has a quota")
@@ -141,7 +144,8 @@ def quota_scenario(
     policy: Mapping[str, Any] | None,
     generator: Mapping[str, Any],
 ) -> Document:
-    """Servers of 8 GPUs, as many as the quotas fill, each tenant on a stretch of them, and the runs as jobs."""
+    """Return the document of a scenario with servers of 8 GPUs, as many as the quotas fill, and the runs as jobs. Each
+    tenant owns a stretch of the servers."""
     bounds = np.cumsum([0.0, *quotas.values()]) / GPUS_PER_SERVER
     capacity = server_capacity(np.full(math.ceil(bounds[-1]), float(GPUS_PER_SERVER)), ps_per_gpu)
     return owned_scenario(
@@ -167,7 +171,7 @@ def owned_scenario(
     policy: Mapping[str, Any] | None,
     generator: Mapping[str, Any],
 ) -> Document:
-    """The document of servers with owners and the runs as jobs, in order of submission."""
+    """Return the document of a scenario with these servers and owners, and the runs as jobs in order of submission."""
     return scenario(
         slot_seconds=period.slot_seconds,
         slots=period.slots,
@@ -180,7 +184,7 @@ def owned_scenario(
 
 
 def dropped(jobs: Counter[str], why: str) -> list[str]:
-    """A note on the jobs that were left out, by tenant."""
+    """Return a list with a note on the jobs that were left out, by tenant; it is empty if there are none."""
     if not jobs:
         return []
     each = ", ".join(f"{tenant} {count}" for tenant, count in sorted(jobs.items()))

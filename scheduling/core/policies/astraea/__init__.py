@@ -1,4 +1,4 @@
-"""Astraea, in the reading of the paper and as a market that guarantees every job what its owner has alone."""
+"""Astraea, as in the paper and as a market that guarantees each job what it would get if its owner were alone."""
 
 from scheduling.core.policies.astraea.moves import MoveCause, why_moved
 from scheduling.core.policies.astraea.policy import Astraea, build

@@ -1,4 +1,4 @@
-"""Schedules as bookings: absolute slots, and who pays what to whom."""
+"""Make bookings of schedules: in absolute slots, and with what is paid to whom."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking
 
 
 def own_booking(round_: Round, job: Job, schedule: Schedule, prices: FloatArray) -> Booking:
-    """Phase one on shares: free; `prices` (resources, slots) only steered the choice."""
+    """Book a schedule of phase one on shares. It is free; `prices` (resources, slots) only steered the choice."""
     shadow_cost = float((schedule.amounts @ prices[:, schedule.start : schedule.end]).sum())
     return Booking(**_schedule(round_, job, schedule), phase=OWN, shadow_cost=shadow_cost)
 
 
 def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
-    """The job's floor schedule, on its owner's cells, free. It may end after the window (G4); what is left of a job
-    that was begun may end sooner (D3)."""
+    """Book the job's floor schedule on its owner's cells, free. It may end after the window (G4). The rest of a job
+    that was begun may end sooner than its floor (D3)."""
     rest, end, allocation, value = round_.rests.get(job.number), floor.end, floor.allocation, floor.value
     if rest is not None and not rest.is_whole:
         end = end_at_home(round_.cluster, floor, rest)
@@ -50,9 +50,10 @@ def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
 def rented_booking(
     round_: Round, job: Job, schedule: Schedule, pool: IdlePool, terms: PairTerms, floor: float
 ) -> Booking:
-    """Phase two: each slot's cost goes to the owners by contribution; a net payer is spared its own part (R21, G7).
+    """Book a schedule of phase two. Each slot's cost goes to the owners by contribution; where payments are net, the
+    payer's own part is not charged (R21, G7).
 
-    Where the payer's terms ask for more than that comes to, the owners get what they ask for.
+    In slots in which the payer's terms were raised to the least that can be paid, the owners get that amount.
     """
     slots = slice(schedule.start, schedule.end)
     costs = schedule.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
@@ -79,8 +80,8 @@ def rented_booking(
 def _raise(
     slot_payouts: FloatArray, round_: Round, job: Job, schedule: Schedule, pool: IdlePool, terms: PairTerms
 ) -> None:
-    """Slots in which a unit costs the least that can be paid: the same owners share that, or where the posted price is
-    nothing the other tenants, by what they sell. The operator has asked for nothing."""
+    """Raise the payouts of slots in which a unit costs the least that can be paid. The same owners share that amount.
+    Where the posted price is 0 the other tenants share it by what they sell, as the operator asked for nothing."""
     for slot in np.flatnonzero(terms.raised[schedule.start : schedule.end]).tolist():
         at, weights = schedule.start + slot, slot_payouts[slot]
         if not weights.any():
@@ -92,7 +93,7 @@ def _raise(
 
 
 def _schedule(round_: Round, job: Job, schedule: Schedule) -> dict[str, Any]:
-    """The fields of a booking that follow from its schedule."""
+    """Return the fields of a booking that follow from its schedule."""
     start, end = round_.start + schedule.start, round_.start + schedule.end
     since = round_.start if round_.settings.value_from == "round_start" else job.arrival
     return {

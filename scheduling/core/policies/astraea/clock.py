@@ -1,4 +1,4 @@
-"""When the market decides, and for which slots: boundaries and windows (R2-R4, L1-L2)."""
+"""The clock of the market: at which boundaries it decides, and for which windows of slots (R2-R4, L1-L2)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Span = tuple[int, int]  # the slots [start, end)
 
 @dataclass(frozen=True)
 class Turn:
-    """What the clock says at one slot."""
+    """What happens at one slot: the windows to decide, and what is known of the boundaries to come."""
 
     windows: tuple[Span, ...] = ()  # to be decided now, one for each round; none between boundaries
-    closes_at: int | None = None  # the next boundary; None: there is none
-    cap: int | None = None  # slots of the longest window there will ever be; None: windows grow for ever
-    frontier: int | None = None  # no later turn touches a slot before it; None: no promise
-    memory: Mapping[str, Any] | None = None  # what the clock must be told next time; None: what it was told now
+    closes_at: int | None = None  # the next boundary; None if there is none
+    cap: int | None = None  # slots of the longest window there will ever be; None if windows grow without end
+    frontier: int | None = None  # no later turn touches a slot before it; None if nothing is promised
+    memory: Mapping[str, Any] | None = None  # the memory for the next call; None if it stays as the view has it
 
 
 def turn(settings: Settings, view: View) -> Turn:
-    """What happens at the view's slot. What else is in the memory stays there."""
+    """Return the turn at the view's slot. The trailing figures in the memory stay there."""
     now = _turn(settings, view)
     if now.memory is None or trailing.KEY not in view.memory:
         return now
@@ -41,7 +41,8 @@ def _turn(settings: Settings, view: View) -> Turn:
 
 
 def _geometric(settings: Settings, slot: int) -> Turn:
-    """Batch l at slot 2**l, l >= 1, decides `rounds` windows of 2**l slots each, from rounds * 2**l on (R2-R4)."""
+    """Return the turn of the paper's clock: batch l at slot 2**l, l >= 1, decides `rounds` windows of 2**l slots each,
+    from rounds * 2**l on (R2-R4)."""
     length, batch = 2, 1
     while length < slot:
         length, batch = 2 * length, batch + 1
@@ -55,7 +56,8 @@ def _geometric(settings: Settings, slot: int) -> Turn:
 
 
 def _steady(settings: Settings, clock: Mapping[str, Any], slot: int) -> Turn:
-    """Boundaries first, first + L0, ... whatever waits; lengths double from `first` up to `cap` (L1)."""
+    """Return the turn of a steady clock: its boundaries are first, first + L0, ... whether or not jobs wait, and the
+    lengths double from `first` up to `cap` (L1)."""
     boundary, length, decided, cap = clock["first"], clock["first"], 0, clock["cap"]
     while boundary < slot and length < cap:
         boundary, length, decided = boundary + length, min(2 * length, cap), decided + 1
@@ -71,14 +73,14 @@ def _steady(settings: Settings, clock: Mapping[str, Any], slot: int) -> Turn:
 
 
 def _restarting(settings: Settings, clock: Mapping[str, Any], view: View) -> Turn:
-    """An epoch opens `first` slots after its first arrival and ends at a boundary where nothing waits and no rent is
-    open (L2, K5).
+    """Return the turn of a clock that restarts: an epoch opens `first` slots after its first arrival, and ends at a
+    boundary where nothing waits and no rent is open (L2, K5).
 
-    Its state travels in the memory: the next boundary (0: no epoch is open), the length of its window, and how many
-    were decided. A boundary that passed without a decision is one where nothing waited.
+    The memory holds its state: the next boundary (0 where no epoch is open), the length of its window, and how many
+    boundaries were decided. A boundary that passed without a decision is one where nothing waited.
 
-    A job can come later than its arrival says: it waits again after a failure, or its submission took its time. While
-    no epoch was open, slots were promised to others as if it would never come, so its epoch opens behind them.
+    A job can come later than its arrival: it waits again after a failure, or its submission was slow. While no epoch
+    was open, slots were promised to others as if no job would come, so its epoch opens after those slots.
     """
     boundary, length, decided = (view.memory.get(name, 0) for name in ("boundary", "length", "decided"))
     cap = clock["cap"]
@@ -105,5 +107,5 @@ def _state(boundary: int, length: int, decided: int) -> dict[str, int]:
 
 
 def _over(settings: Settings, decided: int) -> bool:
-    """Whether as many boundaries were decided as ever will be."""
+    """Return whether no boundary will be decided any more."""
     return settings.intervals is not None and decided >= settings.intervals

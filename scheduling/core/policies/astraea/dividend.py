@@ -9,10 +9,10 @@ from scheduling.core.types import Booking, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Dividend:
-    """What one job pays besides the price: share * (value - price - need), among the owners by what they contribute.
+    """What one job pays besides the price: share * (value - price - need), split among the owners by contribution.
 
-    An owner weighs, in each slot and resource, its part of what is for sale times the units that the job takes. The
-    payer's own part is neither charged nor paid. Share < 1, so that what is strictly better stays so.
+    An owner's weight, in each slot and resource, is its part of what is for sale times the units that the job takes.
+    The payer's own part is neither charged nor paid. Share < 1, so that what is strictly better stays so.
     """
 
     share: float  # beta
@@ -21,7 +21,8 @@ class Dividend:
     contribution: FloatArray  # (resources, owners, slots) parts of one
 
     def due(self, amounts: FloatArray, start: int, end: int, gain: float) -> float:
-        """Credits for a schedule that takes `amounts` (resources,) in [start, end), if its value - price is `gain`."""
+        """Return the dividend, in credits, of a schedule that takes `amounts` (resources,) in [start, end) and whose
+        value - price is `gain`."""
         above = gain - self.need
         if above <= 0:
             return 0.0
@@ -30,7 +31,7 @@ class Dividend:
         return self.share * above * (everybody - float(weights[self.payer])) / everybody if everybody else 0.0
 
     def charged(self, booking: Booking, amounts: FloatArray, start: int, end: int) -> Booking:
-        """The booking of that schedule with its dividend, which each slot pays a part of."""
+        """Return the booking of such a schedule with its dividend added; each slot pays a part of it."""
         above = booking.value - booking.paid - self.need
         weights = (amounts @ self.contribution[:, :, start:end].transpose(1, 0, 2)).T  # (slots, owners)
         everybody = float(weights.sum())

@@ -1,4 +1,4 @@
-"""What a unit-slot is worth to the jobs at hand (L7): the ground for the default price base and price floor."""
+"""What a unit-slot is worth to given jobs (L7). The default price base and price floor follow from it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scheduling.core.types import Cluster, FloatArray, Job
 
 
 def values_per_unit_slot(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> list[FloatArray]:
-    """For each resource the positive values per unit and slot, one for each job whose best types name the resource.
+    """Return, for each resource, the positive values per unit and slot: one for each job whose best types take it.
 
-    A job is looked at in its shortest schedule, alone and at once: value / (units * slots) for one unit of demand.
+    A job counts as in its shortest schedule, alone and at once: value / (units * slots) for one unit of demand.
     """
     figures: list[list[float]] = [[] for _ in cluster.resources]
     for job in jobs:
@@ -24,9 +24,9 @@ def values_per_unit_slot(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) 
 
 
 def _of_one_job(job: Job, cluster: Cluster, exact: bool) -> Iterator[tuple[int, float]]:
-    """(resource, value per unit and slot) in the shortest schedule: fewest workers, centralized, lowest types.
+    """Yield (resource, value per unit and slot) in the shortest schedule: fewest workers, centralized, lowest types.
 
-    Centralized is never slower than distributed, so one parameter server is what the shortest schedule takes.
+    Centralized is never slower than distributed, so the shortest schedule takes one parameter server.
     """
     ways = candidates(job, cluster, exact=exact)
     central = np.flatnonzero(ways.central)

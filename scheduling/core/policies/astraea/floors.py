@@ -1,4 +1,4 @@
-"""The floor plan: what each job would get if its owner were alone, given once and kept for good (G2, G3)."""
+"""The floors of jobs: what each would get if its owner were alone, given once and kept for good (G2, G3)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ FAR = np.iinfo(np.int64).max
 
 
 def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tuple[int, int]) -> list[Floor]:
-    """Floors of newly collected jobs, each tenant's one after the other: by priority, arrival, number (G2).
+    """Plan the floors of newly collected jobs, each tenant's one after the other: by priority, arrival, number (G2).
 
-    They start with the coming window, [start, end), or later.
+    They start in the coming window, [start, end), or later.
     """
     start, end = window
     calendars = {job.tenant: HomeCalendar(view.cluster, job.tenant, start) for job in jobs}
@@ -37,7 +37,7 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
     before: Job | None = None
     for job in sorted(jobs, key=lambda job: (job.tenant, -job.priority, job.arrival, job.number)):
         calendar = calendars[job.tenant]
-        if before is not None and before.tenant == job.tenant:  # nobody asks after a tenant's last
+        if before is not None and before.tenant == job.tenant:  # a tenant's last floor need not be entered
             calendar.reserve(floors[-1], before)
         ways = candidates(job, view.cluster, exact=settings.workers == "exact")
         used = calendar.used(end - start) if settings.server_choice == "least_used" else None
@@ -47,7 +47,7 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
 
 
 def award_at_home(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> None:
-    """A job whose floor schedule starts in the window is awarded just that, on its owner's cells, free (G3)."""
+    """Award each job whose floor schedule starts in the window that schedule, on its owner's cells, free (G3)."""
     for job in jobs:
         floor = floors.get(job.number)
         if floor is not None and floor.value > 0 and round_.start <= floor.start < round_.end:
@@ -58,9 +58,10 @@ def award_at_home(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor
 
 @dataclass(frozen=True)
 class AtHome:
-    """The candidates of one kind that ever fit at home, and what bounds them: (candidates,) each.
+    """The candidates of one kind that ever fit at home, and their needs, (candidates,) each, with the bounds at home.
 
-    A window longer than the calendar reaches into the time when all is free: the calendar's length stands for it.
+    A run longer than the calendar reaches into the time when all is free, so its duration is cut to the calendar's
+    length.
     """
 
     candidates: IntArray
@@ -73,10 +74,10 @@ class AtHome:
 
 
 class FloorSearch:
-    """The best schedule of one job at home at no price (G2). Ends are counted from the calendar's origin.
+    """The search for the best schedule of one job at home at no price (G2). Ends count from the calendar's origin.
 
-    Value never rises with time, so the best end is the earliest that any candidate can reach; among the schedules
-    that are worth as much, R17 decides. For one candidate that is always its earliest start.
+    Value never rises with time, so the best end is the earliest that any candidate can reach. Among the schedules
+    that are worth as much, R17 decides: of one candidate it always takes the earliest start.
     """
 
     def __init__(self, calendar: HomeCalendar, job: Job, ways: Candidates, used: FloatArray | None) -> None:
@@ -84,10 +85,10 @@ class FloorSearch:
         self.kinds = self._kinds()
         self.shortest = min((int(ways.duration[kind.candidates[-1]]) for kind in self.kinds), default=0)
         self.tried: dict[tuple[int, int], Spot | None] = {}
-        self.blocks: list[tuple[IntArray, BoolArray]] = []  # those looked at so far
+        self.blocks: list[tuple[IntArray, BoolArray]] = []  # those worked out so far
 
     def floor(self) -> Floor:
-        """The job's floor: its schedule, or the value 0 without one of positive value."""
+        """Return the job's floor: its schedule, or the value 0 if it has none of positive value."""
         if not self.kinds:
             return Floor(self.job.number)
         starts = self._worthwhile(self.calendar.starts())
@@ -100,7 +101,7 @@ class FloorSearch:
         return float(self.job.value(self.calendar.origin + end - self.job.arrival))
 
     def _worthwhile(self, starts: IntArray) -> IntArray:
-        """The starts at which some units are free, and from which the shortest run has a positive value."""
+        """Return the starts at which some units are free, and from which the shortest run has a positive value."""
         some = np.zeros(len(starts), dtype=bool)
         for kind in self.kinds:
             some |= (kind.free_workers.table[0, starts] >= kind.workers[0]) & (kind.free_ps.table[0, starts] > 0)
@@ -109,7 +110,7 @@ class FloorSearch:
         return starts[np.asarray(self.job.value(ends)) > 0]
 
     def _earliest_end(self, starts: IntArray) -> int | None:
-        """The earliest end of any schedule that fits; None without one."""
+        """Return the earliest end of any schedule that fits; None if none fits."""
         earliest = FAR
         for block, fits in self._blocks(starts):
             if block[0] + self.shortest >= earliest:
@@ -119,7 +120,8 @@ class FloorSearch:
         return None if earliest == FAR else earliest
 
     def _earliest_of(self, ends: IntArray, block: IntArray, best: int) -> int:
-        """The earliest of these ends, (candidates, starts), that is one of a schedule and before `best`."""
+        """Return the earliest of these ends (candidates, starts) that is the end of a schedule. If none before `best`
+        is, return an end not before `best`."""
         flat = ends.ravel()
         while True:
             where = int(flat.argmin())
@@ -130,19 +132,20 @@ class FloorSearch:
             flat[where] = FAR
 
     def _latest_end(self, earliest: int, best: float) -> int:
-        """The last end that is worth the best value within the tolerance."""
+        """Return the last end at which the job is still worth the best value, within the tolerance."""
         enough, step = best - TIE * max(1.0, abs(best)), 1
         longest = self.calendar.reach + int(self.ways.duration.max())
         while earliest + step <= longest and self._value(earliest + step) >= enough:
             step *= 2
-        low, high = earliest + step // 2, min(earliest + step, longest + 1)  # worth it at low, not at high
+        low, high = earliest + step // 2, min(earliest + step, longest + 1)  # enough at low, not at high
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._value(middle) >= enough else (low, middle)
         return low
 
     def _first_of_the_tied(self, starts: IntArray, earliest: int, latest: int) -> tuple[int, int, Spot]:
-        """(candidate, start, spot): the earliest start that ends in [earliest, latest], then the first candidate."""
+        """Return (candidate, start, spot) of the first schedule that ends in [earliest, latest]: the earliest start,
+        then the first candidate."""
         for block, fits in self._blocks(starts):
             ends = self.ways.duration[:, None] + block
             fits = fits & (ends >= earliest) & (ends <= latest)
@@ -154,7 +157,7 @@ class FloorSearch:
         raise AssertionError("the earliest end belongs to one of the tied")
 
     def _blocks(self, starts: IntArray) -> Iterator[tuple[IntArray, BoolArray]]:
-        """(starts, (candidates, starts) whether the figures per slot leave room), some starts at a time."""
+        """Yield some starts at a time, with (candidates, starts) whether the figures per slot leave room."""
         for index, begin in enumerate(range(0, len(starts), STARTS_AT_ONCE)):
             if index == len(self.blocks):
                 block = starts[begin : begin + STARTS_AT_ONCE]
@@ -170,7 +173,7 @@ class FloorSearch:
         return fits
 
     def _kinds(self) -> list[AtHome]:
-        """The candidates that fit into the home when it is at its emptiest, by pair of types and placement."""
+        """Return the candidates that fit at home when it is emptiest, by pair of types and placement."""
         slots = self.calendar.room.free.shape[1]
         kinds = []
         for kind in self.ways.kinds:
@@ -188,7 +191,7 @@ class FloorSearch:
         return kinds
 
     def _try(self, candidate: int, start: int) -> Spot | None:
-        """Where the candidate fits at home from this start; None if nowhere."""
+        """Return where the candidate fits at home from this start; None if nowhere."""
         key = (candidate, start)
         if key not in self.tried:
             self.tried[key] = placing.place(self.ways, candidate, self.calendar.room, start, self.used)

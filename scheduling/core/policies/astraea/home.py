@@ -1,6 +1,6 @@
 """A tenant's home: the private calendar of its own cells, in the world in which it is alone (G1, G2).
 
-The calendar follows from the floors given so far; whether a job was really run at home, rented or expired makes no
+The calendar follows from the floors given so far. Whether a job really ran at home, rented or expired makes no
 difference to it.
 """
 
@@ -20,11 +20,12 @@ from scheduling.core.types import Allocation, Cluster, FloatArray, Floor, Job
 
 
 class HomeCalendar:
-    """One tenant's private calendar, (resources, slots, own servers), from slot `origin` on; free beyond its end."""
+    """One tenant's private calendar, (resources, slots, own servers), from slot `origin` on. After its last slot all
+    is free."""
 
     def __init__(self, cluster: Cluster, tenant: int, origin: int) -> None:
         cells = cells_of(cluster, tenant)
-        self.origin, self.reach = origin, 0  # slots from the origin that may hold a reservation
+        self.origin, self.reach = origin, 0  # `reach` slots from the origin on may hold a reservation
         self.servers: IntArray = np.flatnonzero(cells.any(axis=0))
         self._local = {int(server): index for index, server in enumerate(self.servers)}
         self._cells = cells[:, self.servers]
@@ -34,7 +35,7 @@ class HomeCalendar:
         self.room = self._empty(64)
 
     def reserve(self, floor: Floor, job: Job) -> None:
-        """Enter a floor; one that ended before the origin leaves no trace."""
+        """Enter a floor. One that ended before the origin changes nothing."""
         begin, end = max(floor.start - self.origin, 0), floor.end - self.origin
         if end <= 0 or not floor.allocation:
             return
@@ -49,7 +50,7 @@ class HomeCalendar:
             figures.update(begin, end)
 
     def holds(self, floor: Floor, job: Job) -> bool:
-        """Enter a floor, and say whether the cells as they are now have room for it beside all that was entered."""
+        """Enter a floor, and return whether the cells as they are now have room for it beside all entered before."""
         hosts_workers, hosts_ps = self._hosts
         for row in floor.allocation:
             server = self._local.get(row.server)
@@ -61,24 +62,24 @@ class HomeCalendar:
         return all((free[..., self._local[row.server]] >= -ROUNDING).all() for row in floor.allocation)
 
     def starts(self) -> IntArray:
-        """Slots worth considering as a start: the earliest that fits is the origin or the end of a reservation."""
+        """Return the slots to try as a start: the earliest that fits is the origin or the end of a reservation."""
         return np.array(self._starts, dtype=np.int64)
 
     def figures(self, pair: Pair) -> HomeFigures:
-        """Window minima of the figures per slot, for one pair of types."""
+        """Return the window minima of the figures per slot, for one pair of types."""
         home_figures = self._figures.get(pair.key)
         if home_figures is None:
             home_figures = self._figures[pair.key] = HomeFigures(self.room.of(pair))
         return home_figures
 
     def used(self, slots: int) -> FloatArray:
-        """(own servers,) units reserved in the first slots."""
+        """Return (own servers,) the units reserved in the first `slots` slots."""
         free = self.room.free[:, :slots]
         used: FloatArray = (self._cells[:, None, :] - free).sum(axis=(0, 1))
         return used
 
     def global_rows(self, rows: Iterable[Allocation]) -> tuple[Allocation, ...]:
-        """Rows in slots and servers of the cluster."""
+        """Return the rows with the slots and server indices of the cluster."""
         return tuple(
             Allocation(
                 int(self.servers[row.server]), self.origin + row.start, self.origin + row.end, row.workers, row.ps
@@ -87,7 +88,7 @@ class HomeCalendar:
         )
 
     def _grow(self, slots: int) -> None:
-        """Hold at least so many slots. The last one is always free and stands for all that follow."""
+        """Extend the calendar to at least `slots` slots. The last is always free, and stands for all later ones."""
         held = self.room.free
         if slots > held.shape[1]:
             self.room = self._empty(max(slots, 2 * held.shape[1]), held)
@@ -101,7 +102,7 @@ class HomeCalendar:
 
 
 class HomeFigures:
-    """Bounds of what fits at home over windows, from the figures per slot of a PairRoom, whose last slot is free."""
+    """Upper bounds of what fits at home over windows, from a PairRoom's figures per slot. Its last slot is free."""
 
     def __init__(self, space: PairRoom) -> None:
         self.space = space
@@ -109,7 +110,7 @@ class HomeFigures:
         self.beside, self.together, self.most_ps = window_minima(figures, figures[:, -1])
 
     def update(self, begin: int, end: int) -> None:
-        """Units were taken in the slots [begin, end)."""
+        """Update the minima after units were taken in the slots [begin, end)."""
         self.beside.update(self.space.beside, begin, end)
         self.together.update(self.space.together, begin, end)
         self.most_ps.update(self.space.most_ps, begin, end)

@@ -1,4 +1,4 @@
-"""Minima of one sequence over windows of any length, from a table of windows of doubling lengths."""
+"""Minima of a sequence over windows of any length, looked up in a table of windows of doubling lengths."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import numpy.typing as npt
 
 from scheduling.core.policies.astraea.candidates import IntArray
 
-MOST = np.iinfo(np.int32).max  # that the table can hold
+MOST = np.iinfo(np.int32).max  # the largest number that the table can hold
 
 
 class WindowMinimum:
     """Minima of (slots,) values; `beyond` stands for every slot after the last.
 
-    Any window is covered by two of the table's windows of half its length or more, so that a minimum takes two
-    look-ups. The table has log2(slots) + 1 levels.
+    Two of the table's windows, each at least half as long, cover any window, so a minimum takes two look-ups. The
+    table has log2(slots) + 1 levels.
     """
 
     def __init__(self, table: npt.NDArray[np.int32], most: IntArray) -> None:
         self.table, self.slots = table, table.shape[1] // 2
-        self.most = most  # of windows of 2 ** level slots or more
+        self.most = most  # (levels,) bounds of the minima over windows of 2 ** level slots or more
 
     def update(self, values: IntArray, begin: int, end: int) -> None:
-        """The values in [begin, end) have fallen; `most` stays what it was, an upper bound."""
+        """Update the table after the values in [begin, end) have fallen. `most` stays as it was, as an upper bound."""
         self.table[0, begin:end] = np.minimum(values[begin:end], MOST)
         for level in range(1, len(self.table)):
             half, last = 1 << (level - 1), self.table[level - 1]
@@ -30,9 +30,10 @@ class WindowMinimum:
             np.minimum(last[first:end], last[first + half : end + half], out=self.table[level, first:end])
 
     def rows(self, levels: IntArray, durations: IntArray, starts: IntArray) -> IntArray:
-        """(candidates, starts) minima over [start, start + duration); level is the logarithm of the duration.
+        """Return (candidates, starts) minima over [start, start + duration); a level is the logarithm of a duration,
+        rounded down.
 
-        Needs starts + duration <= 2 * slots + 1 and levels of the table.
+        It needs starts + duration <= 2 * slots + 1, and levels that the table has.
         """
         base = (levels * self.table.shape[1])[:, None] + starts
         flat = self.table.ravel()
@@ -40,11 +41,11 @@ class WindowMinimum:
 
 
 def window_minima(values: IntArray, beyond: IntArray) -> list[WindowMinimum]:
-    """Of each of several sequences (sequences, slots); `beyond` (sequences,)."""
+    """Return the window minima of each of several sequences: `values` (sequences, slots), `beyond` (sequences,)."""
     sequences, slots = values.shape
     tables = np.empty((sequences, max(slots.bit_length(), 1), 2 * slots + 1), dtype=np.int32)
     tables[:] = np.minimum(beyond, MOST)[:, None, None]
-    if (values != beyond[:, None]).any():  # else they are right as they are: nothing is reserved yet
+    if (values != beyond[:, None]).any():  # else the tables are right as they are: nothing is reserved yet
         tables[:, 0, :slots] = np.minimum(values, MOST)
         for level in range(1, tables.shape[1]):
             half, last = 1 << (level - 1), tables[:, level - 1]

@@ -1,7 +1,7 @@
-"""Why a draft is elsewhere after a boundary (K2, K7): from the view and the plan of that boundary alone.
+"""Explain why a draft moved at a boundary (K2, K7), from the view and the plan of that boundary alone.
 
-What is said follows exactly from the rules; where nothing does, nothing is said. It is about the tenant's own jobs, for
-nobody else's have a part in the world in which it is alone.
+A cause is given only where it follows exactly from the rules; otherwise it is unknown. Only the tenant's own jobs can
+be a cause, as no others exist in the world in which it is alone.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from scheduling.core.types import RENEW, Floor, Plan, View
 
 
 class MoveCause(StrEnum):
-    PRIORITY = "higher_priority"  # of the jobs that have its place now
-    WORTH = "worth_more"  # by worker and slot, of jobs of the same priority
-    EARLIER = "came_earlier"  # of jobs that are worth as much
+    PRIORITY = "higher_priority"  # the jobs that have its place now have a higher priority
+    WORTH = "worth_more"  # these jobs have the same priority, and are worth more by worker and slot
+    EARLIER = "came_earlier"  # these jobs are worth as much, and came earlier
     BETTER = "better_place"  # its old place is free, and it has one in which it ends earlier
     CELLS = "cells_changed"  # the cells as they are have no room for all that was planned
     PASSED = "time_passed"  # no boundary was decided when something that was planned should have started
@@ -28,7 +28,7 @@ class MoveCause(StrEnum):
 
 @dataclass(frozen=True)
 class Move:
-    """`jobs`: that have its old place now, in the order in which they were planned; all of its own tenant."""
+    """A draft that moved. `jobs` are those of its tenant that have its old place now, in the order of planning."""
 
     before: Floor
     after: Floor
@@ -37,8 +37,8 @@ class Move:
 
 
 def why_moved(settings: Settings, view: View, plan: Plan, number: int) -> Move | None:
-    """What became of the job's draft at this boundary; None where it had no place before, has the same one in time
-    still, or is no longer planned."""
+    """Return how the job's draft moved at this boundary. Return None where it had no place before, still has the same
+    slots, or is no longer planned."""
     changed = {floor.job: floor for floor in plan.floors}
     before, after = view.floors.get(number), changed.get(number)
     if before is None or after is None or not before.draft or not before.allocation or not plan.windows:
@@ -77,7 +77,8 @@ def why_moved(settings: Settings, view: View, plan: Plan, number: int) -> Move |
 
 
 def _world(settings: Settings, view: View, changed: Mapping[int, Floor], tenant: int, start: int) -> list[Waiting]:
-    """The jobs that waited in the tenant's world alone at the boundary, but for those that are worth nothing (K1)."""
+    """Return the jobs that waited, at the boundary, in the world in which the tenant is alone, without those that are
+    worth nothing (K1)."""
     numbers = [n for n, floor in view.floors.items() if floor.draft]
     if view.cluster.tenants[tenant].plan == RENEW:
         numbers += [n for n in changed if n not in view.floors]
@@ -87,7 +88,7 @@ def _world(settings: Settings, view: View, changed: Mapping[int, Floor], tenant:
 
 
 def _started(view: View, tenant: int, start: int) -> HomeCalendar:
-    """The tenant's cells with what has started there, and what is kept for good."""
+    """Return the tenant's cells with the floors of jobs that have started alone, and those that are kept for good."""
     calendar = HomeCalendar(view.cluster, tenant, start)
     for number, floor in view.floors.items():
         if not floor.draft and view.jobs[number].tenant == tenant:
@@ -96,7 +97,7 @@ def _started(view: View, tenant: int, start: int) -> HomeCalendar:
 
 
 def _meet(one: Floor, other: Floor) -> bool:
-    """Whether both are on a server at the same time."""
+    """Return whether both are on the same server in the same slot."""
     return any(
         a.server == b.server and a.start < b.end and b.start < a.end for a in one.allocation for b in other.allocation
     )

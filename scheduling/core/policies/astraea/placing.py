@@ -1,4 +1,4 @@
-"""Where a gang of workers and its parameter servers go (R9-R11): all minima are over the job's whole window."""
+"""The placement of a gang of workers and its parameter servers (R9-R11). All minima are over the gang's whole run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAR = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Spot:
-    """The server of the parameter servers, how many there are, and the workers beside them."""
+    """The server of the parameter servers, how many there are, and how many workers are beside them."""
 
     server: int
     ps: int
@@ -24,7 +24,7 @@ class Spot:
 
 
 def centralized(workers: int, pair: Pair, free_workers: Units, free_ps: Units, used: FloatArray | None) -> Spot | None:
-    """R11: all workers and one parameter server, if the job has any, on one server. Arrays are (servers,)."""
+    """Place all workers and one parameter server, if the job has any, on one server (R11). Arrays are (servers,)."""
     fits = (free_workers >= workers) & (free_ps >= 1)
     first = int(fits.argmax()) if len(fits) else 0
     if not len(fits) or not fits[first]:
@@ -35,7 +35,8 @@ def centralized(workers: int, pair: Pair, free_workers: Units, free_ps: Units, u
 def distributed(
     workers: int, pair: Pair, free_workers: Units, free_ps: Units, most_ps: int, used: FloatArray | None
 ) -> Spot | None:
-    """R9: all parameter servers on the server that needs the fewest, at most `most_ps`; some workers elsewhere."""
+    """Place all parameter servers, at most `most_ps`, on the server that needs the fewest, and some workers elsewhere
+    (R9). Arrays are (servers,)."""
     beside = np.minimum(free_workers, min(workers - 1, MOST_UNITS))
     needs = pair.needs[workers - beside]
     needs = np.where(needs <= np.minimum(free_ps, most_ps), needs, FAR)
@@ -51,7 +52,7 @@ def distributed(
 
 
 def place(ways: Candidates, candidate: int, room: Room, start: int, used: FloatArray | None) -> Spot | None:
-    """Where a candidate fits in a room from a start on, with no limit but the servers and the job's own."""
+    """Return where a candidate fits in a room from `start` on. Only the servers and the job's own limits count."""
     pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
     free_workers, free_ps = room.of(pair).least(start, start + int(ways.duration[candidate]))
     if ways.central[candidate]:
@@ -62,7 +63,8 @@ def place(ways: Candidates, candidate: int, room: Room, start: int, used: FloatA
 def rows(
     spot: Spot, workers: int, start: int, end: int, free_workers: Units, used: FloatArray | None
 ) -> tuple[Allocation, ...]:
-    """The spot filled up with workers on other servers (R10): those with the fewest free ones first."""
+    """Return the rows of the gang: the spot, and its other workers on other servers, those with the fewest free workers
+    first (R10)."""
     filled = [Allocation(spot.server, start, end, spot.beside, spot.ps)] if spot.beside or spot.ps else []
     missing = workers - spot.beside
     for server in _scarcest_first(free_workers, used) if missing else ():
@@ -74,7 +76,7 @@ def rows(
 
 
 def _scarcest_first(free_workers: Units, used: FloatArray | None) -> Iterable[int]:
-    """Servers with free workers, by ascending number of them, then least used, then lowest."""
+    """Return the servers with free workers, ordered by their number, then the least used first, then by index."""
     some: IntArray = np.flatnonzero(free_workers)
     if used is None:
         return some[np.argsort(free_workers[some], kind="stable")].tolist()

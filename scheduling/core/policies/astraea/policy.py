@@ -1,7 +1,7 @@
 """Astraea: jobs are collected, and at each boundary a window of slots is dealt out in two phases.
 
-Phase one serves each owner's jobs from what it owns, free. Phase two sells what is left at posted prices, and every
-price is divided among the owners of what was for sale.
+Phase one serves each owner's jobs, free of charge, from what it owns. Phase two sells what is left at posted prices,
+and each payment is divided among the owners of what was for sale.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, Re
 
 @dataclass(frozen=True)
 class _Dealt:
-    """The windows of one boundary, dealt out. `waiting`: the jobs that were offered them and are not done; `finished`:
-    those that are."""
+    """The windows of one boundary, dealt out. `finished` are the jobs that were offered them and will be done by an
+    award; `waiting` are the others that were offered them."""
 
     bookings: list[Booking]
     windows: list[Window]
@@ -43,22 +43,22 @@ class _Dealt:
     last: Round
 
     def served(self) -> Served:
-        """Who got what."""
+        """Return which jobs are served in full, and which get anything at all."""
         return Served(self.finished, frozenset(booking.job for booking in self.bookings))
 
 
 @dataclass(frozen=True)
 class Astraea(Settings):
-    """The policy; its settings are all there is to it."""
+    """The policy. It has no state but its settings."""
 
     name: ClassVar[str] = "astraea"
 
     def decide(self, view: View) -> Plan:
-        """At a boundary, the plan for the windows it opens; between boundaries, when the next one is."""
+        """Return, at a boundary, the plan for the windows it opens; between boundaries, when the next one is."""
         return self.between_boundaries(view) or self.in_force(view)._decide_windows(view, turn(self, view))
 
     def in_force(self, view: View) -> Astraea:
-        """The policy with the price base that holds at this view."""
+        """Return the policy with the price base that holds at this view."""
         theta = trailing.price_base(self.theta, self.trailing, view.memory)
         unit_value = trailing.usual_value(self.unit_value, self.trailing, view.memory)
         if theta == self.theta and unit_value == self.unit_value:
@@ -66,16 +66,16 @@ class Astraea(Settings):
         return replace(self, theta=theta, unit_value=unit_value)
 
     def memory_after(self, view: View, now: Turn, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
-        """What is to be told next time, once these jobs were dealt with; None: what was told now."""
+        """Return the memory for the next call, once these jobs were dealt with; None if it stays as the view has it."""
         if self.trailing is None:
             return now.memory
         memory = view.memory if now.memory is None else now.memory
         return trailing.remembered(self.trailing, memory, view, jobs, exact=self.workers == "exact")
 
     def between_boundaries(self, view: View) -> Plan | None:
-        """The plan of a slot at which nothing is dealt out; None at a boundary.
+        """Return the plan of a slot at which nothing is dealt out; None at a boundary.
 
-        It depends on no waiting jobs but the first and those that came with this slot.
+        Of the waiting jobs, it depends only on the first and on those that came with this slot.
         """
         now = turn(self, view)
         if now.windows:
@@ -84,36 +84,39 @@ class Astraea(Settings):
         return Plan(refusals=tuple(events), memory=now.memory, frontier=now.frontier)
 
     def next_boundary(self, view: View) -> tuple[int, Mapping[str, Any]] | None:
-        """(slot, memory) of the boundary after the view's slot; None where the slot is one itself, or none follows."""
+        """Return (slot, memory) of the boundary after the view's slot. Return None where the slot is itself a boundary,
+        or none follows."""
         now = turn(self, view)
         if now.windows or now.closes_at is None:
             return None
         return now.closes_at, view.memory if now.memory is None else now.memory
 
     def one_more(self, view: View) -> OpenDecision:
-        """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
+        """Return the decision at the view's slot, open for questions about the last of the view's waiting jobs."""
         return OpenDecision(self, view)
 
     def last_chances(self, view: View, plan: Plan) -> Mapping[int, Reason]:
-        """Jobs that the plan outbids, and that the next boundary will find worth nothing: by job, what outbid them."""
+        """Return, for each job that is outbid in the plan and will be worth nothing at the next boundary, the reason
+        that the plan gives."""
         return last_chances(self, view, plan, turn(self, view).closes_at)
 
     @property
     def longest_window(self) -> int | None:
-        """Slots of the longest window that there will ever be; None: windows grow for ever."""
+        """Return the slots of the longest window that there will ever be; None where windows grow without end."""
         return None if isinstance(self.clock, str) else int(self.clock["cap"])
 
     def fits_a_window(self, cluster: Cluster, job: Job) -> bool:
-        """Whether a decision may serve a new job, whenever that comes and whatever it is worth."""
+        """Return whether a decision may serve a new job, at whichever boundary and whatever the job is worth."""
         return fits_a_window(self, cluster, job, self.longest_window)
 
     def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
-        """Why no decision from `slot` on could ever serve a new job, and what would help; None where one could."""
+        """Return why no decision from `slot` on could serve a new job, and what would help; None where one could."""
         return never_served(self, cluster, job, slot, self.longest_window)
 
     def promises(self, view: View) -> list[Floor]:
-        """The new floors of `decide`, which nothing else in a plan changes. Jobs that it refuses for good, for they
-        fit nowhere or are worth nothing any more, have none there, and one of the value 0 here."""
+        """Return the new floors of `decide`, without the rest of the plan, on which they do not depend. Jobs that fit
+        nowhere or are worth nothing any more are refused for good by `decide`, without a floor; here they have one of
+        the value 0."""
         now = turn(self, view)
         return self._new_floors(view, [job for job in view.waiting if job.arrival < view.slot], now)
 
@@ -153,7 +156,7 @@ class Astraea(Settings):
     def _deal(
         self, view: View, now: Turn, jobs: Sequence[Job], floors: Mapping[int, Floor], rests: Mapping[int, Rest]
     ) -> _Dealt:
-        """The windows one after the other, with these jobs."""
+        """Deal out the windows, one after the other, to these jobs."""
         bookings: list[Booking] = []
         windows: list[Window] = []
         finished: set[int] = set()
@@ -169,7 +172,7 @@ class Astraea(Settings):
         return _Dealt(bookings, windows, waiting, frozenset(finished), round_)
 
     def _stored(self, view: View, rests: Mapping[int, Rest], floors: Mapping[int, Floor], slot: int) -> dict[int, Rest]:
-        """The rests with the worths that hold from the boundary at `slot` on (D4)."""
+        """Return the rests with the worths that hold from the boundary at `slot` on (D4)."""
         exact = self.workers == "exact"
         return {
             number: pieces.stored(view.cluster, rest, floors.get(number), slot, exact=exact)
@@ -177,8 +180,8 @@ class Astraea(Settings):
         }
 
     def at_the_end(self, view: View) -> Plan:
-        """What the end of a run settles, at the slot at which it is cut (D9, D10): nothing is booked any more, so no
-        plan at home will come true."""
+        """Settle open rents at the slot at which a run is cut (D9, D10). Nothing is booked any more, so no plan at home
+        will come true."""
         rests = pieces.rests(view) if self.floor else {}
         if self.parts == NOTHING:
             rests = pieces.worth_nothing(rests, rests.keys())
@@ -188,15 +191,15 @@ class Astraea(Settings):
         return Plan(settlements=tuple(settled), worths=pieces.changed(view, rests))
 
     def _new_floors(self, view: View, jobs: Sequence[Job], now: Turn) -> list[Floor]:
-        """Renewed plans, then the floors that are kept for good, on what all other plans leave."""
+        """Return the renewed plans, then the floors that are kept for good, on what all other plans leave."""
         if not self.floor or not now.windows:
             return []
         new = [job for job in jobs if job.number not in view.floors]
-        # Of all that were collected: a group one of whose jobs was just refused for good is not whole any more.
+        # Groups are formed of all collected jobs: a group with a job that was just refused for good is not whole.
         groups = groups_of([j for j in view.waiting if j.arrival < view.slot and j.number not in view.floors], {})
         if not renewal.renews(view, new):
             return plan_floors_together(self, view, new, now.windows[0], groups)
-        # A draft is no promise: who is bought together has a plan that is kept, or none.
+        # A draft is no promise, so jobs that are bought together have a plan that is kept, or none.
         renewed = renewal.renew(self, view, [job for job in new if job.together is None], now.windows)
         view = replace(view, floors={**view.floors, **{floor.job: floor for floor in renewed}})
         newcomers = [job for job in new if job.number not in view.floors]
@@ -204,7 +207,7 @@ class Astraea(Settings):
 
 
 def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:
-    """Phase one, then phase two (Algorithm 2, G3, G5)."""
+    """Decide phase one, then phase two (Algorithm 2, G3, G5)."""
     if round_.settings.floor:
         award_at_home(round_, jobs, floors)
     else:
@@ -213,5 +216,5 @@ def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Astraea:
-    """Astraea with the settings of a scenario. Raises BadScenario naming the field."""
+    """Build Astraea with the settings of a scenario. Raises BadScenario naming the field."""
     return Astraea(**read_settings(fields, cluster, jobs))

@@ -1,4 +1,4 @@
-"""The pool of phase two: who has what for sale in each slot, at what price, and who is paid (R13, R21, G6, G9)."""
+"""The pool of phase two: what each owner sells in each slot, at what price, and who is paid (R13, R21, G6, G9)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ RESERVE_TOLERANCE = 1e-12
 
 
 def reserve_prices(cluster: Cluster) -> FloatArray:
-    """(resources, tenants), in one array: a hundred small ones are slowly looked at one by one."""
+    """Return the reserve prices (resources, tenants) in one array, which is faster than one small array by tenant."""
     rows = [tenant.reserve_price for tenant in cluster.tenants]
     return np.array(rows, dtype=np.float64).reshape(-1, len(cluster.resources)).T
 
 
 class IdlePool:
-    """Idle units by owner, frozen as renting begins: (resources, owners, slots). Prices move, and with them who sells.
+    """Idle units by owner (resources, owners, slots), as they are when renting begins. Which owners sell changes with
+    the prices.
 
-    An owner takes part in a slot while the posted price has reached its reserve price; a contribution is its part
-    of what those who take part have idle.
+    An owner takes part in a slot while the posted price is at least its reserve price. Its contribution is its part
+    of what the owners who take part have idle.
     """
 
     def __init__(self, settings: Settings, cluster: Cluster, idle: FloatArray, kappa: float | None = None) -> None:
@@ -40,7 +41,8 @@ class IdlePool:
         self.contribution = self._contribution()
 
     def post(self, used: FloatArray, of: FloatArray) -> bool:
-        """Post the prices for so much used of so much, (resources, slots); true if others take part than before."""
+        """Post the prices where `used` out of `of` is in use, (resources, slots) both. Return whether that changes
+        which owners take part."""
         if self._fixed is None:
             self.prices = self._floor + scarcity(self._theta, used, of)
         else:
@@ -55,14 +57,16 @@ class IdlePool:
         return True
 
     def others_sell(self, payer: int | None) -> BoolArray:
-        """(resources, slots) whether a tenant sells some of it that is not the payer; None: whether any does."""
+        """Return (resources, slots) whether a tenant other than the payer sells some; for None, whether any tenant
+        does."""
         tenants = self.contribution[:, :-1] > 0
         if payer is not None:
             tenants[:, payer] = False
         return np.asarray(tenants.any(axis=1))
 
     def _contribution(self) -> FloatArray:
-        """(resources, owners, slots) parts of one; nothing where nobody who takes part has anything idle."""
+        """Return the owners' parts of one (resources, owners, slots), 0 where no owner who takes part has idle units.
+        Also set `for_sale`."""
         selling = np.where(self.takes_part, self.idle, 0.0)
         total = selling.sum(axis=1, keepdims=True)
         self.for_sale = np.where(total[:, 0] > 0, self.total, 0.0)

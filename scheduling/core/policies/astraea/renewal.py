@@ -1,8 +1,8 @@
 """Renewed plans: drafts of what each tenant would run alone, made anew at every boundary until a job starts (K1 to K4).
 
-The world in which a tenant is alone travels in the view's floors: one that is no draft has started there, or was
-dropped (value 0); a draft belongs to a job that waits there, with a schedule or without. Whether the job was served
-meanwhile, by renting, makes no difference to that world, so it depends on nobody else.
+The view's floors hold the world in which a tenant is alone. A floor that is no draft belongs to a job that has started
+there, or was dropped (value 0). A draft belongs to a job that waits there, with or without a schedule. Whether the job
+was served meanwhile, by renting, makes no difference to that world, so it depends on no other tenant.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import RENEW, Booking, Cluster, Floor, Job, Settlement, View
 
-LEAST_VALUE = 1e-9  # a job that could not end with more, begun at once, is dropped (K1)
+LEAST_VALUE = 1e-9  # a job that would not be worth more if it began at once is dropped (K1)
 
 Drafts = dict[int, Floor]  # by job; only jobs that have a schedule
 
 
 def renews(view: View, jobs: Iterable[Job]) -> bool:
-    """Whether any plan is renewed at this boundary: of a job that waits in its owner's world alone, or a new one's."""
+    """Return whether any plan is renewed at this boundary: one of a job that waits in the world in which its owner is
+    alone, or that of a new job."""
     tenants = view.cluster.tenants
     return any(floor.draft for floor in view.floors.values()) or any(tenants[job.tenant].plan == RENEW for job in jobs)
 
 
 def renew(settings: Settings, view: View, new: Sequence[Job], windows: Sequence[Span]) -> list[Floor]:
-    """The floors that this boundary changes, by job: drafts, starts (K3) and drops (K1). `new` jobs of tenants that
-    renew join in; those of others are not touched."""
+    """Return the floors that this boundary changes, by job: drafts, starts (K3) and drops (K1). Of the `new` jobs, only
+    those of tenants that renew take part."""
     worlds: defaultdict[int, list[Job]] = defaultdict(list)
     for number, floor in view.floors.items():
         if floor.draft:
@@ -58,13 +59,13 @@ def renew(settings: Settings, view: View, new: Sequence[Job], windows: Sequence[
 def settlements(
     view: View, floors: Mapping[int, Floor], rests: Mapping[int, Rest], going_on: Container[int]
 ) -> list[Settlement]:
-    """Each open rent whose job has now started alone, or was dropped there (K4, D9). One that is provisional only once
-    the job is done, is sure to be done at home, or is over (D16): it is not among those that are `going_on`.
+    """Settle each open rent whose job has now started alone, or was dropped there (K4, D9). A provisional rent is
+    settled only once the job is done, is sure to be done at home, or is over, which means not in `going_on` (D16).
 
-    Where value - paid fell short of what the job is worth alone, the payer gets the difference back and the owners
-    give it by what each received. It is never more than was paid: who rents in a window has not started alone before
-    its end, so alone it ends later, and value never rises with time (K11). `rests`: of divisible jobs that wait, with
-    the worth that is stored now.
+    Where value - paid fell short of what the job is worth alone, the payer gets the difference back, and the owners
+    give it in proportion to what each received. It is never more than was paid: a job that rents in a window has not
+    started alone before the window's end, so alone it ends later, and value never rises with time (K11). `rests` are
+    those of divisible jobs that wait, with the worth that is stored now.
     """
     settled = []
     for job, rents in _by_job(view):
@@ -76,14 +77,15 @@ def settlements(
 
 
 def settlements_at_the_end(view: View, rests: Mapping[int, Rest]) -> list[Settlement]:
-    """The run is cut in both worlds, so alone nothing would have come: what was paid for parts beyond what they are
-    worth comes back (D9). A job that rents whole never pays more than its value."""
+    """Settle the open rents of divisible jobs where a run is cut. It is cut in both worlds, so alone nothing would have
+    come of them, and what was paid for parts beyond their worth is refunded (D9). A job that rents whole never pays
+    more than its value."""
     divisible = [(job, rents) for job, rents in _by_job(view) if view.jobs[job].divisible]
     return [_settlement(view, rents, Floor(job), rests) for job, rents in divisible]
 
 
 def _by_job(view: View) -> list[tuple[int, list[Booking]]]:
-    """The open rents of each job, in the order of their jobs' first."""
+    """Return (job, its open rents) pairs, in the order of each job's first rent."""
     rents: dict[int, list[Booking]] = {}
     for rent in view.open_rents:
         rents.setdefault(rent.job, []).append(rent)
@@ -109,7 +111,8 @@ def _settlement(view: View, rents: Sequence[Booking], floor: Floor, rests: Mappi
 
 @dataclass(frozen=True)
 class Waiting:
-    """A job in its owner's world alone, and what its shortest run, begun at once, would be worth."""
+    """A job that waits in the world in which its owner is alone. `best` is what its shortest run would be worth if it
+    began at once."""
 
     job: Job
     ways: Candidates
@@ -117,23 +120,24 @@ class Waiting:
 
     @property
     def density(self) -> float:
-        """Value by worker and slot of that run (K2), to nine digits: the last bit of an exponential orders nobody."""
+        """Return the value of that run by worker and slot (K2), to nine digits, so that the last bit of an exponential
+        decides no order."""
         return float(f"{self.best / (self.ways.shortest * self.ways.fewest):.8e}")
 
     @property
     def rank(self) -> tuple[float, float, float, int]:
-        """The order of a plan from nothing (K2)."""
+        """Return the key by which jobs are sorted when all are planned anew (K2)."""
         return -self.job.priority, -self.density, self.job.arrival, self.job.number
 
 
 def waiting_from(settings: Settings, cluster: Cluster, job: Job, start: int) -> Waiting:
-    """The job at the boundary at `start`."""
+    """Return the job as it waits at the boundary at `start`."""
     ways = candidates(job, cluster, exact=settings.workers == "exact")
     return Waiting(job, ways, float(job.value(start + ways.shortest - job.arrival)))
 
 
 class _World:
-    """One tenant alone at one boundary."""
+    """The world in which one tenant is alone, at one boundary. `fixed` are its floors that are no drafts."""
 
     def __init__(
         self, settings: Settings, view: View, tenant: int, fixed: Sequence[Floor], windows: Sequence[Span]
@@ -142,7 +146,7 @@ class _World:
         (self.start, self.first_end), self.end = windows[0], windows[-1][1]
 
     def boundary(self, jobs: Sequence[Job]) -> dict[int, Floor]:
-        """The floor of each job after this boundary."""
+        """Return the floor of each job after this boundary."""
         waiting = [waiting_from(self.settings, self.view.cluster, job, self.start) for job in jobs]
         floors = {each.job.number: Floor(each.job.number) for each in waiting if each.best <= LEAST_VALUE}  # K1
         waiting = [each for each in waiting if each.best > LEAST_VALUE]
@@ -156,18 +160,18 @@ class _World:
         return floors
 
     def _ever_fits(self, each: Waiting) -> bool:
-        """Whether the job would have a schedule of positive value if all of its owner's cells were free. If not it
-        never has one, for value never rises: dropped at once, it leaves no rent open while it is worth anything."""
+        """Return whether the job would have a schedule of positive value if all of its owner's cells were free. If not,
+        it never has one, as value never rises. Such a job is dropped at once, so that it keeps no rent open."""
         return FloorSearch(self._empty, each.job, each.ways, None).floor().value > 0
 
     @cached_property
     def _empty(self) -> HomeCalendar:
-        """The tenant's cells with nothing on them; nothing is entered."""
+        """Return the tenant's calendar with nothing on its cells. Nothing is ever entered in it."""
         return HomeCalendar(self.view.cluster, self.tenant, self.start)
 
     def _better_of_two(self, waiting: Sequence[Waiting]) -> Drafts:
-        """K2: old drafts stay and new jobs follow, unless planning all anew by density is worth more. Where old drafts
-        have no room any more, or their time has passed, there is nothing to stay with (K7)."""
+        """Keep the old drafts and plan the new jobs after them, unless planning all anew by density is worth more (K2).
+        Where old drafts have no room any more, or their time has passed, all jobs are planned anew (K7)."""
         by_density = sorted(waiting, key=lambda e: e.rank)
         old = {e.job.number: self.view.floors[e.job.number] for e in waiting if self._has_draft(e.job)}
         calendar = self._calendar()
@@ -181,7 +185,7 @@ class _World:
         enough = math.fsum(floor.value for floor in staying.values())
         enough += TIE * max(1.0, enough)
         if math.fsum(each.best for each in waiting) <= enough:
-            return staying  # no plan is worth more than all jobs begun at once
+            return staying  # no plan can be worth more than if all jobs began at once
         anew = self._planned(by_density, self._calendar())
         return anew if math.fsum(floor.value for floor in anew.values()) > enough else staying
 
@@ -189,14 +193,15 @@ class _World:
         return job.number in self.view.floors and bool(self.view.floors[job.number].allocation)
 
     def _calendar(self) -> HomeCalendar:
-        """The tenant's cells with what has started, and what is kept for good, on them."""
+        """Return the tenant's calendar with what has started, and what is kept for good."""
         calendar = HomeCalendar(self.view.cluster, self.tenant, self.start)
         for floor in self.fixed:
             calendar.reserve(floor, self.view.jobs[floor.job])
         return calendar
 
     def _planned(self, waiting: Sequence[Waiting], calendar: HomeCalendar) -> Drafts:
-        """One after the other, each with its best schedule of positive value on what those before it leave."""
+        """Plan the jobs one after the other: each gets its best schedule of positive value on what those before it
+        leave."""
         drafts: Drafts = {}
         least_used = self.settings.server_choice == "least_used"
         for each in waiting:

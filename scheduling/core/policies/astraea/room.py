@@ -1,4 +1,4 @@
-"""Free units over a stretch of slots, server by server, in the units of the jobs that look for room."""
+"""The room in a range of slots: free amounts by server, and how many units of a job's types fit in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Units = npt.NDArray[np.int16]
 
 @dataclass(frozen=True)
 class Windows:
-    """What fits in every window of one duration, (starts,): bounds like those of PairRoom, but over whole windows."""
+    """What fits in each window of one duration, (starts,): bounds like those of PairRoom, but over whole windows."""
 
     version: int
     beside: Units
@@ -27,16 +27,16 @@ class Windows:
 
 
 class PairRoom:
-    """Whole workers and parameter servers of one pair of types that fit: (slots, servers), and figures per slot.
+    """How many whole workers and parameter servers of one pair of types fit (slots, servers), with figures per slot.
 
-    The figures are what no placement in a slot can exceed: `beside` workers on one server that also has a free
-    parameter server (centralized), `together` workers on all servers, `most_ps` parameter servers on one server.
+    No placement in a slot can exceed the figures: `beside` workers on one server with room for a parameter server
+    (centralized), `together` workers on all servers, `most_ps` parameter servers on one server.
     """
 
     def __init__(self, pair: Pair, free: FloatArray, hosts_workers: BoolArray, hosts_ps: BoolArray) -> None:
         self._demands = (pair.worker.demand, pair.ps.demand)
         if pair.ps.absent:
-            hosts_ps = hosts_workers  # there is no parameter server that its workers would have to be beside
+            hosts_ps = hosts_workers  # without parameter servers, any server that hosts workers will do
         self._hosts = (hosts_workers, hosts_ps)
         slots = free.shape[1]
         self.workers: Units = _whole(free, pair.worker.demand, hosts_workers).astype(np.int16)  # (slots, servers)
@@ -50,7 +50,7 @@ class PairRoom:
         self._measure(slice(0, slots))
 
     def copy(self) -> PairRoom:
-        """The same room, in which something else may be taken. What was measured so far is shared: it only is read."""
+        """Return a copy in which other units may be taken. It shares what was measured so far, which is only read."""
         other = copy(self)
         for name in ("workers", "ps", "beside", "together", "most_ps"):
             setattr(other, name, getattr(self, name).copy())
@@ -59,14 +59,14 @@ class PairRoom:
         return other
 
     def refresh(self, free: FloatArray, slots: slice, servers: IntArray) -> None:
-        """Count anew on some servers in some slots; `free` is (resources, all slots, all servers)."""
+        """Count the units anew on some servers in some slots; `free` is (resources, all slots, all servers)."""
         amounts = free[:, slots, servers]
         for units, demand, hosts in zip((self.workers, self.ps), self._demands, self._hosts, strict=True):
             units[slots, servers] = _whole(amounts, demand, hosts[servers])
         self._measure(slots)
 
     def _measure(self, slots: slice) -> None:
-        """The figures of these slots, after their units were counted."""
+        """Work out the figures of these slots, after their units were counted."""
         workers, ps = self.workers[slots], self.ps[slots]
         if workers.shape[1]:
             self.beside[slots] = np.where(ps > 0, workers, 0).max(axis=1)
@@ -76,19 +76,19 @@ class PairRoom:
         self._version += 1
 
     def windows(self, duration: int, *, fresh: bool) -> Windows:
-        """What fits in each window of a duration. Unless `fresh`, it may be from before units were taken: too much,
-        never too little."""
+        """Return what fits in each window of a duration. Unless `fresh` is set, it may date from before units were
+        taken, and so be too much, but never too little."""
         windows = self._windows.get(duration)
         if windows is None or (fresh and windows.version < self._version):
             windows = self._windows[duration] = self._measured(duration)
         return windows
 
     def is_fresh(self, windows: Windows) -> bool:
-        """Whether nothing was taken since these windows were measured."""
+        """Return whether no units were taken since these windows were measured."""
         return windows.version == self._version
 
     def forget_windows(self) -> None:
-        """Units were given back: what was measured before may be too little."""
+        """Drop all windows after units were given back, as what was measured before may be too little."""
         self._windows.clear()
 
     def _measured(self, duration: int) -> Windows:
@@ -98,7 +98,7 @@ class PairRoom:
         return Windows(self._version, beside, together, ps.max(axis=1, initial=0))
 
     def _minima(self, doubled: list[Units], duration: int) -> Units:
-        """(starts, servers) minima over windows, from those over windows of 1, 2, 4, ... slots."""
+        """Return (starts, servers) minima over windows, from those over windows of 1, 2, 4, ... slots."""
         level = duration.bit_length() - 1
         while len(doubled) <= level:
             half, last = 1 << (len(doubled) - 1), doubled[-1]
@@ -108,18 +108,18 @@ class PairRoom:
         return np.minimum(last[: len(last) - rest], last[rest:]) if rest else last
 
     def least(self, start: int, end: int) -> tuple[Units, Units]:
-        """(servers,) workers and parameter servers that are free in every slot of [start, end)."""
+        """Return the workers and parameter servers, (servers,) each, that are free in every slot of [start, end)."""
         return self.workers[start:end].min(axis=0), self.ps[start:end].min(axis=0)
 
 
 def _whole(amounts: FloatArray, demand: FloatArray, hosts: BoolArray) -> FloatArray:
-    """(slots, servers) whole units that fit into the amounts, on servers that host them."""
+    """Return (slots, servers) the whole units that fit into the amounts, on servers that host them."""
     units: FloatArray = np.where(hosts, np.clip(room(amounts, demand), 0, MOST_UNITS), 0)
     return units
 
 
 class Room:
-    """Free amounts (resources, slots, servers); slots are counted from the beginning of the stretch."""
+    """The free amounts (resources, slots, servers). Slots count from the beginning of the range."""
 
     def __init__(self, free: FloatArray, hosts_workers: BoolArray, hosts_ps: BoolArray) -> None:
         self.free = free
@@ -127,20 +127,20 @@ class Room:
         self._pairs: dict[tuple[bytes, bytes], PairRoom] = {}
 
     def copy(self) -> Room:
-        """The same room, in which something else may be taken."""
+        """Return a copy of the room, in which other units may be taken."""
         other = Room(self.free.copy(), *self._hosts)
         other._pairs = {key: pair_room.copy() for key, pair_room in self._pairs.items()}
         return other
 
     def of(self, pair: Pair) -> PairRoom:
-        """The room in units of this pair of types."""
+        """Return the room in units of this pair of types."""
         pair_room = self._pairs.get(pair.key)
         if pair_room is None:
             pair_room = self._pairs[pair.key] = PairRoom(pair, self.free, *self._hosts)
         return pair_room
 
     def take(self, rows: Iterable[Allocation], worker: FloatArray, ps: FloatArray, sign: int = 1) -> None:
-        """Use what the rows take (or, with sign -1, give it back); their slots and servers are the room's own."""
+        """Use what the rows take, or give it back with sign -1. Their slots and servers are indices of the room."""
         rows = [row for row in rows if row.start < row.end]
         if not rows:
             return
@@ -155,6 +155,6 @@ class Room:
 
 
 def within(rows: Iterable[Allocation], start: int, end: int) -> list[Allocation]:
-    """The rows cut to the slots [start, end), and counted from its beginning."""
+    """Return the rows cut to the slots [start, end), with slots counted from `start`."""
     cut = (replace(row, start=max(row.start, start) - start, end=min(row.end, end) - start) for row in rows)
     return [row for row in cut if row.start < row.end]

@@ -1,4 +1,4 @@
-"""One window while it is being decided: what is taken in it, by whom, and what was awarded."""
+"""The state of one window while it is decided: what is in use in it, by whom, and what was awarded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from scheduling.core.types import OWN, Allocation, Booking, Cluster, FloatArray,
 
 
 class Round:
-    """The state of one round. Everything starts from what the view holds occupied in the window; nothing else lasts."""
+    """The state of one round. It starts from what the view holds occupied in the window, and from the bookings of
+    `earlier` rounds of the same boundary. It does not outlast the decision."""
 
     def __init__(
         self,
@@ -31,15 +32,15 @@ class Round:
         self.settings, self.view, self.cluster = settings, view, view.cluster
         self.start, self.end, self.slots = start, end, end - start
         resources, tenants = self.cluster.quota.shape
-        self.use = occupied_between(view, start, end)  # (resources, slots, servers), of everybody
+        self.use = occupied_between(view, start, end)  # (resources, slots, servers), in use by any tenant
         self.allocated: FloatArray = self.use.sum(axis=2)  # (resources, slots)
-        self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # by phase one, and jobs at home
+        self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # of phase one and jobs at home
         self.room = self._room(self.use)
-        self.awards: dict[int, Booking] = {}  # by job, those that finish it
-        self.pieces: dict[int, Booking] = {}  # by job, those that leave something
-        self.rests: dict[int, Rest] = dict(rests or {})  # of divisible jobs, after what was bought so far
+        self.awards: dict[int, Booking] = {}  # by job, bookings that finish it
+        self.pieces: dict[int, Booking] = {}  # by job, bookings that leave a part of it to do
+        self.rests: dict[int, Rest] = dict(rests or {})  # by divisible job, what is not yet booked of it
         self.shortfalls: dict[int, Shortfall] = {}
-        self.spent: FloatArray = view.spent.copy()  # (tenants,) with what this decision sells
+        self.spent: FloatArray = view.spent.copy()  # (tenants,) credits, including what this decision sells
         for booking in earlier:
             self.spent[view.jobs[booking.job].tenant] += booking.paid
         self.at_home: list[Booking] = []
@@ -47,7 +48,7 @@ class Round:
             self._cross(view.active, earlier)
 
     def copy(self) -> Round:
-        """The same state, in which something else may be sold."""
+        """Return a copy of the state, in which other things may be sold."""
         other = copy(self)
         for name in ("use", "allocated", "own_use", "room", "awards", "shortfalls", "spent", "at_home"):
             setattr(other, name, getattr(self, name).copy())
@@ -55,29 +56,30 @@ class Round:
         return other
 
     def ways(self, job: Job) -> Candidates:
-        """How the job may be finished."""
+        """Return the ways in which the job, or what is left of it, may be finished."""
         exact = self.settings.workers == "exact"
         if job.number in self.rests:
             return self.rests[job.number].ways(self.cluster, exact=exact)
         return candidates(job, self.cluster, exact=exact)
 
     def values(self, job: Job) -> FloatArray:
-        """(slots,) what the job is worth if it ends with the window's 1st, 2nd, ... slot (R16, G8)."""
+        """Return (slots,) what the job is worth if it ends with the window's 1st, 2nd, ... slot (R16, G8)."""
         since = self.start if self.settings.value_from == "round_start" else job.arrival
         return np.asarray(job.value(np.arange(self.start + 1, self.end + 1) - since), dtype=np.float64)
 
     def funds_left(self, tenant: int) -> float:
-        """Credits the tenant can still pay, whatever it allows; infinite where the view sets no limit."""
+        """Return the credits that the tenant has left, apart from its own limits; infinite where the view sets none."""
         if self.view.funds is None:
             return np.inf
         return float(self.view.funds[tenant] - (self.spent[tenant] - self.view.spent[tenant]))
 
     def least_used(self) -> FloatArray | None:
-        """(servers,) units in use in the window, where that breaks ties between servers."""
+        """Return (servers,) the units in use in the window, if that breaks ties between servers, else None."""
         return self.use.sum(axis=(0, 1)) if self.settings.server_choice == "least_used" else None
 
     def take(self, rows: Iterable[Allocation], worker: FloatArray, ps: FloatArray, sign: int = 1) -> FloatArray:
-        """Use (or give back) rows counted from the window's beginning; (resources, slots) amounts."""
+        """Use the rows, or give them back with sign -1. Their slots count from the window's beginning. Return the
+        amounts (resources, slots)."""
         rows = list(rows)
         for row in rows:
             self.use[:, row.start : row.end, row.server] += sign * (row.workers * worker + row.ps * ps)[:, None]
@@ -87,15 +89,15 @@ class Round:
         return used
 
     def take_home(self, job: Job, booking: Booking, sign: int = 1) -> None:
-        """The part of a phase-one booking that lies in the window is used (or given back) by its owner."""
+        """Count the part of a phase-one booking that lies in the window as used by its owner, or give it back."""
         rows = within(booking.allocation, self.start, self.end)
         self.own_use[:, job.tenant] += self.take(rows, *demands(job, booking), sign)
         if sign > 0:
             self.at_home.append(booking)
 
     def _cross(self, active: Iterable[Booking], earlier: Iterable[Booking]) -> None:
-        """Jobs at home that began before the window count as their owner's use (G4); the earlier rounds of this
-        batch are not yet in the view's occupied amounts."""
+        """Count jobs at home that began before the window as their owner's use (G4). Those of this batch's earlier
+        rounds also take room, as they are not yet in the view's occupied amounts."""
         for booking in active:
             if booking.phase == OWN and booking.end > self.start:
                 self.at_home.append(booking)
@@ -107,7 +109,7 @@ class Round:
                 self.take_home(self.view.jobs[booking.job], booking)
 
     def withhold(self, amounts: FloatArray) -> None:
-        """Leave (resources, slots, servers) amounts out of the room that renters find."""
+        """Take amounts (resources, slots, servers) out of the room that renters find."""
         self.room = self._room(self.use + amounts)
 
     def _room(self, use: FloatArray) -> Room:
@@ -116,19 +118,19 @@ class Round:
 
 
 def cells_of(cluster: Cluster, tenant: int) -> FloatArray:
-    """(resources, servers) a tenant's home cells; the floor needs them."""
+    """Return (resources, servers) a tenant's home cells, which the floor needs."""
     if cluster.cells is None:
         raise ValueError("the guarantee needs home cells: a mere count of units does not say which servers are whose")
     return cluster.cells[:, tenant]
 
 
 def demands(job: Job, booking: Booking) -> tuple[FloatArray, FloatArray]:
-    """What one worker and one parameter server of a booking take, (resources,) each."""
+    """Return what one worker and one parameter server of a booking take, (resources,) each."""
     return job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
 
 
 def occupied_between(view: View, start: int, end: int) -> FloatArray:
-    """(resources, slots, servers) what the view holds occupied in the slots [start, end)."""
+    """Return (resources, slots, servers) what the view holds occupied in the slots [start, end)."""
     resources, servers = view.cluster.capacity.shape
     occupied = np.zeros((resources, end - start, servers))
     if view.tail is not None:

@@ -1,4 +1,4 @@
-"""What a search answers: a schedule, or why there is none."""
+"""The two answers of a search: a schedule, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEVER, OVER_BUDGET, OVER_MAX_PRICE, LOW_BALANCE = "never", "over_budget", "over_
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """A way to run a job in a window; slots are counted from the window's beginning."""
+    """A way to run a job in a window. Its slots count from the window's beginning."""
 
     pair: Pair
     central: bool
@@ -22,22 +22,23 @@ class Schedule:
     workers: int
     ps: int
     rows: tuple[Allocation, ...]
-    candidate: int = 0  # index into the ways that were looked at
+    candidate: int = 0  # its index among the ways that were searched
 
     @property
     def amounts(self) -> FloatArray:
-        """(resources,) what the schedule takes in each of its slots."""
+        """Return (resources,) what the schedule takes in each of its slots."""
         amounts: FloatArray = self.workers * self.pair.worker.demand + self.ps * self.pair.ps.demand
         return amounts
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Why there is no schedule: more units are needed than are free, or the best one's value is not worth its price."""
+    """Why there is no schedule: more units are asked for than are free, or the best schedule's value does not exceed
+    its price."""
 
-    kind: str  # one of the words above
+    kind: str  # one of the codes above
     value: float = 0.0
     price: float = 0.0
     units: int = 0  # workers, or parameter servers, that the job needs
     free: int = 0
-    limit: float = 0.0  # the budget or balance left, or the most the job may pay
+    limit: float = 0.0  # the budget or balance that is left, or the most that the job may pay

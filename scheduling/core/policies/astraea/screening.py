@@ -1,4 +1,4 @@
-"""Who takes part at a boundary: jobs that can never run, or are worth nothing any more, leave first."""
+"""Screen the jobs at a boundary: jobs that can never run, or are worth nothing any more, are refused for good first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from scheduling.core.types import EXPIRED, REJECTED, WAITING, Cluster, FloatArra
 def screen(
     settings: Settings, view: View, jobs: Sequence[Job], cap: int | None, rests: Mapping[int, Rest]
 ) -> tuple[list[Job], list[Refusal]]:
-    """The jobs that stay, and final answers to the others. `cap`: slots of the longest window there will ever be."""
+    """Return the jobs that stay, and the final refusals of the others. `cap` is the number of slots of the longest
+    window that there will ever be."""
     empty = Empty(view.cluster)
     stay, refused = [], []
     candidates_prepare(jobs, view.cluster, exact=settings.workers == "exact")
@@ -44,7 +45,7 @@ def _final(
         return Refusal(job.number, Reason("shared_resource"), REJECTED)
     if settings.value_from == "arrival":
         best = best_value(job, ways.shortest, view.slot)
-        if best <= 0:  # G8; even if it could start at once
+        if best <= 0:  # G8: even if it could start at once
             return Refusal(job.number, Reason("not_worth_it", {"best_value": best}), EXPIRED)
     if settings.floor and job.number not in view.floors and not empty.fits(job, ways, cap):
         if rest is not None and empty.fits_a_piece(rest, cap, exact=exact):
@@ -54,13 +55,13 @@ def _final(
 
 
 def best_value(job: Job, shortest: int, slot: int) -> float:
-    """What the job is worth if its fastest run begins with `slot`."""
+    """Return what the job is worth if its fastest run begins with `slot`."""
     return float(job.value(slot + shortest - job.arrival))
 
 
 def last_chances(settings: Settings, view: View, plan: Plan, closes_at: int | None) -> dict[int, Reason]:
-    """Jobs that the plan outbids, and that `screen` will find worth nothing at the boundary `closes_at`: by job, what
-    outbid them. Who has begun, or has a plan at home, is not outbid."""
+    """Return, for each job that is outbid in the plan and that `screen` will find worth nothing at the boundary
+    `closes_at`, the reason in the plan. A job that has begun, or has a plan at home, is not outbid."""
     if settings.value_from != "arrival" or closes_at is None:
         return {}
     exact, waiting = settings.workers == "exact", {job.number: job for job in view.waiting}
@@ -74,8 +75,9 @@ def last_chances(settings: Settings, view: View, plan: Plan, closes_at: int | No
 
 
 def fits_a_window(settings: Settings, cluster: Cluster, job: Job, cap: int | None) -> bool:
-    """Whether a decision may give a new job something, whenever that comes: it fits a window if all of the cluster
-    stands idle. Of a cluster that has nothing at all, new or lost as a whole, nobody knows what will be."""
+    """Return whether a decision may give a new job something, at whichever boundary: the job, or a piece of it, fits a
+    window if the whole cluster stands idle. It is also true for a cluster with no capacity, new or lost as a whole, as
+    it is unknown what that will have, and for types that share a resource, which `screen` refuses."""
     exact = settings.workers == "exact"
     if not cluster.capacity.any():
         return True
@@ -86,9 +88,9 @@ def fits_a_window(settings: Settings, cluster: Cluster, job: Job, cap: int | Non
 
 
 def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap: int | None) -> Reason | None:
-    """Why no decision from `slot` on will ever give a new job anything, with what would help; None where one may.
+    """Return why no decision from `slot` on will ever give a new job anything, and what would help; None where one may.
 
-    It fits no window, and at home it would be done too late to be worth anything even if it began at once.
+    Such a job fits no window, and at home it would be done too late to be worth anything even if it began at once.
     """
     if fits_a_window(settings, cluster, job, cap):
         return None
@@ -111,7 +113,8 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
 
 
 def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The least number above `low`, and not above `high`, that is enough; what is enough stays so as it grows."""
+    """Return the least number above `low`, and at most `high`, that is enough; None if none is. Every number above one
+    that is enough must be enough too."""
     if high <= low or not enough(high):
         return None
     while high - low > 1:
@@ -121,34 +124,36 @@ def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 class Empty:
-    """The cluster, and each tenant's home, with nothing in use: what could ever fit."""
+    """The cluster, and each tenant's home, with nothing in use. It tells what could ever fit."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.whole = self._room(cluster.capacity)
         self.homes: dict[int, Room] = {}
-        self._answers: dict[tuple[object, ...], bool] = {}  # whether a gang of a sort fits somewhere
+        self._answers: dict[tuple[object, ...], bool] = {}  # by home, units and gang, whether it fits
 
     def fits(self, job: Job, ways: Candidates, cap: int | None) -> bool:
-        """Whether the job fits its owner's cells for any time, or the whole cluster within `cap` slots (reading 18).
+        """Return whether the job fits its owner's cells for any time, or the whole cluster within `cap` slots
+        (reading 18).
 
-        Fewer workers fit wherever more do, so of each placement only the smallest gang in question is tried.
+        Fewer workers fit wherever more do, so only the smallest possible gang of each placement is tried.
         """
         return self._any(ways, job.tenant, None) or self.fits_a_window(ways, cap)
 
     def fits_a_window(self, ways: Candidates, cap: int | None) -> bool:
-        """Whether the whole cluster has room for the job within `cap` slots."""
+        """Return whether the whole cluster has room for the job within `cap` slots."""
         return self._any(ways, None, cap)
 
     def fits_a_piece(self, rest: Rest, cap: int | None, *, exact: bool) -> bool:
-        """Whether the whole cluster has room for any piece of the job within `cap` slots."""
+        """Return whether the whole cluster has room for any piece of the job within `cap` slots."""
         if cap is None:
             return True
         some = pieces(self.cluster, rest, None, (0, cap), None, exact=exact)
         return some is not None and self._any(some.ways, None, cap)
 
     def worth_at_home(self, job: Job, ways: Candidates, slot: int) -> float:
-        """What its fastest run on its owner's cells would be worth if it began with `slot`; 0 where none fits there."""
+        """Return what the job's fastest run on its owner's cells would be worth if it began with `slot`; 0 where none
+        fits there."""
         home = self._home(job.tenant)
         for candidate in np.argsort(ways.duration, kind="stable").tolist():
             if placing.place(ways, candidate, home, 0, None) is not None:
@@ -156,12 +161,12 @@ class Empty:
         return 0.0
 
     def needs(self, ways: Candidates) -> int | None:
-        """The shortest duration that the whole cluster has room for; None if it has room for none."""
+        """Return the shortest duration for which the whole cluster has room; None if it has room for none."""
         placed = [k for k in range(len(ways.duration)) if placing.place(ways, k, self.whole, 0, None) is not None]
         return int(ways.duration[placed].min()) if placed else None
 
     def _any(self, ways: Candidates, home: int | None, cap: int | None) -> bool:
-        """Whether any way of at most `cap` slots fits a tenant's home, or (None) the whole cluster."""
+        """Return whether any way of at most `cap` slots fits tenant `home`'s home, or for None the whole cluster."""
         short = np.arange(len(ways.duration)) if cap is None else np.flatnonzero(ways.duration <= cap)
         short = short[np.argsort(ways.workers[short], kind="stable")]
         kinds = zip(ways.pair[short].tolist(), ways.central[short].tolist(), strict=True)
@@ -171,7 +176,8 @@ class Empty:
         return any(self._place_exists(ways, candidate, home) for candidate in smallest.values())
 
     def _place_exists(self, ways: Candidates, candidate: int, home: int | None) -> bool:
-        """Remembered: of thousands of jobs most ask for a worker and a parameter server that take the same."""
+        """Return whether there is a place for the candidate. The answers are remembered, as most of thousands of jobs
+        have workers and parameter servers that take the same."""
         pair = ways.pairs[ways.pair[candidate]]
         gang = (int(ways.workers[candidate]), bool(ways.central[candidate]), ways.most_ps)
         key = (home, pair.key, pair.worker.mbps, pair.ps.mbps, *gang)

@@ -1,4 +1,4 @@
-"""The public settings of Astraea: presets, checks, and the defaults that come from a scenario's own jobs."""
+"""The public settings of Astraea: their presets, their checks, and the defaults that follow from a scenario's jobs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ THETA_FACTOR, THETA_QUANTILE = DEFAULTS["factor"], DEFAULTS["quantile"]  # L7
 PRICE_FLOOR_SHARE = 0.01  # of the median value of a unit-slot (section 9, defaults)
 Figures = Callable[[], list[FloatArray]]
 
-POSTED, SEARCHED = "posted", "searched"  # the price follows what is sold, or is one for all, found by trying
+POSTED, SEARCHED = "posted", "searched"  # the price rises with what is sold, or one price is found by trying several
 PRORATED, NOTHING = "prorated", "nothing"  # what the parts of a job that is never finished are worth
 MOST_DIVIDEND = 0.99
-LATER = {"shown": "where it is not the default"}  # of fields that came later: documents read as they did before
+LATER = {"shown": "where it is not the default"}  # for fields added later, so that stored documents stay the same
 
 MOST_ROUNDS = 1000
 MOST_FACTOR = 100.0
-MOST_BATCHES = 100  # whose figures are remembered
-MOST_WINDOW = 10**5  # slots; a window is held in memory server by server
+MOST_BATCHES = 100  # the most batches whose figures are remembered
+MOST_WINDOW = 10**5  # the most slots of a window, which is held in memory server by server
 CLOCK: dict[str, Any] = {"first": 1, "cap": 32, "restart": True}
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -68,38 +68,38 @@ COMMON: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Every difference between the modes is one of these fields; `mode` only says which preset they came from."""
+    """The settings of Astraea. The modes differ only in these fields; `mode` only names the preset they came from."""
 
     mode: str
     theta: dict[str, float]  # price base by resource, at least 2 (R14, R28)
     rounds: int  # lambda: rounds of one geometric batch (R4)
     clock: str | dict[str, Any]  # "geometric", or first, cap and restart (R2-R4, L1-L2)
-    intervals: int | None  # decide so many boundaries, then none
+    intervals: int | None  # how many boundaries are decided in all; None: no limit
     workers: str  # "range": any count up to the most; "exact": the most (R8)
     server_choice: str  # "lowest_index" | "least_used" (R17)
-    own_price: str  # what steers phase one on shares: "shadow" | "own" | "zero" (R19)
+    own_price: str  # the price that steers phase one on shares: "shadow" | "own" | "zero" (R19)
     floor: bool  # home cells, floor plan, crossing, and the tenants' rent and lend policies (G1-G5, G9)
     price_floor: dict[str, float]  # by resource, added to what a renter is charged (G6)
     price_counts: str  # a price rises with all use in the "cluster", or with what is rented of the "pool" (R14, G6)
     payment: str  # "gross", or "net" of the payer's own contribution (R22, G7)
     value_from: str  # value counts from "round_start" or "arrival" (R16, G8)
-    upgrade: bool  # jobs that phase one served are offered the pool too (G5)
-    trailing: Trailing | None  # theta follows the jobs of the last batches, and begins as given (L7)
+    upgrade: bool  # whether jobs that phase one served are offered the pool too (G5)
+    trailing: Trailing | None  # theta begins as given and then follows the jobs of the last batches (L7)
     price: str = field(default=POSTED, metadata=LATER)  # "posted" (G6) | "searched" (K8)
     dividend: float = field(default=0.0, metadata=LATER)  # the owners' share of what renting gains, below 1
-    # By resource, the median worth of a unit-slot that searched prices are multiples of (K8); empty if none are.
+    # By resource, the median value of a unit-slot, of which searched prices are multiples (K8); empty if none are.
     unit_value: dict[str, float] = field(default_factory=dict, metadata=LATER)
-    # What the parts of a job that is never finished are worth (D10): "prorated", their share of it, or "nothing"; then
-    # what they cost is due only once the job is done (D16).
+    # What the parts of a job that is never finished are worth (D10): "prorated", their share of its value, or
+    # "nothing". With "nothing" their cost is due only once the job is done (D16).
     parts: str = field(default=PRORATED, metadata=LATER)
 
     def by_resource(self, amounts: Mapping[str, float], cluster: Cluster) -> FloatArray:
-        """(resources,) the amounts in the cluster's order."""
+        """Return the amounts (resources,) in the cluster's order."""
         return np.array([amounts[resource] for resource in cluster.resources])
 
 
 def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> dict[str, Any]:
-    """All fields checked, presets and defaults filled in. Raises BadScenario naming the field."""
+    """Return all fields, checked, with presets and defaults filled in. Raises BadScenario naming the field."""
     names = [field.name for field in dataclass_fields(Settings)]
     values = {name: value for name, value in Section(fields, "policy", names).fields.items() if value is not None}
     mode = Section(values, "policy", names).choice("mode", tuple(PRESETS), "paper")
@@ -147,7 +147,7 @@ def _check_together(settings: Mapping[str, Any], cluster: Cluster) -> None:
 
 
 def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
-    """L7: 1 + 0.8 times the 0.9 quantile of the value of a unit-slot, at least 2, where nothing is given."""
+    """Read theta. The default (L7) is 1 + 0.8 times the 0.9 quantile of the value of a unit-slot, at least 2."""
 
     def default(figures: FloatArray) -> float:
         return max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(figures, THETA_QUANTILE)))
@@ -157,7 +157,7 @@ def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, fl
 
 
 def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
-    """One number for all, or by resource; what is not given is 1 % of the median value of a unit-slot."""
+    """Read one number for all resources, or one by resource. The default is 1 % of the median value of a unit-slot."""
 
     def default(figures: FloatArray) -> float:
         return PRICE_FLOOR_SHARE * float(np.median(figures))
@@ -171,7 +171,7 @@ def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[s
 
 
 def _unit_value(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
-    """K8: the median value of a unit-slot where nothing is given; nothing where no price is a multiple of it."""
+    """Read the usual value of a unit-slot (K8); the default is the median. Empty where prices are not searched."""
     if section.raw("price") != SEARCHED:
         return {}
 
@@ -189,7 +189,8 @@ def _completed(
     default: Callable[[FloatArray], float],
     without_figures: float,
 ) -> dict[str, float]:
-    """What is given, and the default of each other resource; the figures are worked out only if they are needed."""
+    """Return the amounts, with the default of each resource that is not given. The figures are worked out only if they
+    are needed; a resource without figures gets `without_figures`."""
     if len(amounts) == len(cluster.resources):
         return {resource: amounts[resource] for resource in cluster.resources}
     return {

@@ -1,4 +1,4 @@
-"""Phase one on shares: each tenant's jobs in what its count of units leaves them, on any server (R13, R18-R20)."""
+"""Phase one on shares: each tenant's jobs run within the count of units that it owns, on any server (R13, R18-R20)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduling.core.types import FloatArray, Job
 
 
 def award_from_shares(round_: Round, jobs: Sequence[Job]) -> None:
-    """Offer each job, in order, its owner's leftover. A price may steer the choice; nobody pays."""
+    """Offer each job, in order, what is left of its owner's share. A price may steer the choice, but nobody pays it."""
     phase = _Phase(round_)
     for job in jobs:
         terms = phase.terms(job.tenant)
@@ -28,7 +28,7 @@ def award_from_shares(round_: Round, jobs: Sequence[Job]) -> None:
 
 
 class _Phase:
-    """Terms by tenant, until the next award changes them."""
+    """Phase one of a round. It keeps the terms of each tenant until the next award changes them."""
 
     def __init__(self, round_: Round) -> None:
         self.round = round_
@@ -45,7 +45,8 @@ class _Phase:
         return terms
 
     def prices(self, tenant: int) -> FloatArray:
-        """(resources, slots) what steers phase one: all use (R14, R19), the tenant's own, or nothing."""
+        """Return (resources, slots) the prices that steer phase one. They follow all use (R14, R19), the tenant's own
+        use, or no use at all."""
         total = self.round.cluster.total[:, None]
         used = {
             "shadow": self.round.allocated,

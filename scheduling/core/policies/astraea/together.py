@@ -1,10 +1,10 @@
-"""Jobs that are bought together: in one interval all that wait of a group are served, or none of them is.
+"""Jobs that are bought together: in one interval all waiting jobs of a group are served, or none of them is.
 
-Two questions ask for it, each with the same answer. At home, the floors of a group's new members are given as long as
-all of them begin in the coming window; else each of them has the floor 0, and the floors of its owner's other jobs are
-those of a world without the group. In the pool, a group that would be bought in part is left out, and everything is
-decided again without it. Both are first tried with all groups, and where one comes apart, with one more at a time, the
-oldest first; so it is a function of the view, and what is planned at home is one of the owner's own jobs.
+Two decisions need this, and `sort_out` serves both. At home, the new members of a group get their floors if all of them
+begin in the coming window; otherwise each has the floor 0, and the floors of its owner's other jobs are those of a
+world without the group. In the pool, a group that would be bought in part is left out, and everything is decided again
+without it. Either decision is first tried with all groups. Where a group comes apart, groups are added one at a time,
+the oldest first. So the result depends on the view alone, and a plan at home on its owner's own jobs alone.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from scheduling.core.policies.astraea.floors import plan_floors
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import Floor, Job, Reason, View
 
-TRIES = 8  # groups that are tried one by one at a boundary, for each try decides everything once more
-# Jobs, in all tries together: where many wait fewer groups are tried, so that no boundary comes late.
+TRIES = 8  # the most groups tried one by one at a boundary, as each try decides everything once more
+# The most jobs in all tries together: where many wait, fewer groups are tried, so that no boundary comes late.
 MOST_DECIDED = 20_000
 
 Answer = TypeVar("Answer")
@@ -29,28 +29,28 @@ Groups = dict[int, frozenset[int]]  # the numbers of the members of each, at lea
 
 @dataclass(frozen=True)
 class Served:
-    """Jobs of one decision: those that it serves, and those to which it gives anything at all."""
+    """The jobs that one decision serves in full (`whole`), and those to which it gives anything at all (`some`)."""
 
     whole: frozenset[int]
     some: frozenset[int]
 
     def in_part(self, members: frozenset[int]) -> bool:
-        """Whether a group comes apart in it."""
+        """Return whether the decision serves a group in part."""
         return not members <= self.whole and bool(members & self.some)
 
 
 @dataclass(frozen=True)
 class Sorted(Generic[Answer]):
-    """What was decided with the groups that stay, and of each that was left out how many of its members would have been
-    served; None where it was not tried."""
+    """The decision with the groups that stay. For each group that was left out, `left_out` has how many of its members
+    would have been served, None where it was not tried."""
 
     answer: Answer
     left_out: Mapping[int, int | None]
 
 
 def groups_of(jobs: Iterable[Job], floors: Mapping[int, Floor]) -> Groups:
-    """Those of the jobs that go together and have no plan at home that is kept: who has one is served in any case. One
-    that is left of its group is a job as any other."""
+    """Return the groups among the jobs, without jobs that have a plan at home that is kept: these are served in any
+    case. A job that is the last of its group counts as a single job."""
     members_by_group: defaultdict[int, set[int]] = defaultdict(set)
     for job in jobs:
         if job.together is not None and not (job.number in floors and floors[job.number].value > 0):
@@ -59,7 +59,7 @@ def groups_of(jobs: Iterable[Job], floors: Mapping[int, Floor]) -> Groups:
 
 
 def tries_among(jobs: int) -> int:
-    """How many groups are tried one by one where so many jobs are decided about."""
+    """Return how many groups are tried one by one where `jobs` jobs are decided about."""
     return max(1, min(TRIES, MOST_DECIDED // max(jobs, 1)))
 
 
@@ -71,7 +71,8 @@ def sort_out(
     *,
     tries: int,
 ) -> Sorted[Answer]:
-    """The decision in which no group is served in part. `decide` is told which jobs are left out."""
+    """Find the decision in which no group is served in part. `decide` gets the numbers of the jobs that are left out,
+    and `served` reads from a decision which jobs it serves."""
     answer = decide(frozenset())
     if not groups or not _apart(groups, served(answer)):
         return Sorted(answer, {})
@@ -92,15 +93,15 @@ def sort_out(
 def plan_floors_together(
     settings: Settings, view: View, jobs: Sequence[Job], window: tuple[int, int], groups: Groups
 ) -> list[Floor]:
-    """Floors of newly collected jobs (G2), of each group all in the window or none. `groups`: their new members; a
-    group with a member that is not among the jobs has no floors."""
+    """Plan the floors of newly collected jobs (G2), for all members of a group in the window or for none. `groups` has
+    the new members; a group with a member that is not among the jobs gets no floors."""
     if not groups:
         return plan_floors(settings, view, jobs, window)
     tenants: defaultdict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         tenants[job.tenant].append(job)
     floors: list[Floor] = []
-    for tenant in sorted(tenants):  # what is planned for one depends on nobody else
+    for tenant in sorted(tenants):  # the plan of one tenant depends on no other
         numbers = {job.number for job in tenants[tenant]}
         mine = {group: members for group, members in groups.items() if members & numbers}
         floors += _floors_of_one(settings, view, tenants[tenant], window, mine)
@@ -108,7 +109,7 @@ def plan_floors_together(
 
 
 def reasons(groups: Groups, left_out: Mapping[int, int | None]) -> dict[int, Reason]:
-    """By member of a group that was left out, why it waits."""
+    """Return why each member of a group that was left out waits."""
     return {
         number: Reason("bought_together", {"members": len(groups[group]), "served": served})
         for group, served in left_out.items()
@@ -119,7 +120,7 @@ def reasons(groups: Groups, left_out: Mapping[int, int | None]) -> dict[int, Rea
 def _floors_of_one(
     settings: Settings, view: View, jobs: Sequence[Job], window: tuple[int, int], groups: Groups
 ) -> list[Floor]:
-    """Of one tenant's jobs."""
+    """Plan the floors of one tenant's jobs."""
 
     def decide(left_out: frozenset[int]) -> list[Floor]:
         return plan_floors(settings, view, [job for job in jobs if job.number not in left_out], window)
@@ -135,7 +136,7 @@ def _floors_of_one(
 
 
 def _tried(groups: Groups, slot: int, tries: int) -> list[int]:
-    """The oldest first. Of too many, those that a draw by the slot names: another slot, others."""
+    """Return the groups to try, the oldest first. Of too many, a draw picks some, which differs from slot to slot."""
     order = sorted(groups, key=lambda group: hashlib.sha256(f"{slot}:{group}".encode()).hexdigest())
     return sorted(order[:tries])
 
@@ -145,5 +146,5 @@ def _apart(groups: Groups, served: Served) -> bool:
 
 
 def _members(groups: Groups, stay: Collection[int]) -> frozenset[int]:
-    """Of all groups that do not stay."""
+    """Return the members of all groups that are not in `stay`."""
     return frozenset(number for group, members in groups.items() if group not in stay for number in members)

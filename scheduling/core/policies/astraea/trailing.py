@@ -1,8 +1,8 @@
-"""The price base from what the jobs of late were worth (L7). It changes between batches only.
+"""The price base that follows what recent jobs were worth (L7). It changes between batches only.
 
-What is remembered travels in the policy's memory, so a stored interval holds all that its price base came from: for
-each of the last batches, by resource, how many jobs were new in it and what a unit-slot was worth to them. A job
-counts once, in the batch that first collects it, so no job has a part in the prices of the batch it comes with.
+The figures are kept in the policy's memory, so a stored interval holds all that its price base came from: for each of
+the last batches, by resource, how many jobs were new in it and what a unit-slot was worth to them. A job counts once,
+in the batch that first collects it, so no job influences the prices of the batch it comes with.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from scheduling.core.policies.astraea.estimates import values_per_unit_slot
 from scheduling.core.types import Cluster, Job, View
 
-KEY = "trailing"  # in the memory
-MOST_KEPT = 64  # figures of one batch and resource; of more jobs those of evenly spaced ranks stand for all
+KEY = "trailing"  # the key of the figures in the memory
+MOST_KEPT = 64  # figures kept of one batch and resource; of more jobs, those of evenly spaced ranks stand for all
 THETA_LEAST = 2.0  # R28
 MEDIAN = 0.5
 
@@ -34,7 +34,7 @@ DEFAULTS: Trailing = {"batches": 16, "factor": 0.8, "quantile": 0.9, "least_jobs
 
 
 def price_base(theta: Mapping[str, float], trailing: Trailing | None, memory: Mapping[str, Any]) -> dict[str, float]:
-    """By resource, for the next batch; `theta` is what is configured."""
+    """Return theta by resource for the next batch. The argument `theta` is the configured one."""
     if trailing is None:
         return dict(theta)
     batches = memory.get(KEY, {}).get("batches", ())
@@ -44,7 +44,7 @@ def price_base(theta: Mapping[str, float], trailing: Trailing | None, memory: Ma
 def usual_value(
     unit_value: Mapping[str, float], trailing: Trailing | None, memory: Mapping[str, Any]
 ) -> dict[str, float]:
-    """By resource, the median of the same figures (K8); `unit_value` is what is configured."""
+    """Return, by resource, the median of the same figures (K8). `unit_value` is the configured value."""
     if trailing is None:
         return dict(unit_value)
     batches = memory.get(KEY, {}).get("batches", ())
@@ -55,7 +55,7 @@ def usual_value(
 
 
 def price_base_of(settings: Mapping[str, Any], memory: Mapping[str, Any]) -> dict[str, float]:
-    """By resource, for the next batch, from settings as a pool keeps them; none where they name no constants."""
+    """Return theta by resource for the next batch, from settings as a pool keeps them; empty if they have no theta."""
     theta, trailing = settings.get("theta"), settings.get("trailing")
     if not isinstance(theta, Mapping):
         return {}
@@ -65,7 +65,8 @@ def price_base_of(settings: Mapping[str, Any], memory: Mapping[str, Any]) -> dic
 def remembered(
     trailing: Trailing, memory: Mapping[str, Any], view: View, jobs: Sequence[Job], *, exact: bool
 ) -> dict[str, Any]:
-    """The memory after a batch that dealt with `jobs` at the view's slot: those that came since the last one count."""
+    """Return the memory after a batch that dealt with `jobs` at the view's slot. Jobs that came since the last batch
+    count as new."""
     before = memory.get(KEY, {"slot": 0, "batches": []})
     new = [job for job in jobs if job.arrival >= before["slot"]]
     batches = list(before["batches"])
@@ -80,8 +81,8 @@ def _base(start: float, trailing: Trailing, resource: str, batches: Sequence[Map
 
 
 def _quantile(trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]], part: float) -> float | None:
-    """The least figure that so large a part of the jobs does not exceed; None where too few are known. Figures of a
-    batch count equally much."""
+    """Return the least figure that the given part of the jobs does not exceed; None where too few jobs are known. The
+    figures of a batch have equal weights, which sum to its jobs."""
     counted = [batch[resource] for batch in batches if resource in batch]
     if sum(batch["jobs"] for batch in counted) < trailing["least_jobs"]:
         return None
@@ -94,7 +95,7 @@ def _quantile(trailing: Trailing, resource: str, batches: Sequence[Mapping[str, 
 
 
 def _figures(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> dict[str, Any]:
-    """Resource -> number of jobs, and their figures in order; resources that nobody names are left out."""
+    """Return, by resource, the number of jobs and their figures in order. Resources without figures are left out."""
     figures_by_resource = {}
     for resource, figures in zip(cluster.resources, values_per_unit_slot(cluster, jobs, exact=exact), strict=True):
         if count := len(figures):

@@ -1,8 +1,8 @@
-"""What would be decided about one job more: the same answers as deciding for all of them again, without doing so.
+"""What would be decided about one more job: the same answers as deciding everything again, without doing so.
 
-The last of the waiting jobs is the one in question. Everybody else is decided once, up to the point at which its turn
-comes; it is then asked about in one form after the other, and nothing is sold to it. What would have changed the
-others' turn, a schedule on its owner's own cells in this very window, is decided in full.
+The last of the waiting jobs is the one in question. All other jobs are decided once, up to its turn. The decision is
+then queried for one form of the job after the other, and nothing is sold to it. Where the job would have changed the
+decisions before its turn, by a schedule on its owner's own cells in this window, everything is decided in full.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class OpenDecision:
-    """One decision without its last waiting job, which may then be asked about in any form."""
+    """One decision about all waiting jobs but the last, which can then be queried for that job in any form."""
 
     def __init__(self, policy: Astraea, view: View) -> None:
         self.policy, self.view, self.now = policy.in_force(view), view, turn(policy, view)
         self.others = view.waiting[:-1]
         self.quick = policy.floor and len(self.now.windows) == 1 and policy.price == POSTED
-        self.quick = self.quick and not renewal.renews(view, view.waiting)  # one job more may move all its owner's
+        self.quick = self.quick and not renewal.renews(view, view.waiting)  # one more job may move its owner's drafts
         self.quick = self.quick and not any(job.divisible or job.together is not None for job in self.others)
         if self.quick:
             self._plan_others(*self.now.windows[0])
@@ -54,7 +54,7 @@ class OpenDecision:
 
     @cached_property
     def renting(self) -> Renting:
-        """The pool when everybody else has had its turn: the long part, left until it is asked for."""
+        """Return the pool after all other jobs have had their turn. It takes long, so it waits until it is needed."""
         award_at_home(self.round, self.jobs, self.floors)
         renting = Renting(self.round, self.floors)
         for job in self.jobs:
@@ -62,7 +62,7 @@ class OpenDecision:
         return renting
 
     def plan_for(self, job: Job) -> Plan:
-        """What the plan would say about the job, if it waited in place of the last one: nothing about others."""
+        """Return the part of the plan that is about the job, if it waited in place of the last one."""
         view = self._view_with(job)
         if not self.quick or job.divisible:
             return about(job, self.policy.decide(view))
@@ -92,7 +92,8 @@ class OpenDecision:
         return self._plan(Plan(floors=tuple(new)), refused=[refusals.waiting(self.round, job, floor)])
 
     def _cannot_do_better(self, job: Job, floor: Floor) -> bool:
-        """Whether no schedule in the pool is worth more than the floor, even if it began at once and cost nothing."""
+        """Return whether no schedule in the pool is worth more than the floor, even one that begins at once for
+        nothing."""
         shortest = self.round.ways(job).shortest
         if not self.policy.upgrade or shortest > self.round.slots:
             return True
@@ -110,9 +111,10 @@ class OpenDecision:
         return replace(self.view, waiting=(*self.others, job), remaining=remaining, jobs=jobs)
 
     def following(self, job: Job, promised: Sequence[Floor]) -> View | None:
-        """The view of the next boundary if nobody came and this job, the last, got nothing now. None: unknown.
+        """Return the view of the next boundary if no job came and this job, the last, got nothing now; None where it is
+        unknown.
 
-        `promised`: the job's own floor, if it was given now.
+        `promised` is the job's own floor, if it was given now.
         """
         if not self.quick or self.now.closes_at is None:
             return None
@@ -140,7 +142,8 @@ class OpenDecision:
         )
 
     def _occupied_from(self, slot: int) -> FloatArray:
-        """(resources, slots, servers) from the next boundary on: only what runs at home crosses it."""
+        """Return the amounts in use (resources, slots, servers) from the next boundary on. Of the new awards, only
+        those at home run past it."""
         view = self.view
         crossing = [booking for booking in self.round.awards.values() if booking.end > slot]
         end = max([view.slot + view.occupied.shape[1], slot, *(booking.end for booking in crossing)])
@@ -154,7 +157,7 @@ class OpenDecision:
 
 
 def about(job: Job, plan: Plan) -> Plan:
-    """The part of a plan that is about one job. Its windows are those with the job in them, so they are left out."""
+    """Return the part of a plan that is about one job. The plan's windows count the job in, so they are left out."""
     return replace(
         plan,
         bookings=tuple(booking for booking in plan.bookings if booking.job == job.number),

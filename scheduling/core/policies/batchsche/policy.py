@@ -1,4 +1,4 @@
-"""BatchSche: every tenant collects its jobs and deals out its own machines, batch by batch, to the jobs worth most.
+"""BatchSche: each tenant collects its jobs and deals out its own machines, batch by batch, to the jobs worth most.
 
 Batch l is decided at slot 2**l for a window of 2**l slots into which no earlier run reaches. There each job, in order
 of arrival, takes the window, number and types of workers for which value less price is largest, and runs if that is
@@ -35,19 +35,20 @@ from scheduling.core.types import (
     View,
 )
 
-TIE = 1e-9  # relative; gains closer than that are equal
+TIE = 1e-9  # relative; gains that differ by less are equal
 
 
 @dataclass(frozen=True)
 class BatchSche:
-    """`theta` by resource; `rounds` windows are decided in each batch, the first of them `rounds` lengths ahead."""
+    """The policy. `theta` is by resource. In each batch `rounds` windows are decided; the first begins at slot `rounds`
+    times the length of a window."""
 
     theta: Mapping[str, float]
     rounds: int = 1
     name: ClassVar[str] = "batchsche"
 
     def decide(self, view: View) -> Plan:
-        """Whole runs on the tenants' own machines; between batches nothing happens."""
+        """Book whole runs on the tenants' own machines. Between batches nothing is booked."""
         length = 2
         while length < view.slot:
             length *= 2
@@ -72,7 +73,7 @@ def _closes_at(slot: int) -> Reason:
 
 
 class _Homes:
-    """What the tenants own, and what is taken of it in the window that is being decided."""
+    """What the tenants own, and what is in use of it in the window that is being decided."""
 
     def __init__(self, view: View, theta: FloatArray) -> None:
         self.view, self.cluster, self.theta = view, view.cluster, theta[:, None]
@@ -82,7 +83,7 @@ class _Homes:
         self.empty: dict[int, ServerWindow] = {}  # by tenant, a slot with nothing on its machines
 
     def open(self, start: int, slots: int) -> None:
-        """A window in which only what the view holds occupied is taken."""
+        """Open a window in which only what the view holds occupied is in use."""
         self.start, self.slots = start, slots
         self.outbid: dict[int, Reason] = {}  # jobs that found room, and the price that was too high for them
         resources, _, servers = self.cells.shape
@@ -94,7 +95,8 @@ class _Homes:
         self.own: dict[int, FloatArray] = {}  # by tenant (resources, slots, own servers): used by its own jobs
 
     def refusal(self, job: Job) -> Refusal:
-        """Why a job that was offered the window took nothing of it. What its owner's machines cannot hold is final."""
+        """Return why a job that was offered the window got nothing. The refusal is final if its owner's machines could
+        never hold the job."""
         possible_ways = ways(job, self.cluster.slot_seconds, most_servers(job, self.cluster))
         if not possible_ways:
             return Refusal(job.number, Reason("shared_resource"), REJECTED)
@@ -114,7 +116,8 @@ class _Homes:
         return Refusal(job.number, Reason("no_room", {"asked": job.min_workers}))
 
     def book(self, job: Job) -> Booking | None:
-        """The run in the window with the largest value less price, if that is positive; ties: the earliest start."""
+        """Book the run in the window with the largest value less price, if that is positive; ties go to the earliest
+        start."""
         servers = self.servers[job.tenant]
         if len(servers) == 0:
             return None
@@ -147,19 +150,19 @@ class _Homes:
         return self._booked(job, start, way, fit, prices)
 
     def _hosts(self, tenant: int) -> tuple[BoolArray, BoolArray]:
-        """(own servers,) whether they host workers, and parameter servers."""
+        """Return (own servers,) whether they host workers, and whether they host parameter servers."""
         servers = self.servers[tenant]
         return self.cluster.hosts_workers[servers], self.cluster.hosts_ps[servers]
 
     def _empty(self, tenant: int) -> ServerWindow:
-        """A slot with nothing on the tenant's machines."""
+        """Return a slot with nothing on the tenant's machines."""
         if tenant not in self.empty:
             home = self.cells[:, tenant, self.servers[tenant]][:, None, :]
             self.empty[tenant] = ServerWindow(home, self._hosts(tenant), np.zeros(home.shape[:2]))
         return self.empty[tenant]
 
     def _booked(self, job: Job, start: int, way: Way, fit: Fit, prices: FloatArray) -> Booking:
-        """Take the units, server by server."""
+        """Take the units, server by server, and return the booking."""
         worker, ps = job.worker_types[way.types[0]].demand, job.ps_types[way.types[1]].demand
         begin, end = self.start + start, self.start + start + way.slots
         slots = slice(start, start + way.slots)
@@ -191,7 +194,7 @@ class _Homes:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> BatchSche:
-    """BatchSche with the settings of a scenario; a base that is not given follows from the jobs' own values."""
+    """Build BatchSche with the settings of a scenario. A theta that is not given follows from the jobs' values."""
     section = Section(fields, "policy", ("theta", "rounds"))
     amounts = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.has("theta") else {}
     usual = usual_theta(cluster, jobs) if len(amounts) < len(cluster.resources) else {}

@@ -1,4 +1,4 @@
-"""The ways to run a job, where they fit on its owner's machines, and what a unit is usually worth."""
+"""The ways to run a job, where they fit on its owner's machines, and the usual theta."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from scheduling.core.types import BoolArray, Cluster, Demand, FloatArray, Job, U
 
 IntArray = npt.NDArray[np.int64]
 WORKER, PS = 0, 1
-FAR = 2**31  # more units than there are of anything
+FAR = 2**31  # more units than any server has
 THETA_LEAST, THETA_FACTOR, THETA_QUANTILE = 2.0, 0.8, 0.9
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run: with so many workers of one pair of types, for so many slots, on one server or on several."""
+    """A way to run a job: the workers, the pair of types, the slots, and whether it is on one server (`central`)."""
 
     workers: int
     central: bool
@@ -30,17 +30,17 @@ class Way:
 
     @property
     def order(self) -> tuple[int, bool, tuple[int, int]]:
-        """How ties between ways that start at once are broken."""
+        """Return the key that breaks ties between ways with the same start."""
         return self.workers, not self.central, self.types
 
 
 @lru_cache(maxsize=2**10)
 def ways(job: Job, slot_seconds: float, servers: int | None = None) -> tuple[Way, ...]:
-    """For each pair of types and placement the fewest workers of each duration: more cost no less for the same.
+    """Return, for each pair of types and placement, the fewest workers of each duration, as more cost no less.
 
-    Nothing is tried whose workers and parameter servers take of one resource: prices could not tell them apart.
-    Workers without parameter servers are as slow as on as many of so many `servers` as they can be on.
-    The quickest come first. Asked for again in every batch in which the job waits.
+    Types whose worker and parameter server both take of one resource are left out: prices could not tell them apart.
+    The speed of workers without parameter servers is that on as many of the `servers` servers as they can use.
+    The quickest ways come first. The result is cached, as it is needed in every batch in which the job waits.
     """
     return tuple(sorted(_ways(job, slot_seconds, servers), key=lambda way: way.slots))
 
@@ -62,8 +62,8 @@ def _ways(job: Job, slot_seconds: float, servers: int | None) -> Iterator[Way]:
 
 
 class ServerWindow:
-    """Some servers during a window: how many units they hold, and what units cost. Ways of a job ask for the same, so
-    all of it is worked out once.
+    """Some servers during a window: how many units they hold, and what units cost. The ways of a job need the same
+    figures, so each is worked out once.
 
     `free` is (resources, slots, servers), `hosts` (servers,) for workers and for parameter servers, `prices`
     (resources, slots).
@@ -76,7 +76,7 @@ class ServerWindow:
         self.sums: dict[Demand, FloatArray] = {}
 
     def least(self, unit: UnitType, kind: int, slots: int) -> IntArray:
-        """(starts, servers) whole units that fit in every one of so many slots from each start."""
+        """Return (starts, servers) the whole units that fit in all of the `slots` slots from each start."""
         key = (kind, unit.named)
         if key not in self.whole:
             self.whole[key] = _whole(self.free, unit.demand, self.hosts[kind])
@@ -85,7 +85,7 @@ class ServerWindow:
         return self.minima[*key, slots]
 
     def costs(self, unit: UnitType, slots: int) -> FloatArray:
-        """(starts,) price of a unit for so many slots from each start."""
+        """Return (starts,) the price of a unit for `slots` slots from each start."""
         if unit.named not in self.sums:
             self.sums[unit.named] = np.concatenate([[0.0], np.cumsum(unit.demand @ self.prices)])
         sums = self.sums[unit.named]
@@ -94,11 +94,11 @@ class ServerWindow:
 
 
 class Fit:
-    """Where one way to run fits, from each start in the window: all minima are over the whole run.
+    """Where one way to run fits, from each start in the window. All minima are over the whole run.
 
-    On one server: all workers and one parameter server. On several: all parameter servers on the server that needs
-    the fewest for the workers elsewhere, and those where the fewest fit. The window has room for the run; `slots`
-    replaces the run's own duration.
+    On one server, it places all workers and one parameter server there. On several, all parameter servers are on the
+    server that needs the fewest for the workers elsewhere, and these workers where the fewest fit. The window must be
+    long enough for the run; `slots` replaces the run's own duration.
     """
 
     def __init__(self, job: Job, way: Way, window: ServerWindow, slots: int | None = None) -> None:
@@ -116,21 +116,21 @@ class Fit:
             needs = table[way.workers - self.beside]
             most = FAR if job.max_ps is None else job.max_ps
             needs = np.where(needs <= np.minimum(ps, most), needs, FAR)
-        self.server = needs.argmin(axis=1)  # (starts,) that of the parameter servers
+        self.server = needs.argmin(axis=1)  # (starts,) the server of the parameter servers
         at = (np.arange(len(self.server)), self.server)
         self.ps = needs[at]
         elsewhere = self.workers.sum(axis=1) - self.workers[at]
         self.fits: BoolArray = (self.ps < FAR) & (elsewhere >= way.workers - self.beside[at])
 
     def costs(self, job: Job) -> FloatArray:
-        """(starts,) price of the whole run."""
+        """Return (starts,) the price of the whole run."""
         worker, ps = job.worker_types[self.way.types[0]], job.ps_types[self.way.types[1]]
         costs: FloatArray = self.way.workers * self.window.costs(worker, self.way.slots)
         costs = costs + np.where(self.fits, self.ps, 0) * self.window.costs(ps, self.way.slots)
         return costs
 
     def units(self, start: int) -> dict[int, tuple[int, int]]:
-        """(workers, parameter servers) by server: the missing workers where the fewest fit, then by number."""
+        """Return (workers, parameter servers) by server. Workers elsewhere are where the fewest fit, then by index."""
         spot = int(self.server[start])
         beside, ps = int(self.beside[start, spot]), int(self.ps[start])
         units_by_spot = {spot: (beside, ps)} if beside or ps else {}
@@ -144,12 +144,12 @@ class Fit:
 
 
 def _whole(free: FloatArray, demand: FloatArray, hosts: BoolArray) -> IntArray:
-    """(slots, servers) whole units that fit."""
+    """Return (slots, servers) the whole units that fit."""
     return np.where(hosts, np.clip(room(free, demand), 0, FAR // 2**10), 0).astype(np.int64)
 
 
 def _least(units: IntArray, slots: int) -> IntArray:
-    """(starts, servers) minima over so many slots from each start, by windows of doubling length."""
+    """Return (starts, servers) the minima over `slots` slots from each start, by windows of doubling length."""
     length = 1
     while 2 * length <= slots:
         units, length = np.minimum(units[:-length], units[length:]), 2 * length
@@ -159,14 +159,14 @@ def _least(units: IntArray, slots: int) -> IntArray:
 
 @lru_cache(maxsize=2**10)
 def _table(workers: int, worker_mbps: float, ps_mbps: float) -> IntArray:
-    """(workers + 1,) parameter servers for so many workers elsewhere."""
+    """Return (workers + 1,) the parameter servers needed for 0, 1, 2, ... workers elsewhere."""
     return np.array([parameter_servers(count, worker_mbps, ps_mbps) for count in range(workers + 1)])
 
 
 def usual_theta(cluster: Cluster, jobs: Sequence[Job]) -> dict[str, float]:
-    """By resource 1 + 0.8 times the 0.9 quantile of what a unit and slot is worth, at least 2.
+    """Return theta by resource: 1 + 0.8 times the 0.9 quantile of what a unit and slot is worth, at least 2.
 
-    A job is looked at in its shortest run on one server, alone and at once; those worth nothing do not count.
+    A job counts as in its shortest run on one server, alone and at once. Jobs worth nothing do not count.
     """
     figures: dict[str, list[float]] = {name: [] for name in cluster.resources}
     for job in jobs:

@@ -1,6 +1,7 @@
-"""DL2: a learned policy. A network looks at the jobs and says, one unit after the other, who gets the next one.
+"""DL2: a learned policy. A network sees the jobs and decides, one unit after the other, which job gets the next one.
 
-It is warmed up on another policy's decisions and then learns from rewards; `offline_rl` is the same without the second.
+It is warmed up on another policy's decisions and then learns from rewards; `offline_rl` is trained in a simulator only,
+and never on what really happened.
 """
 
 from scheduling.core.policies.dl2.policy import Dl2, OfflineRl, builder

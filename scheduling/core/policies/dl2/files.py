@@ -1,6 +1,7 @@
 """Weights as bytes: an .npz with the arrays and, as JSON text inside, the schema that they belong to.
 
-The same weights give the same bytes. Nothing here opens a file; who has one hands its content over.
+The same weights give the same bytes. Apart from the weights that are shipped, nothing here opens a file: callers pass
+its content.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from scheduling.core.policies.dl2.networks import NAMES, Weights
 from scheduling.core.policies.dl2.shape import NetworkShape
 
 FORMAT = "dl2/1"
-LARGEST = 2**28  # bytes that arrays may take once unpacked
+LARGEST = 2**28  # the most bytes that arrays may take once unpacked
 
 
 class BadWeights(ValueError):
-    """Bytes that hold no weights at all."""
+    """The bytes are no file of weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A policy network and what it was made for. `facts` say how it was trained: seed, teacher, rounds and more."""
+    """A policy network and its shape. `facts` describe its training: seed, teacher, rounds and more."""
 
     shape: NetworkShape
     weights: Weights
@@ -40,14 +41,14 @@ class Network:
 
 @dataclass(frozen=True)
 class WeightFile:
-    """A file of weights that somebody read: what stands for its name in the settings of a policy."""
+    """A file of weights that was read. It replaces the file's name in the settings of a policy."""
 
     name: str
     content: bytes
 
 
 def pack(arrays: Mapping[str, Any], *, compressed: bool = True) -> bytes:
-    """Arrays under their names, in the order of the names."""
+    """Return the bytes of an .npz with the arrays under their names, in the order of the names."""
     stream = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(stream, **{name: arrays[name] for name in sorted(arrays)})
@@ -55,7 +56,7 @@ def pack(arrays: Mapping[str, Any], *, compressed: bool = True) -> bytes:
 
 
 def unpack(content: bytes) -> dict[str, Any]:
-    """What `pack` made. Raises `BadWeights`."""
+    """Return the arrays in bytes that `pack` made. Raises `BadWeights` for other bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as parts:
             if sum(part.file_size for part in parts.infolist()) > LARGEST:
@@ -67,21 +68,22 @@ def unpack(content: bytes) -> dict[str, Any]:
 
 
 def schema(shape: NetworkShape, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file of weights says of itself."""
+    """Return the schema that a file of weights has inside."""
     return {"format": FORMAT, "shape": shape.document(), "training": dict(facts)}
 
 
 def encode(network: Network) -> bytes:
-    """A file of weights, in half precision: decisions do not need more, and it is half as large."""
+    """Return the network as a file of weights, in half precision: decisions need no more, and it is half as large."""
     arrays: dict[str, Any] = {name: array.astype(np.float16) for name, array in network.weights.items()}
     text = json.dumps(schema(network.shape, network.facts), sort_keys=True)
     return pack(arrays | {"schema": np.frombuffer(text.encode(), np.uint8)})
 
 
 def decode(content: bytes) -> Network | str:
-    """The network in a file of weights, or why it cannot be served: made for another program than this.
+    """Return the network in a file of weights, or the code of why it cannot be used: it was made for another version of
+    the program, or has numbers that are not finite.
 
-    Raises `BadWeights` for what is no file of weights.
+    Raises `BadWeights` if the bytes are no file of weights.
     """
     arrays = unpack(content)
     try:
@@ -104,20 +106,20 @@ def decode(content: bytes) -> Network | str:
 
 
 def sizes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
-    """The shape of each array of a policy network."""
+    """Return the shape of each array of a policy network."""
     hidden, outputs = shape.hidden, shape.actions
     matrices = {"w1": (shape.inputs, hidden), "w2": (hidden, hidden), "w3": (hidden, outputs)}
     return {**matrices, "b1": (hidden,), "b2": (hidden,), "b3": (outputs,)}
 
 
 def shipped(name: str) -> Network | str:
-    """The weights that come with the program, as `decode` has it; `weights_untrained` where none do."""
+    """Return the network that comes with the program, as `decode` does; `weights_untrained` where none comes."""
     content = shipped_bytes(name)
     return "weights_untrained" if content is None else decode(content)
 
 
 def shipped_bytes(name: str) -> bytes | None:
-    """A file of weights that comes with the program."""
+    """Return the content of a file of weights that comes with the program, None if there is no such file."""
     try:
         return pkgutil.get_data(__package__, f"{name}.npz")
     except FileNotFoundError:

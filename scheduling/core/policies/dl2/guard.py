@@ -1,8 +1,8 @@
-"""What a slot is worth by its plan, and when a network is no longer trusted with it.
+"""The guard of the network: the reward of a slot's plan, and when the teacher decides in place of the network.
 
 The reward of a slot is the sum over jobs of the part of their work that is trained in it. The guard compares it with
-what the teacher would have had in the same place; a network that falls behind by half three times in a row has lost
-its post, and the teacher decides from there on.
+the reward of the teacher's plan for the same slot. If the network's reward is less than half of the teacher's in three
+slots in a row, the teacher decides from there on.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 from scheduling.core.types import Booking, Plan, View
 
-POOR, PATIENCE = 0.5, 3  # of the teacher's reward; slots in a row
+POOR, PATIENCE = 0.5, 3  # a reward below this part of the teacher's is poor; how many poor slots in a row are too many
 
 
 def reward(plan: Plan, view: View) -> float:
-    """The coming slot's part of all the plan books."""
+    """Return the reward of the coming slot by the plan's bookings."""
     jobs = {job.number: job for job in view.waiting}
     now = (booking for booking in plan.bookings if booking.start <= view.slot)
     return sum(booking.work / (booking.end - booking.start) / jobs[booking.job].work for booking in now)
@@ -25,22 +25,22 @@ def reward(plan: Plan, view: View) -> float:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the policy's last plan remembers: slots that jobs ran, the teacher's own memory, and how the network did."""
+    """The memory of the policy: slots that jobs ran, the teacher's own memory, and how the network did."""
 
-    ran: Mapping[str, int] = field(default_factory=dict)
+    ran: Mapping[str, int] = field(default_factory=dict)  # by job, slots in which it ran
     teacher: Mapping[str, Any] = field(default_factory=dict)
-    poor: int = 0  # slots in a row
+    poor: int = 0  # poor slots in a row
     guard: Mapping[str, Any] | None = None  # why the teacher decides, and since which slot
     shadow: Mapping[str, Any] | None = None  # what the network would have done in this slot
-    since: int | None = None  # from which slot on the network serves, where it took another one's place
+    since: int | None = None  # the first slot in which the network serves, where it replaced another one
 
     @classmethod
     def read(cls, memory: Mapping[str, Any]) -> Memory:
-        """From the view."""
+        """Read the memory from the view's."""
         return cls(**memory) if memory else cls()
 
     def document(self) -> dict[str, Any]:
-        """For the plan."""
+        """Return the memory as plain JSON, for the plan."""
         document = {
             "ran": dict(self.ran),
             "teacher": dict(self.teacher),
@@ -51,11 +51,12 @@ class Memory:
         return document if self.since is None else document | {"since": self.since}
 
     def under(self, since: int | None) -> Memory:
-        """As a network remembers that serves since this slot: what was held against the one before it is forgotten."""
+        """Return the memory for the network that serves since this slot. If it replaced another one, what is remembered
+        against that one is dropped: its poor slots, the guard and the shadow."""
         return self if since == self.since else replace(self, poor=0, guard=None, shadow=None, since=since)
 
     def after(self, plan: Plan, view: View) -> Memory:
-        """With the slot counted for those that run in it; who waits no more is forgotten."""
+        """Return the memory with the slot counted for the jobs that run in it. Jobs that no longer wait are dropped."""
         running = {booking.job for booking in plan.bookings}
         ran = {
             str(job.number): count
@@ -65,7 +66,7 @@ class Memory:
         return replace(self, ran=ran)
 
     def judged(self, slot: int, own: float, teachers: float) -> Memory:
-        """After a slot that is worth `own` by the network's plan and `teachers` by the teacher's."""
+        """Return the memory after a slot with reward `own` by the network's plan and `teachers` by the teacher's."""
         poor = self.poor + 1 if own < POOR * teachers else 0
         judged = replace(self, poor=poor)
         if poor < PATIENCE:
@@ -73,10 +74,10 @@ class Memory:
         return judged.handed_over(slot, "reward_poor", reward=own, teacher_reward=teachers)
 
     def handed_over(self, slot: int, code: str, **numbers: float) -> Memory:
-        """The teacher decides from this slot on."""
+        """Return the memory by which the teacher decides from this slot on, for the reason `code`."""
         return replace(self, guard={"code": code, "slot": slot, **numbers})
 
 
 def units(bookings: Sequence[Booking]) -> dict[str, list[int]]:
-    """Workers and parameter servers by job, for the record of a shadow."""
+    """Return the workers and parameter servers by job, for the record of a network in shadow."""
     return {str(booking.job): [booking.workers, booking.ps] for booking in bookings}

@@ -22,12 +22,12 @@ Weights = Mapping[str, Floats]
 
 FORBIDDEN = -1e30  # the output of an action that is not allowed: its probability is exactly zero
 NAMES = ("w1", "b1", "w2", "b2", "w3", "b3")
-FIRST, SECOND, TINY = 0.9, 0.999, 1e-8  # of Adam
+FIRST, SECOND, TINY = 0.9, 0.999, 1e-8  # Adam's decay of the first and second moments, and its epsilon
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What Adam remembers: running means of the gradients and of their squares, after so many steps."""
+    """The state of Adam: running means of the gradients and of their squares, after `step` steps."""
 
     step: int
     first: Weights
@@ -36,7 +36,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """A forward pass: (samples, ...) inputs, both hidden layers after rectifying, and the outputs."""
+    """The numbers of a forward pass (samples, ...): the inputs, both hidden layers after rectifying, the outputs."""
 
     states: Floats
     hidden1: Floats
@@ -45,7 +45,8 @@ class Passed:
 
 
 def start(dice: np.random.Generator, inputs: int, outputs: int, hidden: int, dtype: npt.DTypeLike) -> Weights:
-    """Weights to begin with. The last layer is small, so that all actions begin nearly alike and all values at zero."""
+    """Draw initial weights. The last layer is small, so that at first all actions are nearly equally likely and all
+    values near zero."""
     sizes = {"1": (inputs, hidden, 1.0), "2": (hidden, hidden, 1.0), "3": (hidden, outputs, 0.01)}
     weights: dict[str, Floats] = {}
     for layer, (wide, narrow, part) in sizes.items():
@@ -56,7 +57,7 @@ def start(dice: np.random.Generator, inputs: int, outputs: int, hidden: int, dty
 
 
 def forward(weights: Weights, states: Floats) -> Passed:
-    """(samples, inputs) to (samples, outputs)."""
+    """Compute the outputs (samples, outputs) for states (samples, inputs)."""
     hidden1 = states @ weights["w1"]
     hidden1 += weights["b1"]
     np.maximum(hidden1, 0, out=hidden1)
@@ -67,7 +68,7 @@ def forward(weights: Weights, states: Floats) -> Passed:
 
 
 def backward(weights: Weights, passed: Passed, slope: Floats) -> Weights:
-    """Gradients of a loss whose slope at the outputs is given, (samples, outputs)."""
+    """Return the gradients of a loss from its slope at the outputs, (samples, outputs)."""
     slope2 = slope @ weights["w3"].T
     slope2 *= passed.hidden2 > 0
     slope1 = slope2 @ weights["w2"].T
@@ -83,7 +84,8 @@ def backward(weights: Weights, passed: Passed, slope: Floats) -> Weights:
 
 
 def log_probabilities(outputs: Floats, allowed: BoolArray) -> Floats:
-    """(..., actions) logarithms of the probabilities among what is allowed; `FORBIDDEN` for all else."""
+    """Return (..., actions) the logarithms of the probabilities among the allowed actions. For all others they are near
+    `FORBIDDEN`, so that the probability is zero."""
     logits = np.where(allowed, outputs, FORBIDDEN).astype(outputs.dtype)
     logits -= logits.max(axis=-1, keepdims=True)
     logs: Floats = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -98,9 +100,9 @@ def policy_gradient(
     advantages: Floats,
     entropy_weight: float,
 ) -> tuple[float, Weights]:
-    """Loss and gradients of -mean(log pi(action) * advantage) - entropy_weight * mean(entropy).
+    """Return loss and gradients of -mean(log pi(action) * advantage) - entropy_weight * mean(entropy).
 
-    With advantages of one and no entropy it is the cross-entropy against the actions.
+    With advantages of one and no entropy, the loss is the cross-entropy against the actions.
     """
     passed = forward(weights, states)
     logs = log_probabilities(passed.outputs, allowed)
@@ -117,19 +119,19 @@ def policy_gradient(
 
 
 def value_gradient(weights: Weights, passed: Passed, targets: Floats) -> tuple[float, Weights]:
-    """Loss and gradients of mean((value - target)^2), from the forward pass of the same weights."""
+    """Return loss and gradients of mean((value - target)^2), from the forward pass of the same weights."""
     error = passed.outputs[:, 0] - targets
     return float((error**2).mean()), backward(weights, passed, (2.0 / len(targets)) * error[:, None])
 
 
 def still(weights: Weights) -> Moments:
-    """Adam's memory before the first step."""
+    """Return the state of Adam before the first step."""
     nothing = {name: np.zeros_like(array) for name, array in weights.items()}
     return Moments(0, nothing, nothing)
 
 
 def adam(weights: Weights, gradients: Weights, moments: Moments, rate: float) -> tuple[Weights, Moments]:
-    """One step of Adam: the weights after it, and what it remembers."""
+    """Make one step of Adam with learning rate `rate`. Return the weights after it, and Adam's new state."""
     step = moments.step + 1
     scale, correction = rate / (1.0 - FIRST**step), 1.0 / (1.0 - SECOND**step)
     changed: dict[str, Floats] = {}
@@ -153,5 +155,5 @@ def adam(weights: Weights, gradients: Weights, moments: Moments, rate: float) ->
 
 
 def average(many: Sequence[Weights]) -> Weights:
-    """The mean of several weights of one shape, name by name."""
+    """Return the mean of several weights of one shape, name by name."""
     return {name: np.mean([each[name] for each in many], axis=0, dtype=many[0][name].dtype) for name in many[0]}

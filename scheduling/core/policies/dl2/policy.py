@@ -1,4 +1,4 @@
-"""DL2 as a policy: a trained network gives the coming slot out unit by unit, and a teacher stands behind it."""
+"""DL2 as a policy: a trained network deals out the coming slot unit by unit, and a teacher decides where it cannot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Teachers = Mapping[str, Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Po
 
 
 class _CarriedShares:
-    """What the policy carries beside its settings."""
+    """What the policy carries beside its settings. These are no fields of the dataclass."""
 
     _network: Network | None
     _unfit: str  # why there is no network
@@ -32,11 +32,13 @@ class _CarriedShares:
 
 @dataclass(frozen=True, eq=False)
 class Dl2(_CarriedShares):
-    """`weights` is the file they come from (None: shipped with the program), `digest` that of its bytes. `mode` shadow
-    lets the teacher decide and remembers what the network would have done. `choice` draw takes actions at random,
-    with dice of `seed` and the slot, argmax the likeliest. `first_bundle` (None: as trained) gives each job its
-    least gang before the network is asked. Without `guard` the network is never compared with its teacher. `since` is
-    the slot from which these weights serve, where they took the place of others in a live pool."""
+    """The policy and its settings.
+
+    `weights` is the file of the weights (None: shipped with the program), and `digest` that of its bytes. With `mode`
+    shadow the teacher decides, and the network's decision is only remembered. With `choice` draw actions are drawn by
+    their probabilities, seeded by `seed` and the slot; with argmax the likeliest is taken. `first_bundle` (None: as
+    trained) gives each job its least gang before the network decides. Without `guard` the network is never compared
+    with its teacher. `since` is the first slot of these weights, where they replaced others in a live pool."""
 
     name: ClassVar[str] = "dl2"
     weights: str | None = None
@@ -60,7 +62,8 @@ class Dl2(_CarriedShares):
             object.__setattr__(self, name, value)
 
     def decide(self, view: View) -> Plan:
-        """One slot for every job that gets a gang. Whatever the teacher's plan is needed for, it is asked once."""
+        """Book one slot for every job that gets a gang. The teacher decides at most once, even if its plan is needed
+        for several purposes."""
         memory = Memory.read(view.memory).under(self.since)
         if memory.guard is None and self._unfit:
             memory = memory.handed_over(view.slot, self._unfit)
@@ -94,14 +97,14 @@ class Dl2(_CarriedShares):
         return memory.judged(view.slot, *rewards) if self.guard else memory
 
     def _own(self, network: Network, view: View, memory: Memory) -> Plan:
-        """What the network would have the slot be."""
+        """Return the network's plan for the slot."""
         shape = network.shape
         if self.first_bundle is not None and self.first_bundle != shape.first_bundle:
             shape = replace(shape, first_bundle=self.first_bundle)
         shares, never = shares_of(view, lambda job: memory.ran.get(str(job.number), 0))
         slot = Slot(view, shares, shape)
         choose: Choose = DrawnAction(np.random.default_rng((self.seed, view.slot))) if self.choice == DRAW else best
-        with np.errstate(all="ignore"):  # what comes of it is looked at, not how
+        with np.errstate(all="ignore"):  # only the results are checked
             for batch in slot.batches():
                 batch.open()
                 give_out(network.weights, batch, choose)
@@ -109,7 +112,7 @@ class Dl2(_CarriedShares):
 
 
 def slot_plan(slot: Slot, never: Sequence[Job], view: View) -> Plan:
-    """A booking for every job that holds a gang; units that make none go back."""
+    """Return a plan with a booking for every job that holds a gang. Units of a job that holds less stay idle."""
     refusals = [Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED) for job in never]
     refusals += [
         Refusal(share.job.number, Reason("no_room", {"asked": share.job.min_workers}))
@@ -130,7 +133,8 @@ FIELDS = ("weights", "digest", "teacher", "mode", "choice", "seed", "first_bundl
 
 
 def builder(kind: type[Dl2], teachers: Teachers) -> Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Dl2]:
-    """What builds DL2, or OfflineRL, with the settings of a scenario; `teachers` are the other policies by name."""
+    """Return the function that builds DL2, or OfflineRL, with the settings of a scenario. `teachers` are the policies
+    by name; these two cannot be teachers themselves."""
 
     def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Dl2:
         section = Section(fields, "policy", FIELDS)
@@ -155,7 +159,7 @@ def builder(kind: type[Dl2], teachers: Teachers) -> Callable[[Mapping[str, Any],
 
 
 def _network(section: Section, shipped_as: str) -> tuple[str | None, Network | str]:
-    """The file's name and what is in it."""
+    """Return the name of the file of weights and the network in it, or why that cannot be used."""
     weights_name = section.raw("weights", None)
     if isinstance(weights_name, str):
         raise BadScenario("policy.weights", "names a file, which only a command on files reads")

@@ -1,7 +1,7 @@
-"""Servers with room for single units, dealt round robin as in `placement`, with the answer known before it is asked.
+"""Servers with room for single units, dealt out round robin as in `placement`, where `has` answers at once.
 
-Every decision needs to know which jobs' units fit anywhere. For each kind of unit a server with room is kept in mind,
-so that is only looked for again when that very server changes.
+Every decision needs to know which jobs' units fit anywhere. So one server with room is remembered for each kind of
+unit, and another one is searched for only when that server changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORKER, PS = 0, 1
 
 
 class SlotRoom:
-    """What is free in the coming slot. A kind of unit (demand, and whether it is a worker) is known by its index."""
+    """What is free in the coming slot. A kind of unit, which is a role and a demand, is named by its index."""
 
     def __init__(self, view: View, units: Sequence[tuple[int, UnitType]]) -> None:
         self.vacancies = Vacancies(view.cluster, view.occupied)
@@ -32,22 +32,22 @@ class SlotRoom:
         self.demand: FloatArray = np.array(demands).reshape(len(demands), len(view.cluster.resources))
         self.marks = [self._marks(kind) for kind in range(len(self.units))]  # by kind, servers without room for it
         self.cursors = [0, 0]
-        self.narrowed = False  # whether a kind lost its last server since somebody looked
+        self.narrowed = False  # whether a kind lost its last server since this was reset
         self.spot: list[int | None] = [None] * len(self.units)  # by kind, a server with room for it
         self.kinds_at: dict[int, list[int]] = {}  # by server, the kinds whose spot it is
         for kind in range(len(self.units)):
             self._look(kind)
 
     def kind(self, role: int, unit: UnitType) -> int:
-        """The index of a unit named at the beginning."""
+        """Return the index of the kind of a unit. It must be one of those given at the start."""
         return self.kinds[role, unit.amounts]
 
     def has(self, kind: int) -> bool:
-        """Whether any server has room for one unit."""
+        """Return whether any server has room for one unit of a kind."""
         return self.spot[kind] is not None
 
     def deal_one(self, kind: int) -> int | None:
-        """The server of one unit of a kind. The cursor goes behind it."""
+        """Choose the server for one unit of a kind, and move the cursor past it. Return None if there is no room."""
         if self.spot[kind] is None:
             return None
         role, unit = self.units[kind]
@@ -59,7 +59,8 @@ class SlotRoom:
         return server
 
     def deal(self, kind: int, count: int) -> list[int] | None:
-        """The servers of so many units of a kind, or None and nothing changed. The cursor goes behind the last."""
+        """Choose the servers for `count` units of a kind, and move the cursor past the last one. If they do not fit,
+        return None and change nothing."""
         if self.spot[kind] is None:
             return None if count else []
         role, unit = self.units[kind]
@@ -73,7 +74,7 @@ class SlotRoom:
         return dealt
 
     def give_back(self, kind: int, servers: Sequence[int]) -> None:
-        """Free one unit on each of the servers named."""
+        """Give back one unit of a kind on each of the servers."""
         self.vacancies.give_back(self.units[kind][1], servers)
         self._look_again()
         for other, spot in enumerate(self.spot if servers else ()):
@@ -81,7 +82,7 @@ class SlotRoom:
                 self._look(other)
 
     def _look_again(self) -> None:
-        """Something was given back: servers may have room again."""
+        """Update the marks after units were given back, as servers may have room again."""
         for kind in range(len(self.units)):
             self._marks(kind)  # the same bytes, with those servers open again
 
@@ -90,7 +91,7 @@ class SlotRoom:
         return self.vacancies.marks(unit.named, self.hosts[role])
 
     def _changed(self, server: int) -> None:
-        """Less is free on a server; kinds that do not fit there any more look elsewhere."""
+        """Find other servers for the kinds that no longer fit on a server, after less is free there."""
         free = self.vacancies.free[server]
         for kind in self.kinds_at.pop(server):
             if fits(self.units[kind][1].named, free):

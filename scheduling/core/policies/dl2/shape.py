@@ -1,4 +1,4 @@
-"""What the networks see: one row for each of J jobs, L columns for its type and five numbers beside them.
+"""The input of the networks: one row for each of J jobs, with L columns for its type and five numbers beside them.
 
     d  slots in which it ran           log1p(d) / log1p(longest)
     e  work left                       part of all its work
@@ -6,7 +6,7 @@
     w  workers in this slot            part of the cap
     u  parameter servers in this slot  part of the cap
 
-Rows stand in order of arrival; those without a job are zero. A type that the network does not know has the last column.
+Rows are in order of arrival; rows without a job are zero. A type that the network does not know has the last column.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ WORKER_ONLY, PS_ONLY, BOTH = 0, 1, 2
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """Sizes and scales that weights belong to. Weights of another shape would take one number for another."""
+    """The sizes and scales for which weights were made. Weights of another shape would misread the input."""
 
     jobs: int = 40  # J
     columns: int = 8  # L
-    types: tuple[str, ...] = ()  # that have a column each, fewer than `columns`
+    types: tuple[str, ...] = ()  # the types with a column each, fewer than `columns`
     hidden: int = 256
     longest: int = 1000  # slots
-    max_workers: int = 16  # of any job
+    max_workers: int = 16  # the most workers of any job
     max_ps: int = 16
-    first_bundle: bool = True  # whether each job has its least gang before the network is asked
+    first_bundle: bool = True  # whether each job gets its least gang before the network decides
 
     @property
     def row(self) -> int:
-        """Numbers of one job."""
+        """Return how many numbers the row of one job has."""
         return self.columns + NUMBERS
 
     @property
     def inputs(self) -> int:
-        """Numbers of a state."""
+        """Return how many numbers a state has."""
         return self.jobs * self.row
 
     @property
     def void(self) -> int:
-        """The last action: enough is given out."""
+        """Return the last action, which deals out no more units."""
         return ACTIONS * self.jobs
 
     @property
     def actions(self) -> int:
-        """Outputs of the policy's network."""
+        """Return how many outputs the policy's network has."""
         return self.void + 1
 
     def column(self, model: str) -> int:
-        """Where a job's type stands in its row."""
+        """Return the column of a job's type in its row."""
         return self.types.index(model) if model in self.types else self.columns - 1
 
     def age(self, slots: int) -> float:
-        """`d`, scaled."""
+        """Return `d`, scaled."""
         return math.log1p(slots) / math.log1p(self.longest)
 
     def document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the shape as plain JSON."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"types": list(self.types)}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> NetworkShape:
-        """From plain JSON. Raises `ValueError` where a field is missing, unknown or of no use."""
+        """Read the shape from plain JSON. Raises `ValueError` where a field is missing, unknown or not valid."""
         names = {field.name for field in fields(cls)}
         if set(document) != names:
             raise ValueError(f"has the fields {', '.join(sorted(document))}")

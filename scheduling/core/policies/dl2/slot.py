@@ -1,6 +1,7 @@
-"""One slot being given out: what each job holds of it, what the network sees of that, and what may come next.
+"""One slot while it is dealt out: what each job holds of it, what the network sees, and which actions are allowed next.
 
-Up to J jobs are seen at once; more are served in batches in order of arrival, each from what the ones before it left.
+The network sees up to J jobs at once. More jobs are served in batches in order of arrival, each from what the batches
+before it left.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Pair = tuple[int, int]  # worker type, parameter server type
 
 @dataclass(eq=False)
 class JobShare:
-    """A job in this slot: the servers of its units so far, in the order they were dealt in."""
+    """A job in this slot, with the servers of its units so far, in the order in which they were dealt out."""
 
     job: Job
     remaining: float  # mini-batches
-    ran: int  # slots
-    choices: Sequence[Pair]  # types that it could run on
+    ran: int  # slots in which it ran before
+    choices: Sequence[Pair]  # the types that it could run on
     types: Pair = (0, 0)
     workers: list[int] = field(default_factory=list)
     ps: list[int] = field(default_factory=list)
@@ -37,22 +38,22 @@ class JobShare:
 
     @property
     def units(self) -> tuple[UnitType, UnitType]:
-        """The types it runs on."""
+        """Return the types that the job runs on: worker, parameter server."""
         return self.job.worker_types[self.types[0]], self.job.ps_types[self.types[1]]
 
     @property
     def runs(self) -> bool:
-        """Whether what it holds is a gang."""
+        """Return whether the units that the job holds are a gang."""
         return len(self.workers) >= self.job.min_workers and len(self.ps) >= self.job.least_ps
 
     def booking(self, view: View) -> Booking:
-        """The coming slot."""
+        """Book the coming slot."""
         gang = GangUnits(len(self.workers), len(self.ps), *self.types)
         return slot_booking(self.job, self.remaining, Placement(gang, self.workers, self.ps, Cursors()), view)
 
 
 def shares_of(view: View, ran: Callable[[Job], int]) -> tuple[list[JobShare], list[Job]]:
-    """The waiting jobs that could run here, and those that never could."""
+    """Return the waiting jobs that could run here, and those that never could."""
     shares, never = [], []
     for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
         choices = possible_types(job, view.cluster)
@@ -81,18 +82,19 @@ class Slot:
                 self._first_bundle(share)
 
     def kinds(self, share: JobShare) -> Pair:
-        """The kinds of the job's worker and parameter server."""
+        """Return the kinds, which are indices in the room, of the job's worker and parameter server."""
         worker, ps = share.units
         return self.room.kind(WORKER, worker), self.room.kind(PS, ps)
 
     def parts(self, kinds: Pair) -> list[tuple[float, float]]:
-        """Of each resource, the part of the cluster that a worker takes, and a parameter server; the same for most."""
+        """Return, by resource, the parts of the cluster that a worker and a parameter server take. They are kept, as
+        most jobs have the same kinds."""
         if kinds not in self._parts:
             self._parts[kinds] = list(zip(*(self._part[kind] for kind in kinds), strict=True))
         return self._parts[kinds]
 
     def batches(self) -> list[Batch]:
-        """At most J jobs each. A batch is to be opened when it is its turn."""
+        """Return the batches of at most J jobs each. Each is to be opened only when it has its turn."""
         size = self.shape.jobs
         return [Batch(self, self.shares[begin : begin + size]) for begin in range(0, len(self.shares), size)]
 
@@ -112,7 +114,7 @@ class Slot:
 
 
 def _most_ps(job: Job, most: int) -> int:
-    """Parameter servers that a job may get where none may have more than `most`."""
+    """Return the most parameter servers that a job may get where none may have more than `most`."""
     if job.all_reduce:
         return 0
     return most if job.max_ps is None else min(job.max_ps, most)
@@ -121,9 +123,9 @@ def _most_ps(job: Job, most: int) -> int:
 class Batch:
     """Up to J jobs as the network sees them.
 
-    `state` (inputs,) and `allowed` (actions,) follow every unit dealt, three numbers at a time: they are
-    never made anew. `shut` is added to the network's outputs: zero for what is allowed, and far below all of them for
-    what is not.
+    `state` (inputs,) and `allowed` (actions,) are updated after every unit, three numbers at a time, and never made
+    anew. `shut` (actions,) is added to the network's outputs: zero for allowed actions, and far below all outputs for
+    the others.
     """
 
     def __init__(self, slot: Slot, shares: Sequence[JobShare]) -> None:
@@ -131,11 +133,11 @@ class Batch:
         self.width, self.first = slot.shape.row, slot.shape.columns + 2
 
     def open(self) -> None:
-        """Look at the room that is left now."""
+        """Set the state and the allowed actions, from the room that is left now."""
         shape = self.shape
         self.kinds = [self.slot.kinds(share) for share in self.shares]
         self.parts = [self.slot.parts(kinds) for kinds in self.kinds]
-        self.apart: set[int] = set()  # rows where one of each does not fit, though either does
+        self.apart: set[int] = set()  # rows where a worker and a parameter server fit alone but not together
         self.caps = [
             (
                 min(share.job.max_workers, max(shape.max_workers, share.job.min_workers)),
@@ -147,8 +149,8 @@ class Batch:
         self.allowed: BoolArray = np.zeros(shape.actions, np.bool_)
         self.shut: Floats = np.full(shape.actions, FORBIDDEN, np.float32)
         self.allowed[-1], self.shut[-1] = True, 0.0
-        self.doors = [(False, False, False)] * len(self.shares)  # by row, what is allowed of it
-        self.open_rows = 0  # with something that is allowed
+        self.doors = [(False, False, False)] * len(self.shares)  # by row, which of its actions are allowed
+        self.open_rows = 0  # how many rows have an allowed action
         for row, share in enumerate(self.shares):
             begin = row * shape.row
             self.state[begin + shape.column(share.job.samples.model)] = 1.0
@@ -159,16 +161,16 @@ class Batch:
 
     @property
     def most(self) -> int:
-        """More actions than this cannot be: every one deals a unit, or is forbidden from then on."""
+        """Return an upper bound of the number of actions: each one deals a unit, or is forbidden from then on."""
         return sum(workers + ps for workers, ps in self.caps) + ACTIONS * len(self.shares) + 1
 
     def numbers(self, row: int) -> int:
-        """Where r, w and u of a job begin in the state."""
+        """Return the index in the state at which r, w and u of a job begin."""
         return row * self.width + self.first
 
     def apply(self, action: int) -> int | None:
-        """Deal what the action says and follow it; the row that changed. If it does not fit, it is forbidden from now
-        on and nothing else changed."""
+        """Deal out the units of an action, update the state and return the row that changed. If the units do not fit,
+        return None: the action is forbidden from now on, and nothing else changes."""
         row, what = divmod(action, ACTIONS)
         share, (worker, ps) = self.shares[row], self.kinds[row]
         room = self.slot.room
@@ -194,12 +196,12 @@ class Batch:
         return row
 
     def _shut(self, row: int) -> None:
-        """One of each does not fit, though either does."""
+        """Forbid the action that deals one of each, as the two do not fit together."""
         self.apart.add(row)
         self._allow(row)
 
     def room_changed(self) -> None:
-        """Look anew at what every job may still get."""
+        """Work out anew what every job may still get."""
         self.slot.room.narrowed = False
         for row in range(len(self.shares)):
             self._allow(row)
@@ -221,7 +223,7 @@ class Batch:
             self.shut[begin + what] = 0.0 if is_open else FORBIDDEN
 
     def _note(self, row: int) -> None:
-        """r, w and u of one job."""
+        """Update r, w and u of one job in the state."""
         share = self.shares[row]
         workers, servers = len(share.workers), len(share.ps)
         where, state = self.numbers(row), self.state

@@ -1,4 +1,4 @@
-"""Dorm: the cluster dealt out anew by an integer program whenever a job comes or goes."""
+"""Dorm: an integer program deals out the cluster anew whenever a job comes or goes."""
 
 from scheduling.core.policies.dorm.policy import Dorm, build
 

@@ -1,4 +1,4 @@
-"""What is done about an event: the program, on servers or on the cluster as a whole, and what if it has no answer."""
+"""Dorm's answer to an event: the program by server, or for the cluster as a whole, and a fallback without solution."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from scheduling.core.policies.dorm.problem import HeldUnits, JobWish, SharingPro
 from scheduling.core.policies.dorm.program import solved
 from scheduling.core.speed import parameter_servers
 
-LARGEST = 100  # jobs times servers; above it units are counted for the cluster as a whole, and then placed
+LARGEST = 100  # jobs times servers; above it units are counted for the cluster as a whole and placed afterwards
 
 
 def allocation(problem: SharingProblem) -> dict[int, HeldUnits]:
-    """The answer to an event: every job with its least number if that can be, else at least the oldest; else what
-    was held before. Who begins with nothing is served at any share."""
+    """Return the answer to an event: every job has at least its least number if that is possible, else at least the
+    oldest job; else the jobs keep what they held before. If that does not fit or nothing was held, the program is
+    solved without its limits on shares and changes."""
     if not problem.wishes:
         return {}
     small = len(problem.wishes) * len(problem.cluster.servers) <= LARGEST
@@ -35,9 +36,10 @@ def allocation(problem: SharingProblem) -> dict[int, HeldUnits]:
 
 
 def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] | None:
-    """A large event: numbers as if the cluster were one server, then places, unchanged jobs first in their old ones.
+    """Answer a large event: find the numbers as if the cluster were one server, then the places. Jobs whose numbers do
+    not change are first, and keep their places.
 
-    A gang for which there is no place is halved until there is; one that finds none waits.
+    A gang for which there is no place is halved until there is one. A job that finds none waits.
     """
     cluster = problem.cluster
     one = replace(
@@ -70,7 +72,7 @@ def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] 
 
 
 def _placed(wish: JobWish, workers: int, vacancies: Vacancies, cursors: Cursors) -> tuple[HeldUnits, Cursors] | None:
-    """The largest gang of at most so many workers, halving, for which there is room."""
+    """Place the largest gang for which there is room, halving from `workers` on. Return None if there is none."""
     worker, ps = wish.units
     while workers >= wish.job.min_workers:
         gang = GangUnits(workers, parameter_servers(workers, worker.mbps, ps.mbps), wish.worker_type, wish.ps_type)

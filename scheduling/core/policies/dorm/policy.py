@@ -1,8 +1,7 @@
 """Dorm: whenever a job comes or goes, the whole cluster is dealt out anew by one integer program.
 
 It uses as much of the cluster as it can, keeps every job near its dominant-resource-fair share, and changes only few
-of the running jobs. Between two events everybody keeps what it has. Changes are free of charge unless `restart`
-says otherwise.
+of the running jobs. Between two events every job keeps what it has. Changes are free of charge unless `restart` is set.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan
 
 @dataclass(frozen=True)
 class Dorm:
-    """`fairness` bounds the sum of distances from the fair shares, as a part of twice the number of resources.
-    `adjustment` is the part of the running jobs that one event may change, rounded up. `restart` is the part of a
-    slot that a changed job loses."""
+    """The policy. `fairness` bounds the sum of distances from the fair shares, as a part of twice the number of
+    resources. `adjustment` is the part of the running jobs that one event may change, rounded up. `restart` is the part
+    of a slot that a changed job loses."""
 
     name: ClassVar[str] = "dorm"
     fairness: float = 0.1
@@ -33,7 +32,7 @@ class Dorm:
     restart: float = 0.0
 
     def decide(self, view: View) -> Plan:
-        """One slot for every job that holds workers in it."""
+        """Book one slot for every job that holds workers in it."""
         wishes = _wishes(view)
         numbers = list(wishes)
         before = _held(view.memory, numbers)
@@ -56,7 +55,7 @@ class Dorm:
 
 
 def _wishes(view: View) -> dict[int, JobWish]:
-    """The jobs of which an empty cluster holds the least gang, each on the first pair of types with which it does."""
+    """Return the jobs whose least gang an empty cluster holds, each on the first pair of types with which it does."""
     least_gangs: dict[tuple[object, ...], GangUnits | None] = {}
     wishes: dict[int, JobWish] = {}
     for job in view.waiting:
@@ -70,7 +69,7 @@ def _wishes(view: View) -> dict[int, JobWish]:
 
 
 def _held(memory: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, HeldUnits]:
-    """What the jobs that are still there held in the last slot."""
+    """Return what the jobs that still wait or run held in the last slot."""
     remembered = memory.get("held", {})
     return {
         number: HeldUnits(tuple((row[0], row[1], row[2]) for row in remembered[str(number)]))
@@ -80,7 +79,7 @@ def _held(memory: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, HeldUn
 
 
 def _booking(job: Job, wish: JobWish, held: HeldUnits, remaining: float, lost: float, view: View) -> Booking:
-    """The coming slot. What the run is worth stands on the booking that completes the job."""
+    """Book the coming slot. Only the booking that completes the job carries the value of the run."""
     gang = GangUnits(held.workers, held.ps, wish.worker_type, wish.ps_type)
     workers = [server for server, count, _ in held.rows for _ in range(count)]
     ps = [server for server, _, count in held.rows for _ in range(count)]
@@ -105,7 +104,7 @@ def _booking(job: Job, wish: JobWish, held: HeldUnits, remaining: float, lost: f
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Dorm:
-    """Dorm with the settings of a scenario."""
+    """Build Dorm with the settings of a scenario."""
     section = Section(fields, "policy", ("fairness", "adjustment", "restart"))
     return Dorm(
         fairness=section.number("fairness", Dorm.fairness, least=0.0, most=1.0),

@@ -1,4 +1,4 @@
-"""One event of Dorm in values: who wants units, who holds some, and what is free."""
+"""The values that describe one event of Dorm: which jobs want units, which hold some, and what is free."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class JobWish:
 
     @property
     def per_worker(self) -> float:
-        """Parameter servers for each worker, before rounding up."""
+        """Return the parameter servers for each worker, before rounding up."""
         worker, ps = self.units
         return worker.mbps / ps.mbps
 
 
 @dataclass(frozen=True, eq=False)
 class SharingProblem:
-    """One event: who wants units, and who holds some."""
+    """One event: the jobs that want units (`wishes`), what jobs held before, and what is free."""
 
     cluster: Cluster
     free: FloatArray  # (resources, servers)
@@ -57,7 +57,7 @@ class SharingProblem:
     adjustment: float
 
     def room_for_held(self) -> bool:
-        """Whether what was held before still fits."""
+        """Return whether what was held before still fits."""
         used = np.zeros_like(self.free)
         for wish in self.wishes:
             worker, ps = wish.units

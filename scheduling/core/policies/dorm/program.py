@@ -1,4 +1,4 @@
-"""Dorm's integer program: who holds how many units where, from one event to the next.
+"""Dorm's integer program: how many units each job holds on each server, from one event to the next.
 
 maximise   sum_i sum_r used_i^r / C^r                    with y_i workers and z_i parameter servers of job i
 with       what a server has free,
@@ -6,7 +6,7 @@ with       what a server has free,
            sum_i |s_i - s^_i| <= fairness * 2 R           s_i the dominant share, s^_i the fair one
            sum_i r_i <= ceil(adjustment * running jobs)   r_i = 1 if a running job's number changes on any server
 
-The solver is loaded with the first program: it takes a fifth of the start of a process, and few ever solve one.
+The solver is imported with the first program: that takes a fifth of a process's start, and few ever solve one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from scheduling.core.types import FloatArray
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
 
-NODES = 20  # of the search, so that an answer does not depend on the machine's speed
-GAP = 1e-3  # of the objective; closer is not looked for
+NODES = 20  # the most nodes of the search: unlike a time limit, independent of the machine's speed
+GAP = 1e-3  # relative, of the objective; a better answer than that is not searched for
 NEARLY_ONE = 1.0 - 1e-6  # ceil(x) < x + 1
 
 
 class _Rows:
-    """Sparse rows, low <= row * x <= high."""
+    """The constraints as sparse rows, low <= row * x <= high."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, int, float]] = []
@@ -53,7 +53,7 @@ class _Rows:
 
 
 class _Columns:
-    """Where each number stands: workers and parameter servers by job and server, then three by job."""
+    """The column of each variable: workers and parameter servers by job and server, then three variables by job."""
 
     def __init__(self, jobs: int, servers: int) -> None:
         self.jobs, self.servers = jobs, servers
@@ -76,7 +76,7 @@ class _Columns:
 
 
 def solved(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] | None:
-    """The program's answer; the jobs in `certain` get at least their least number. None where there is none."""
+    """Solve the program, with at least their least number for jobs in `certain`. Return None if it has no answer."""
     from scipy.optimize import Bounds, milp
 
     wishes, cluster = problem.wishes, problem.cluster
@@ -111,7 +111,8 @@ def solved(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] |
 
 
 def _job_rows(rows: _Rows, at: _Columns, k: int, wish: JobWish, fair: float, total: FloatArray) -> None:
-    """Between the least and the most workers or nothing; parameter servers for them; the distance from the share."""
+    """Add a job's rows: between the least and the most workers, or none; the parameter servers for them; and the
+    distance from the fair share."""
     job, (worker, ps) = wish.job, wish.units
     workers = [(column, 1.0) for column in at.workers(k)]
     servers = [(column, 1.0) for column in at.ps(k)]
@@ -131,7 +132,7 @@ def _job_rows(rows: _Rows, at: _Columns, k: int, wish: JobWish, fair: float, tot
 
 
 def _change_rows(rows: _Rows, at: _Columns, k: int, problem: SharingProblem) -> None:
-    """A running job counts as changed if any of its numbers on any server does."""
+    """Add the rows by which a running job counts as changed if any of its numbers on any server changes."""
     before = problem.before.get(problem.wishes[k].job.number)
     if before is None:
         return
@@ -146,7 +147,7 @@ def _change_rows(rows: _Rows, at: _Columns, k: int, problem: SharingProblem) -> 
 
 
 def _common_rows(rows: _Rows, at: _Columns, problem: SharingProblem) -> None:
-    """Capacities, and the two limits over all jobs."""
+    """Add the rows of capacities, and of the two limits over all jobs."""
     for server in range(at.servers):
         for resource, amount in enumerate(problem.free[:, server].tolist()):
             terms = [
@@ -167,7 +168,7 @@ def _common_rows(rows: _Rows, at: _Columns, problem: SharingProblem) -> None:
 
 
 def _read(numbers: np.ndarray, at: _Columns, problem: SharingProblem) -> dict[int, HeldUnits] | None:
-    """The answer by job; none if the solver's tolerance left somebody without a parameter server it needs."""
+    """Return the answer by job; None if the solver's tolerance left a job without a parameter server that it needs."""
     held: dict[int, HeldUnits] = {}
     for k, wish in enumerate(problem.wishes):
         workers, ps = numbers[list(at.workers(k))], numbers[list(at.ps(k))]

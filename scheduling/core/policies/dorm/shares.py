@@ -1,4 +1,4 @@
-"""Dominant-resource-fair shares of a cluster taken as one server: what Dorm measures distances from."""
+"""Dominant-resource-fair shares of a cluster taken as one server. Dorm measures the distances of jobs from them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from scheduling.core.types import FloatArray, Job, UnitType
 
 
 def dominant_resource(worker: UnitType, ps: UnitType, total: FloatArray) -> int:
-    """The resource of which a worker with its part of a parameter server takes most."""
+    """Return the resource of which a worker with its part of a parameter server takes the largest share."""
     demand = worker.demand + ps.demand * worker.mbps / ps.mbps
     return int(np.argmax(np.divide(demand, total, out=np.zeros_like(demand), where=total > 0)))
 
 
 def fair_shares(jobs: Sequence[tuple[Job, UnitType, UnitType]], total: FloatArray, free: FloatArray) -> list[float]:
-    """The share of each job's dominant resource when the smallest share always gets the next worker.
+    """Return each job's share of its dominant resource if the job with the smallest share always gets the next worker.
 
-    A worker brings the parameter servers it needs; `free` (resources,) is dealt out as if it lay on one server.
+    A worker comes with the parameter servers that it needs. `free` (resources,) is dealt out as if it were on one
+    server.
     """
     rest = free + ROUNDING
     counts = [(0, 0)] * len(jobs)

@@ -1,4 +1,4 @@
-"""Elastic: another policy gives every job its numbers for one slot, and each slot is paid at posted prices."""
+"""Elastic pools: another policy decides what each job has in a slot, and each slot is paid at posted prices."""
 
 from scheduling.core.policies.elastic.policy import Elastic, build
 from scheduling.core.policies.elastic.prices import owners_shares

@@ -1,9 +1,9 @@
-"""What jobs can pay for a slot, and the largest size that this buys where it is less than the policy gave.
+"""What each job can pay for a slot, and the largest size that this buys where it is less than the policy gave.
 
-A smaller size is looked for by what the policy's own numbers cost: with fewer workers there are as many parameter
-servers for each of them, rounded down, and the same part of the price is the payer's own. So the price of a size is
-seldom more than is thought here and never much less; the policy is asked again with that size as the job's limit, and
-what it then gives is priced anew.
+The price of a smaller size is estimated from what the policy's own numbers cost: with fewer workers there are as many
+parameter servers for each of them, rounded down, and the same part of the price is the payer's own. So a size seldom
+costs more than estimated, and never much less. The policy then decides again with that size as the job's limit, and
+what it gives is priced anew.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import numpy as np
 from scheduling.core.currency import MICRO
 from scheduling.core.types import Booking, FloatArray, Job, Reason, View
 
-ROUNDING = 1e-3 / MICRO  # credits; the ledger counts a thousand times as much
+ROUNDING = 1e-3 / MICRO  # credits; the ledger's smallest amount is a thousand times as large
 NEVER = "rent_never"
 
 
 @dataclass(frozen=True)
 class Size:
-    """So many units at about that price; `most_ps` is what the job is allowed of parameter servers with them."""
+    """Numbers of workers and parameter servers, with their estimated price. `most_ps` is the most parameter servers
+    that the job may have with these workers."""
 
     workers: int
     ps: int
@@ -33,8 +34,8 @@ class Size:
 
 @dataclass(frozen=True)
 class Short:
-    """A job whose booking costs more than it can pay: by `limit` it has so many `credits`. `size`: the largest that
-    it can pay, None where there is none; `least`: the smallest that there is, None where the booking is that."""
+    """A job whose booking costs more than it can pay: `limit` leaves it only `credits`. `size` is the largest size that
+    it can pay, None where there is none. `least` is the smallest size, None where the booking has it already."""
 
     booking: Booking
     limit: Reason
@@ -44,37 +45,38 @@ class Short:
 
     @property
     def reason(self) -> Reason:
-        """Why it gets nothing."""
+        """Return why the job gets nothing."""
         least = {} if self.least is None or self.limit.code == NEVER else {"least_price": self.least.price}
         return replace(self.limit, numbers={"price": self.booking.paid, **self.limit.numbers, **least})
 
 
 @dataclass(frozen=True)
 class SlotLimit:
-    """What a job may have in the slot, since it cannot pay for what the policy gave it at `first`."""
+    """What a job may have in the slot, since it cannot pay for its `first` booking by the policy."""
 
     first: Booking
     short: Short
     size: Size
 
     def keeps(self, booking: Booking) -> bool:
-        """Whether the policy heeds it. One that holds a job at its numbers does not."""
+        """Return whether the booking is within the limit. A policy that keeps a job at its numbers ignores limits."""
         return booking.workers <= self.size.workers and booking.ps <= self.size.most_ps
 
     def of(self, job: Job) -> Job:
-        """The job as the policy is asked about it."""
+        """Return the job with these limits, as the policy gets it."""
         most_ps = self.size.most_ps if job.max_ps is None else min(job.max_ps, self.size.most_ps)
         return replace(job, max_workers=self.size.workers, max_ps=most_ps)
 
     def reason(self, booking: Booking) -> Reason:
-        """Why it runs, and with less."""
+        """Return why the job runs with less than the policy gave it at first."""
         numbers = {"workers": booking.workers, "ps": booking.ps, "price": booking.paid}
         numbers |= {"asked": self.first.workers, "asked_ps": self.first.ps, "asked_price": self.first.paid}
         return Reason("smaller_size", numbers | {"left": self.short.credits, "limit": self.short.limit.code})
 
 
 def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dict[int, Short]:
-    """Who cannot pay for the slot, in order of arrival; a tenant's money goes to its earlier jobs first."""
+    """Return the jobs that cannot pay for the slot, in order of arrival. A tenant's money goes to its earlier jobs
+    first."""
     funds = np.full(len(view.cluster.tenants), np.inf) if view.funds is None else view.funds.copy()
     spent, missing = view.spent.copy(), {}
     for booking in sorted(bookings, key=lambda booking: (view.jobs[booking.job].arrival, booking.job)):
@@ -92,7 +94,7 @@ def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dic
 
 
 def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[float, Reason]:
-    """(credits, reason) of what leaves the job the least for the slot."""
+    """Return (credits, reason) of the limit that leaves the job the least to pay for the slot."""
     tenant = view.cluster.tenants[job.tenant]
     rent = job.rent or tenant.rent
     if rent == "never":
@@ -105,12 +107,12 @@ def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[floa
     if job.max_price is not None:
         limit = Reason("over_max_price", {"max_price": job.max_price, "spent": before})
         means.append((job.max_price - before, limit))
-    return min(means[::-1], key=lambda each: each[0])  # of equal ones the job's own limit, then the budget
+    return min(means[::-1], key=lambda each: each[0])  # among equals the job's limit, then the budget
 
 
 def smaller_sizes(job: Job, booking: Booking, rates: FloatArray, least_payment: float = 0.0) -> Iterator[Size]:
-    """Smaller than the booking, the largest first: fewer workers down to the job's least number, then fewer parameter
-    servers for these. None costs less than the least that can be paid."""
+    """Yield the sizes smaller than the booking, the largest first: fewer workers down to the job's least number, then
+    fewer parameter servers for these. None costs less than the least that can be paid."""
     worker = float(job.worker_types[booking.worker_type].demand @ rates)
     server = float(job.ps_types[booking.ps_type].demand @ rates)
     part, workers, ps, least = booking.paid / booking.cost, booking.workers, booking.ps, job.min_workers

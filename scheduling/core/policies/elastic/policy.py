@@ -1,9 +1,9 @@
-"""An elastic pool: another policy gives every job its numbers for one slot, and each slot is paid at posted prices.
+"""An elastic pool: another policy decides what each job has in a slot, and each slot is paid at posted prices.
 
 The price of a slot is what the gang takes of each server times the operator's prices. It goes to the owners of the
-server's units in proportion to what they have there; the part that would be the payer's own is not charged. A job
-whose slot its funds, budget or limit do not cover gets the largest size that they do, and none if that is less than its
-least. The others are decided again each time, so that no room is lost.
+server's units in proportion to what they have there; the payer's own part is not charged. Where a job's funds, budget
+or limit do not cover its slot, it gets the largest size that they cover, and nothing if that is less than its least.
+The other jobs are decided again each time, so that no room is lost.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from scheduling.core.policies.elastic.prices import owners_shares, priced
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Plan, Policy, Reason, Refusal, View
 
-MOST_ROUNDS = 8  # decisions about one slot; what those leave who cannot pay after the last one is left idle
+MOST_ROUNDS = 8  # decisions about one slot; after the last, the room of jobs that cannot pay stays idle
 
 
 @dataclass(frozen=True, eq=False)
 class Elastic:
-    """`policy` decides single slots; `prices` are credits for a unit of a resource during a slot."""
+    """The policy of an elastic pool: `policy` decides single slots, and `prices` are credits for a unit of a resource
+    during a slot."""
 
     name: ClassVar[str] = "elastic"
     policy: Policy
     prices: Mapping[str, float]
 
     def decide(self, view: View) -> Plan:
-        """The policy's plan with its prices, each job as large as it can pay."""
+        """Return the policy's plan with prices, and with each job as large as it can pay."""
         rates = np.array([self.prices.get(name, 0.0) for name in view.cluster.resources])
         shares = owners_shares(view.cluster)
         limits: dict[int, SlotLimit] = {}
@@ -51,7 +52,8 @@ class Elastic:
 
 
 def _less(number: int, short: Short, limits: dict[int, SlotLimit], unpaid: dict[int, Reason]) -> None:
-    """The job's next limit, or that it gets nothing: where no size is small enough, or the policy heeds no limit."""
+    """Set the job's next limit, or note that it gets nothing: where no size is small enough, or the policy ignored the
+    limit before."""
     before = limits.get(number)
     if short.size is None or (before is not None and not before.keeps(short.booking)):
         unpaid[number] = short.reason
@@ -60,7 +62,7 @@ def _less(number: int, short: Short, limits: dict[int, SlotLimit], unpaid: dict[
 
 
 def _limited(view: View, limits: Mapping[int, SlotLimit], unpaid: Mapping[int, Reason]) -> View:
-    """The view without those who get nothing, and the others within their limits."""
+    """Return the view without the jobs that get nothing, and with the other jobs within their limits."""
     if not limits and not unpaid:
         return view
     places = [index for index, job in enumerate(view.waiting) if job.number not in unpaid]
@@ -76,8 +78,9 @@ def _refusals(
     limits: Mapping[int, SlotLimit],
     unpaid: Mapping[int, Reason],
 ) -> tuple[Refusal, ...]:
-    """One for every job that does not run in the slot, in order. A job that has begun is never refused for good: a
-    server that is missing now may come back. Nor is one for the size that its money limits it to."""
+    """Return a refusal for each job that does not run in the slot, in order. A job that has begun is never refused for
+    good, as a server that is missing now may come back. Nor is a job refused for good because its money limits its
+    size."""
     by_job = {refusal.job: refusal for refusal in plan.refusals}
     by_job |= {number: Refusal(number, reason) for number, reason in unpaid.items()}
     running = {booking.job for booking in bookings}
@@ -95,7 +98,7 @@ def _refusals(
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, inner: Policy) -> Elastic:
-    """The prices of a scenario or a pool around a policy that is already built."""
+    """Build an elastic policy with the prices of a scenario or a pool around a policy that is already built."""
     section = Section(fields, "policy", ("policy", "prices"))
     prices = section.amounts("prices", cluster.resources, {}, least=0.0, most=1e9)
     return Elastic(inner, {name: prices.get(name, 0.0) for name in cluster.resources})

@@ -1,4 +1,4 @@
-"""What a booking of one slot costs at posted prices, and who is paid."""
+"""The price of a booking of one slot at posted prices, and the payouts to the owners."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ class NotOneSlot(RuntimeError):
 
 
 def owners_shares(cluster: Cluster) -> FloatArray:
-    """(resources, owners, servers) the part of each server's units that is each owner's; counts say it for all
-    servers alike where there are no cells. What nobody has is the operator's."""
+    """Return (resources, owners, servers) each owner's part of each server's units. Where there are no cells, the parts
+    follow from the tenants' counts and are the same on all servers. Where a server has no units, the operator has the
+    whole part."""
     if cluster.cells is None:
         owned = np.repeat(cluster.shares[:, :, None], len(cluster.servers), axis=2)
     else:
@@ -27,7 +28,7 @@ def owners_shares(cluster: Cluster) -> FloatArray:
 
 
 def _units_of(booking: Booking, job: Job, resources: int, servers: int) -> FloatArray:
-    """(resources, servers) units that a booking of one slot takes."""
+    """Return (resources, servers) the units that a booking of one slot takes."""
     worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
     units = np.zeros((resources, servers))
     for row in booking.allocation:
@@ -36,7 +37,7 @@ def _units_of(booking: Booking, job: Job, resources: int, servers: int) -> Float
 
 
 def priced(booking: Booking, view: View, rates: FloatArray, shares: FloatArray) -> Booking:
-    """The booking with what it costs and who is paid."""
+    """Return the booking with its cost and the payouts to the owners."""
     if (booking.start, booking.end) != (view.slot, view.slot + 1):
         raise NotOneSlot(f"job {booking.job}: [{booking.start}, {booking.end}) in slot {view.slot}")
     job, least = view.jobs[booking.job], view.cluster.least_payment
@@ -54,8 +55,9 @@ def priced(booking: Booking, view: View, rates: FloatArray, shares: FloatArray) 
 
 
 def _at_least(least: float, payouts: FloatArray, units: FloatArray, shares: FloatArray, payer: int) -> FloatArray:
-    """(owners,) the least that can be paid for a slot, to those who are paid too little for that; where nothing is
-    asked for, to the other tenants by what of theirs is taken. The operator may give its own units for nothing."""
+    """Return (owners,) payouts that sum to the least that can be paid for a slot. They go to the owners who are paid,
+    in proportion. Where nothing is charged they go to the other tenants by what is taken of theirs; the operator may
+    give its own units for nothing."""
     weights = payouts
     if not weights.any():
         weights = np.einsum("rs,ros->o", units, shares)

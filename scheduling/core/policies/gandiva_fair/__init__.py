@@ -1,4 +1,4 @@
-"""Gandiva_fair: shares of the cluster by tickets, slot by slot, in whole gangs."""
+"""Gandiva_fair: tenants share the cluster by tickets, slot by slot, in whole gangs."""
 
 from scheduling.core.policies.gandiva_fair.policy import GandivaFair, build
 

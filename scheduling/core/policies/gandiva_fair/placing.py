@@ -1,4 +1,4 @@
-"""First fit, communication ignored: one server if any holds the gang, else as many as it takes."""
+"""First-fit placement, which ignores communication: on one server if any holds the gang, else on several."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.policies.gandiva_fair.turns import JobTurn
 from scheduling.core.types import UnitType, View
 
-BOTH = 2  # kinds of hosts: for workers, for parameter servers, for both
+BOTH = 2  # the index, in `hosts`, of servers that host workers and parameter servers
 
 
 class FirstFit:
-    """One slot's room."""
+    """The room in one slot, and where gangs fit in it first."""
 
     def __init__(self, view: View) -> None:
         self.room = Vacancies(view.cluster, view.occupied)
         kinds = (self.room.hosts_workers, self.room.hosts_ps)
         self.hosts = (*kinds, [all(pair) for pair in zip(*kinds, strict=True)])
-        self.none: dict[tuple[object, ...], int] = {}  # by units, the least gang that no server holds now
+        self.none: dict[tuple[object, ...], int] = {}  # by units, the fewest workers that no server holds now
 
     def place(self, turn: JobTurn, *, stay: bool) -> Placement | None:
-        """Where the job was, if it shall stay; else the first server that holds the gang; else unit by unit."""
+        """Place the job where it was, if it should `stay`; else on the first server that holds the gang; else unit by
+        unit."""
         job, gang, places = turn.job, turn.gang, turn.past.places
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         if stay and places and self._takes(units, places):
@@ -42,8 +43,8 @@ class FirstFit:
         return Placement(gang, workers, servers, Cursors())
 
     def _holds_all(self, units: tuple[UnitType, UnitType], gang: GangUnits) -> int | None:
-        """The first server that holds so many workers and their parameter server. Room only shrinks: where a smaller
-        gang found none, nobody looks."""
+        """Return the first server that holds the gang's workers and its parameter server. Room only shrinks, so where a
+        smaller gang found no room, no server is tried."""
         workers, hosts = gang.workers, self.hosts[BOTH if gang.ps else 0]
         key = (gang.ps, units[0].named, units[1].named)
         if workers >= self.none.get(key, workers + 1):
@@ -56,7 +57,7 @@ class FirstFit:
         return server
 
     def _takes(self, units: Sequence[UnitType], places: Sequence[Sequence[int]]) -> bool:
-        """Take the same servers as before if all of it still fits there."""
+        """Take the same servers as before if the whole gang still fits there, and return whether it does."""
         for unit, servers in zip(units, places, strict=True):
             self.room.take(unit, servers)
         if all(min(self.room.free[server]) >= 0 for servers in places for server in servers):

@@ -1,9 +1,10 @@
 """Gandiva_fair: tenants share the workers of the whole cluster by tickets, slot by slot, in whole gangs.
 
-Tickets are what a tenant owns of the resources that workers take. In every slot the active tenants are entitled to
-their weighted max-min share of the workers: what one does not ask for goes to the others, free. The tenant whose pass
-is smallest, workers received less workers entitled to, each ticket counted, goes next with one of its jobs. A job gets
-its whole gang or nothing, so passes drift apart within a slot and come together over many.
+A tenant's tickets are the part that it owns of the resources that workers take. In every slot the active tenants are
+entitled to their weighted max-min share of the workers: what one does not ask for goes to the others, free. A tenant's
+pass is the workers that it received, less those that it was entitled to, by ticket. The tenant with the smallest pass
+is next with one of its jobs. A job gets its whole gang or nothing, so passes drift apart within a slot and come
+together over many slots.
 """
 
 from __future__ import annotations
@@ -31,22 +32,23 @@ from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
-MOST_LOST = 0.9  # of a slot, however long a move takes
+MOST_LOST = 0.9  # the most of a slot that a move can cost, however long it takes
 
 
 @dataclass(frozen=True)
 class GandivaFair:
-    """`workers` as in FIFO: a number, or the range from which each job draws its own with the seed. `within` says who
-    goes first among a tenant's jobs. A job that resumes or moves loses `restart` seconds of the slot."""
+    """The policy. `workers` as in FIFO: a number, or the range from which each job draws its own with the seed.
+    `within` decides which of a tenant's jobs is first. A job that resumes or moves loses `restart` seconds of the
+    slot."""
 
     name: ClassVar[str] = "gandiva_fair"
     workers: int | tuple[int, int] = (1, 30)
-    within: str = "stride"  # the job with the fewest worker-slots so far; or "fifo"
+    within: str = "stride"  # the job with the fewest worker-slots so far is first; or "fifo"
     restart: float = 0.0
     seed: int = 1
 
     def decide(self, view: View) -> Plan:
-        """One slot for every gang that finds room in its turn."""
+        """Book one slot for every gang that finds room in its turn."""
         empty = EmptyCluster(view.cluster)
         queues: dict[int, TenantQueue] = {}
         refusals: list[Refusal] = []
@@ -76,7 +78,7 @@ class GandivaFair:
         return Plan(bookings, refusals, memory=memory)
 
     def _booking(self, turn: JobTurn, view: View) -> Booking:
-        """The coming slot; what a move takes of it is lost."""
+        """Book the coming slot, less the part of it that a move takes."""
         assert turn.placement is not None  # noqa: S101 - only placed turns are booked
         booking = slot_booking(turn.job, turn.remaining, turn.placement, view)
         past, lost = turn.past, min(MOST_LOST, self.restart / view.cluster.slot_seconds)
@@ -91,7 +93,7 @@ class GandivaFair:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> GandivaFair:
-    """Gandiva_fair with the settings of a scenario."""
+    """Build Gandiva_fair with the settings of a scenario."""
     section = Section(fields, "policy", ("workers", "within", "restart", "seed"))
     return GandivaFair(
         workers=whole_or_range(section.raw("workers", GandivaFair.workers), "policy.workers"),

@@ -1,4 +1,4 @@
-"""Tenants' jobs in the coming slot: whose turn it is, and what each tenant is entitled to."""
+"""The tenants' jobs in the coming slot: in which order they have their turns, and what each tenant is entitled to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scheduling.core.placement import Placement
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import Cluster, FloatArray, Job, View
 
-DIGITS = 9  # to which passes are compared
+DIGITS = 9  # decimals to which passes are compared
 
 
 @dataclass(frozen=True)
 class Past:
-    """What is remembered of a job: worker-slots served, the last slot in which it ran, and where."""
+    """What is remembered of a job: the worker-slots served, the last slot in which it ran, and where."""
 
     served: float = 0.0
     slot: int = -1
@@ -33,7 +33,7 @@ class Past:
 
 @dataclass(eq=False)
 class JobTurn:
-    """A job in the coming slot."""
+    """A job in the coming slot, and its placement once it has one."""
 
     job: Job
     remaining: float
@@ -58,7 +58,8 @@ class TenantQueue:
 
     @property
     def order(self) -> tuple[bool, float, int]:
-        """Who has no tickets comes after all who have; equal passes go by number."""
+        """Return the sort key: tenants without tickets come after all others, then the smallest pass is first, and
+        equal passes are ordered by number."""
         return self.tickets <= 0, round(self.owed / (self.tickets or 1.0), DIGITS), self.tenant
 
 
@@ -67,7 +68,8 @@ def places_of(placement: Placement) -> list[list[int]]:
 
 
 def single_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
-    """Like `gangs`, with one parameter server each, or none. Mostly the first is the one."""
+    """Yield gangs like `gangs` does, with one parameter server each, or none where the job has none. They are made one
+    by one, as mostly the first is taken."""
     while workers >= job.min_workers:
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
@@ -76,7 +78,7 @@ def single_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
 
 
 def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
-    """(tenants,) the part that each owns of the resources that the workers of these jobs take, on average."""
+    """Return (tenants,) the part that each owns of the resources that the workers of these jobs take, on average."""
     demand = sum((unit.demand for job in jobs for unit in job.worker_types), np.zeros(len(cluster.resources)))
     named = (demand > 0) & (cluster.total > 0)
     if not named.any():
@@ -86,9 +88,9 @@ def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
 
 
 def entitle(queues: Sequence[TenantQueue], tickets: FloatArray, view: View) -> None:
-    """Passes as they were, less what each tenant is entitled to in the coming slot.
+    """Set each tenant's `owed`: as it was, less what the tenant is entitled to in the coming slot.
 
-    The workers to be shared are those asked for, as far as the scarcest of their resources goes round.
+    The workers to be shared are those that jobs ask for, as far as the scarcest of their resources suffices.
     """
     demands = np.array([float(sum(turn.gang.workers for turn in queue.turns)) for queue in queues])
     amounts = [0.0] * len(view.cluster.resources)
@@ -106,9 +108,9 @@ def entitle(queues: Sequence[TenantQueue], tickets: FloatArray, view: View) -> N
 
 
 def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArray:
-    """(tenants,) shares in proportion to the weights, none above its demand; what is left over is shared again.
+    """Return (tenants,) shares in proportion to the weights, none above its demand; what is left over is shared again.
 
-    Who has no weight shares what all others together do not ask for, in equal parts.
+    Tenants without weight share what all others together do not ask for, in equal parts.
     """
     shares = np.zeros(len(demands))
     for group in (weights > 0, weights <= 0):
@@ -126,7 +128,7 @@ def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArra
 
 
 def level_passes(queues: Sequence[TenantQueue]) -> None:
-    """Count passes from their mean, so that who becomes active now begins at the mean of those who are."""
+    """Count passes from their mean, so that a tenant that becomes active begins at the mean of the active tenants."""
     for group in ([q for q in queues if q.tickets > 0], [q for q in queues if q.tickets <= 0]):
         mean = sum(queue.owed for queue in group) / (sum(queue.tickets or 1.0 for queue in group) or 1.0)
         for queue in group:
@@ -134,7 +136,8 @@ def level_passes(queues: Sequence[TenantQueue]) -> None:
 
 
 def turns_of(queues: list[TenantQueue], within: str) -> Iterator[JobTurn]:
-    """The jobs one by one: next always one of the tenant with the smallest pass. Who is placed is charged for it."""
+    """Yield the jobs one by one, the next always from the tenant with the smallest pass. A tenant is charged for each
+    job that is placed."""
     for queue in queues:
         if within == "stride":
             queue.turns.sort(key=lambda turn: (turn.past.served, turn.job.arrival, turn.job.number))

@@ -1,4 +1,4 @@
-"""HiveD: a virtual cluster of cells for every tenant, and idle cells for whoever can be interrupted."""
+"""HiveD: a virtual cluster of cells for every tenant, and idle cells for jobs that can be interrupted."""
 
 from scheduling.core.policies.hived.policy import Hived, build
 

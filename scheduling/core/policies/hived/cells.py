@@ -1,7 +1,7 @@
-"""Cells: how many workers' worth of a server a gang takes, and what is left of every tenant's own cells.
+"""HiveD's cells: how much of a server a gang takes, in workers, and what is left of every tenant's own cells.
 
-Cells hold 1, 2, 4, 8, ... workers. Those of one server can always be joined and split, so they are counted, not
-numbered: on a server of 8 workers two cells of 2 leave one of 4.
+Cells hold 1, 2, 4, 8, ... workers. The cells of one server can always be joined and split, so they are counted, not
+numbered: on a server of 8 workers, two cells of 2 leave one of 4.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ MOST = 2**40
 
 
 def cell(workers: int) -> int:
-    """The smallest cell that holds so many workers."""
+    """Return the size of the smallest cell that holds `workers` workers."""
     return 1 << (workers - 1).bit_length()
 
 
 @lru_cache(maxsize=16)
 def homes(cluster: Cluster) -> FloatArray:
-    """(resources, tenants, servers) virtual clusters; quotas that are mere counts are dealt to servers first."""
+    """Return the virtual clusters (resources, tenants, servers). Quotas that are only counts are dealt to servers."""
     return deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
 
 
 class Counted:
-    """How many whole units of one demand every server holds, as plain numbers, and what is quickly found by them."""
+    """How many whole units of one demand each server holds, as plain numbers, with their total and their ranking."""
 
     def __init__(self, counts: FloatArray, changes: int) -> None:
         self.counts: list[int] = counts.astype(np.int64).tolist()
@@ -44,10 +44,10 @@ class Counted:
         order = np.argsort(counts, kind="stable")
         order = order[counts[order] > 0]
         self.ranked: list[tuple[int, int]] = [(self.counts[server], server) for server in order.tolist()]
-        self.changes = changes  # changes of servers that are counted in
+        self.changes = changes  # how many changes of servers are counted in
 
     def change(self, server: int, count: int) -> None:
-        """A server holds so many now."""
+        """Set how many units a server holds now."""
         before = self.counts[server]
         if count == before:
             return
@@ -60,10 +60,10 @@ class Counted:
 
 
 class WholeUnits:
-    """How many whole units of a demand every server holds, of what is free there.
+    """How many whole units of any demand each server holds in what is free there.
 
-    A demand that comes again is followed: only servers that changed since are looked at. What is free is kept in
-    lists, by server and resource, and changed number by number; arrays are slow for so few.
+    The counts of a demand are kept: when it comes again, only servers that changed since are counted anew. What is
+    free is kept in lists, by server and resource, and changed number by number, as arrays are slow for so few numbers.
     """
 
     def __init__(self, free: FloatArray, cluster: Cluster) -> None:
@@ -73,15 +73,15 @@ class WholeUnits:
         self.changed: list[int] = []  # servers, in order
 
     def workers(self, unit: UnitType) -> Counted:
-        """Whole workers on servers that host them."""
+        """Return the counts of whole workers on servers that host them."""
         return self._counted(unit, self.cluster.hosts_workers, worker=True)
 
     def ps(self, unit: UnitType) -> Counted:
-        """Whole parameter servers on servers that host them."""
+        """Return the counts of whole parameter servers on servers that host them."""
         return self._counted(unit, self.cluster.hosts_ps, worker=False)
 
     def take(self, server: int, amounts: Sequence[float]) -> None:
-        """So much of each resource is not free any more."""
+        """Take amounts of each resource on a server."""
         here = self.free[server]
         for resource, amount in enumerate(amounts):
             here[resource] -= amount
@@ -106,14 +106,14 @@ Held = list[tuple[Booking, Job]]
 
 @lru_cache(maxsize=16)
 def _last(cluster: Cluster) -> list[tuple[Held, FloatArray, FloatArray]]:
-    """The guaranteed jobs that held cells when this was last asked, and what they left: most go on for many slots. What
-    is left depends on them, in their order, and on the cluster alone."""
+    """Return the list that keeps a cluster's last result: the guaranteed jobs that held cells, and what they left. Most
+    of them run on for many slots. What is left depends only on these jobs, in their order, and on the cluster."""
     del cluster
     return []
 
 
 class VirtualClusters:
-    """What every tenant has left of its cells in the coming slot, once guaranteed jobs hold theirs."""
+    """What every tenant has left of its cells in the coming slot, after the cells of guaranteed jobs."""
 
     def __init__(self, view: View) -> None:
         self.view, self.cluster = view, view.cluster
@@ -127,7 +127,7 @@ class VirtualClusters:
         if held[: len(before)] != before:
             before, rest, spare = [], homes(view.cluster), np.zeros_like(view.cluster.capacity)
         self.rest: FloatArray = rest.copy()
-        # (resources, servers) what a cell holds beyond its workers: nobody else's while the cell is
+        # (resources, servers) what cells hold beyond their workers: no other job can have it while the cell is held
         self.spare: FloatArray = spare.copy()
         for booking, job in held[len(before) :]:
             units = (job.worker_types[booking.worker_type], job.ps_types[booking.ps_type])
@@ -136,15 +136,16 @@ class VirtualClusters:
         last[:] = [(held, self.rest.copy(), self.spare.copy())]
 
     def could_hold(self, job: Job, gang: GangUnits) -> bool:
-        """Whether what the tenant has left of its cells holds the workers, and the parameter servers if there
-        were no workers: more than `place` could find, and quickly said no to."""
+        """Return whether what the tenant has left of its cells holds the workers, and the parameter servers if there
+        were no workers. It is a quick check that never excludes what `place` could find."""
         rest, cluster = self.rest[:, job.tenant], self.cluster
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         kinds = ((units[0], cluster.hosts_workers, gang.workers), (units[1], cluster.hosts_ps, gang.ps))
         return all(np.maximum(room(rest, unit.demand), 0.0)[hosts].sum() >= count for unit, hosts, count in kinds)
 
     def place(self, job: Job, gang: GangUnits, free: FloatArray) -> Placement | None:
-        """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
+        """Place the gang in cells of its tenant that are also `free` (resources, servers), and take them. Return None
+        if there is no room."""
         own = np.minimum(self.rest[:, job.tenant], free - self.spare)
         placement = place(job, gang, WholeUnits(own, self.cluster))
         if placement is not None:
@@ -154,7 +155,7 @@ class VirtualClusters:
         return placement
 
     def _hold(self, tenant: int, row: Allocation, units: tuple[UnitType, UnitType]) -> None:
-        """Take a cell for the workers, as large as what is left of the home allows; and the parameter servers."""
+        """Take the parameter servers, and a cell for the workers, cut to what is left of the home on the server."""
         rest: list[float] = self.rest[:, tenant, row.server].tolist()
         rest = [have - amount for have, amount in zip(rest, amounts_of(units, row.workers, row.ps), strict=True)]
         more = cell(row.workers) - row.workers if row.workers else 0
@@ -166,10 +167,10 @@ class VirtualClusters:
 
 
 def place(job: Job, gang: GangUnits, units: WholeUnits) -> Placement | None:
-    """The gang in cells of `units`: the server with the fewest free workers that has a cell for all.
+    """Place the gang in cells of `units`: on the server with the fewest free workers that has a cell for all.
 
-    Where none has one, all that is left of the server with the most is taken, until there is a cell for the rest.
-    Parameter servers go beside the workers as far as there is room, then to the first servers.
+    Where no server has one, all that is left of the server with the most is taken, until some server has a cell for the
+    rest. Parameter servers go beside the workers as far as there is room, then to the first servers.
     """
     worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
     counted = units.workers(worker)
@@ -177,9 +178,9 @@ def place(job: Job, gang: GangUnits, units: WholeUnits) -> Placement | None:
         return None
     ranked, workers = counted.ranked.copy(), list[int]()
     while missing := gang.workers - len(workers):
-        place = bisect_left(ranked, (cell(missing), -1))  # of servers with as few as will do the first
+        place = bisect_left(ranked, (cell(missing), -1))  # the first of the servers with the fewest that suffice
         if place == len(ranked):
-            place = bisect_left(ranked, (ranked[-1][0], -1))  # of those with the most the first
+            place = bisect_left(ranked, (ranked[-1][0], -1))  # the first of those with the most
         count, server = ranked.pop(place)
         workers += [server] * min(missing, count)
     servers = _beside(units, ps, gang.ps, worker, workers)
@@ -187,7 +188,8 @@ def place(job: Job, gang: GangUnits, units: WholeUnits) -> Placement | None:
 
 
 def _beside(units: WholeUnits, ps: UnitType, count: int, worker: UnitType, workers: Sequence[int]) -> list[int] | None:
-    """Servers of the parameter servers: those of the workers first, then the others in order."""
+    """Return the servers of the parameter servers, the workers' servers first, then the others in order; None if there
+    is no room."""
     near = Counter(workers)
     spots: list[int] = []
     for server in sorted(near):
@@ -211,10 +213,10 @@ def _beside(units: WholeUnits, ps: UnitType, count: int, worker: UnitType, worke
 
 
 def amounts_of(units: tuple[UnitType, UnitType], workers: int, ps: int) -> list[float]:
-    """What so many workers and parameter servers take together of each resource."""
+    """Return what that many workers and parameter servers take together of each resource."""
     return [workers * worker + ps * server for worker, server in zip(units[0].amounts, units[1].amounts, strict=True)]
 
 
 def whole(free: Sequence[float], unit: UnitType) -> int:
-    """Whole units that fit in one place."""
+    """Return how many whole units fit in what is free on one server."""
     return min((max(0, math.floor(free[resource] / need + ROUNDING)) for resource, need in unit.named), default=MOST)

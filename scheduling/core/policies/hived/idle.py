@@ -1,4 +1,4 @@
-"""Cells that are nobody's in the coming slot, for jobs that can be interrupted."""
+"""Cells that no job holds in the coming slot, for jobs that can be interrupted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scheduling.core.types import Cluster, Demand, FloatArray, Job
 
 
 def named(job: Job, gang: GangUnits) -> tuple[Demand, Demand]:
-    """What a worker and a parameter server of the gang take."""
+    """Return what a worker and a parameter server of the gang take."""
     return job.worker_types[gang.worker_type].named, job.ps_types[gang.ps_type].named
 
 
 class Idle:
-    """What nobody holds in the coming slot. It only shrinks."""
+    """What no job holds in the coming slot. It only shrinks."""
 
     def __init__(self, free: FloatArray, cluster: Cluster) -> None:
         self.units = WholeUnits(free, cluster)
@@ -25,7 +25,7 @@ class Idle:
         self.sound = bool((free >= -ROUNDING).all())
 
     def place(self, job: Job, gang: GangUnits, before: Sequence[Sequence[int]] | None) -> Placement | None:
-        """Where it was, if that is idle; else in cells of the idle cluster."""
+        """Place the gang where it was `before`, if that is idle; else in cells of the idle cluster."""
         if before is not None and self.sound:
             again = Placement(gang, before[0], before[1], Cursors())
             rows = self._rows(job, again)
@@ -43,13 +43,13 @@ class Idle:
         return placement
 
     def _rows(self, job: Job, placement: Placement) -> list[tuple[int, list[float]]]:
-        """Of each server, what the units there take of each resource."""
+        """Return, for each server, what the gang's units there take of each resource."""
         gang = placement.gang
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         return [(server, amounts_of(units, workers, ps)) for server, workers, ps in placement.counts()]
 
     def _idle(self, server: int, amounts: Sequence[float]) -> bool:
-        """Whether nobody else holds that."""
+        """Return whether these amounts are idle on the server."""
         here = self.units.free[server]
         for have, amount in zip(here, amounts, strict=True):  # noqa: SIM110 - `all` takes twice as long
             if have - amount < -ROUNDING:

@@ -1,8 +1,8 @@
-"""HiveD: every tenant's virtual cluster is made of cells, and is there whenever its owner asks for it.
+"""HiveD: every tenant's virtual cluster is made of cells, which are there whenever their owner needs them.
 
 A guaranteed job starts in its owner's cells, first in, first out, as soon as they hold its gang, and keeps them until
-it is done. A job that must wait may run meanwhile as an opportunistic one on whatever is idle in the whole cluster,
-slot by slot: the cells' owner comes first, and then the job is interrupted, keeps what it has done, and waits again.
+it is done. A job that must wait may meanwhile run as an opportunistic one, slot by slot, on what is idle in the whole
+cluster. When the cells' owner needs them, the job is interrupted, keeps what it has done, and waits again.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from scheduling.core.types import (
     View,
 )
 
-MOST_LOST = 0.9  # of a slot, however long a start takes
+MOST_LOST = 0.9  # the most of a slot that a start can cost, however long it takes
 
 
 @dataclass(frozen=True)
 class Hived:
-    """`workers` as in FIFO. Without `opportunistic` a job runs in its owner's cells or not at all. An opportunistic job
-    that resumes or moves loses `restart` seconds of the slot."""
+    """The policy. `workers` is as in FIFO. Without `opportunistic` a job runs in its owner's cells or not at all. An
+    opportunistic job that resumes or moves loses `restart` seconds of the slot."""
 
     name: ClassVar[str] = "hived"
     workers: int | tuple[int, int] = (1, 30)
@@ -49,7 +49,7 @@ class Hived:
     seed: int = 1
 
     def decide(self, view: View) -> Plan:
-        """Guaranteed starts of every tenant, then one slot for those who wait and find something idle."""
+        """Book the guaranteed starts of every tenant, then one slot for waiting jobs that find idle cells."""
         virtual = VirtualClusters(view)
         asks = _Asks(self, view)
         bookings: list[Booking] = []
@@ -79,7 +79,7 @@ class Hived:
     def _runs(
         self, row: tuple[Job, float, GangUnits], idle: Idle, view: View, bookings: list[Booking], memory: dict[str, Any]
     ) -> bool:
-        """Whether the job gets the coming slot on idle cells; then it is booked and remembered."""
+        """Book and remember the job if it gets the coming slot on idle cells. Return whether it does."""
         job, remaining, gang = row
         before = view.memory.get("places", {}).get(str(job.number))
         placement = idle.place(job, gang, before)
@@ -108,7 +108,8 @@ class _Asks:
         self.now = view.occupied[:, 0].copy() if view.occupied.shape[1] else np.zeros_like(view.cluster.capacity)
 
     def gang(self, job: Job) -> tuple[GangUnits | None, bool]:
-        """What the job asks for, halved until it fits; and whether its owner's cells could ever hold it."""
+        """Return the gang that the job asks for, halved until it fits, and whether its owner's cells could ever hold
+        that."""
         workers = workers_asked(job, self.settings.workers, self.settings.seed)
         own = next((gang for gang in gangs(job, workers) if self._holds(job, gang, job.tenant)), None)
         if own is not None or not self.settings.opportunistic:
@@ -117,29 +118,30 @@ class _Asks:
 
     @cached_property
     def stays_free(self) -> bool:
-        """Whether what is free in the coming slot is free in all later ones. Long calendars are looked through, so only
-        for jobs that may begin."""
+        """Return whether what is free in the coming slot is free in all later ones. It goes through the whole calendar,
+        so it is worked out only if a job may begin."""
         occupied = self.view.occupied
         return bool((occupied[:, 1:] <= occupied[:, :-1]).all())
 
     @cached_property
     def later(self) -> FloatArray:
-        """(resources, slots, servers) taken from the coming slot on, where it does not just become less."""
+        """Return (resources, slots, servers) what is in use from the coming slot on. It is needed only where that does
+        not just become less."""
         return self.view.occupied.copy()
 
     def free_now(self) -> FloatArray:
-        """(resources, servers) free in the coming slot."""
+        """Return (resources, servers) what is free in the coming slot."""
         return self.cluster.capacity - self.now
 
     def free_until(self, slots: int) -> FloatArray:
-        """(resources, servers) free in every one of so many slots."""
+        """Return (resources, servers) what is free in each of the next `slots` slots."""
         if self.stays_free:
             return self.free_now()
         free: FloatArray = self.cluster.capacity - self.later[:, :slots].max(axis=1)
         return free
 
     def take(self, job: Job, booking: Booking) -> None:
-        """A guaranteed job begins now."""
+        """Take the units of a guaranteed job that begins now."""
         worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
         for row in booking.allocation:
             amounts = row.workers * worker + row.ps * ps
@@ -148,7 +150,7 @@ class _Asks:
                 self.later[:, : booking.end - self.view.slot, row.server] += amounts[:, None]
 
     def _holds(self, job: Job, gang: GangUnits, tenant: int | None) -> bool:
-        """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
+        """Return whether the tenant's cells, or for None the whole cluster, could ever hold the gang."""
         key = (tenant, gang.workers, gang.ps, *named(job, gang))
         if key not in self.answers:
             where = self.cluster.capacity if tenant is None else homes(self.cluster)[:, tenant]
@@ -158,13 +160,14 @@ class _Asks:
 
 @lru_cache(maxsize=16)
 def _answers(cluster: Cluster) -> dict[tuple[object, ...], bool]:
-    """By tenant and demand, what cells could ever hold: it depends on the cluster alone, which never changes."""
+    """Return the cache of which gangs the cells could ever hold, by tenant and demand. It depends on the cluster alone,
+    which never changes."""
     del cluster
     return {}
 
 
 def _guaranteed(job: Job, remaining: float, gang: GangUnits, virtual: VirtualClusters, asks: _Asks) -> Booking | None:
-    """The job's gang in its owner's cells from now until it is done; None: it must wait."""
+    """Book the job's gang in its owner's cells from now until it is done. Return None if it must wait."""
     if not virtual.could_hold(job, gang):
         return None
     view = virtual.view
@@ -191,7 +194,7 @@ def _guaranteed(job: Job, remaining: float, gang: GangUnits, virtual: VirtualClu
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Hived:
-    """HiveD with the settings of a scenario."""
+    """Build HiveD with the settings of a scenario."""
     section = Section(fields, "policy", ("workers", "opportunistic", "restart", "seed"))
     opportunistic = section.raw("opportunistic", Hived.opportunistic)
     if not isinstance(opportunistic, bool):

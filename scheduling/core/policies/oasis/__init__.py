@@ -1,4 +1,4 @@
-"""OASiS: an answer at once. Each job is admitted with a schedule and a price, or refused, when it arrives."""
+"""OASiS: each job is answered when it arrives. It is admitted with a schedule and a price, or refused."""
 
 from scheduling.core.policies.oasis.policy import Oasis, build
 

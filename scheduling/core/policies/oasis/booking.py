@@ -1,4 +1,4 @@
-"""From a chosen schedule to a booking: which servers in each slot, and who is paid."""
+"""Make a booking of a chosen schedule: the servers in each slot, and the payouts to the owners."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scheduling.core.types import Allocation, Booking, FloatArray, Job
 
 
 def book(job: Job, best: BestSchedule, market: OasisMarket, mode: str, floor: float) -> Booking:
-    """Deploy the workers and parameter servers of each slot on the cheapest servers, and split the payment.
+    """Place the workers and parameter servers of each slot on the cheapest servers, and split the payment.
 
-    `floor`: what its tenant's own idle cells would have given the job for nothing.
+    `floor` is the value that the job would have had, for nothing, on its tenant's own idle cells.
     """
     slots = [offset for offset, workers in enumerate(best.workers) if workers]
     pieces: list[Allocation] = []
@@ -48,12 +48,12 @@ def book(job: Job, best: BestSchedule, market: OasisMarket, mode: str, floor: fl
 
 
 def _row(offer: UnitOffers, offset: int) -> int:
-    """The row of a slot: all slots after the last row are like that one."""
+    """Return the row of a slot. All slots after the last row are like the last."""
     return min(offset, len(offer.price) - 1)
 
 
 def _credits_add(amounts: FloatArray, stall: Stall, offset: int, units: Iterable[tuple[int, int]]) -> None:
-    """Add to `amounts` (resources, servers) what the units cost in a slot."""
+    """Add what the units cost in a slot, in credits, to `amounts` (resources, servers)."""
     prices = stall.prices[:, min(offset, stall.prices.shape[1] - 1)]
     for server, number in units:
         amounts[:, server] += stall.unit.demand * prices[:, np.searchsorted(stall.servers, server)] * number

@@ -1,6 +1,6 @@
-"""Price bounds that past jobs propose (rules O6, O7; readings A6 to A8).
+"""Price bounds proposed from past jobs (rules O6, O7; readings A6 to A8).
 
-The paper's formula for the floor ends in numbers like 1e-600, at which every price is 0 or not a number; so the
+The paper's formula for the floor gives numbers like 1e-600, at which every price is 0 or not a number. So the
 proposal uses the typical value of a unit instead.
 """
 
@@ -23,14 +23,14 @@ class _Unit:
 
     demand: FloatArray  # (resources,)
     best: float  # value of the shortest run
-    unit_slots: float  # units * slots the whole job takes
+    unit_slots: float  # units * slots that the whole job takes
 
 
 def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> tuple[PriceBounds, PriceBounds]:
-    """(worker bounds, ps bounds) from past jobs.
+    """Propose (worker bounds, parameter server bounds) from past jobs.
 
-    Ceiling: the largest value of a shortest run per amount of the resource in one unit (O7). Floor: a quarter of the
-    median value per amount and slot, of the jobs that are not hopeless.
+    The ceiling is the largest value of a shortest run per amount of the resource in one unit (O7). The floor is a
+    quarter of the median value per amount and slot, over the jobs that are not hopeless.
     """
     workers, servers = [], []
     for job in jobs:

@@ -1,4 +1,4 @@
-"""What one kind of unit costs and how many of it fit, from a slot on."""
+"""OASiS' market: what one kind of unit costs, and how many units are free, from a slot on."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from scheduling.core.types import BoolArray, FloatArray, UnitType, View
 
 @dataclass(frozen=True, eq=False)
 class Stall:
-    """One kind of unit for one job: the posted prices per resource, what of them the payer pays in the end, and what is
-    free.
+    """One kind of unit for one job: the posted prices per resource, the net prices, which the payer pays in the end,
+    and what is free.
 
-    Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it. Column
-    j stands for server `servers[j]`; servers that are not among them are not needed.
+    Row i is slot i from the market's first. All slots after the last row are like it. Column j is server `servers[j]`;
+    servers that are not in `servers` are not needed.
     """
 
     unit: UnitType
-    most: int  # units that are asked for in a slot
+    most: int  # the most units in a slot
     servers: IntArray  # in order
     prices: FloatArray  # (resources, rows, servers)
-    net_prices: FloatArray  # the same array where nothing comes back
+    net_prices: FloatArray  # the same array as `prices` where the payer gets nothing back
     free: FloatArray
 
     def by_net_price(self) -> UnitOffers:
@@ -38,19 +38,19 @@ class Stall:
 
 
 class OasisMarket(market.PostedMarket):
-    """Workers and parameter servers each have price bounds of their own."""
+    """The market of OASiS, in which workers and parameter servers each have price bounds of their own."""
 
     def __init__(self, view: View, worker_price: PriceBounds, ps_price: PriceBounds) -> None:
         super().__init__(view)
         self.worker_price, self.ps_price = worker_price, ps_price
 
     def workers(self, unit: UnitType, most: int, rows: int, payer: int | None) -> Stall:
-        """The first `rows` slots' workers, `most` at once. `payer`: the tenant whose part comes back; None: nobody's
-        does."""
+        """Return the stall of workers in the first `rows` slots, at most `most` at once. `payer` is the tenant whose
+        own part comes back, or None if no part does."""
         return self._stall(unit, most, self.worker_price, self.cluster.hosts_workers, rows, payer)
 
     def parameter_servers(self, unit: UnitType, most: int, rows: int, payer: int | None) -> Stall:
-        """The first `rows` slots' parameter servers."""
+        """Return the stall of parameter servers in the first `rows` slots."""
         return self._stall(unit, most, self.ps_price, self.cluster.hosts_ps, rows, payer)
 
     def _stall(

@@ -1,4 +1,4 @@
-"""The policy: quote a job every completion slot, take the best, charge it, book it (rules O1 to O12, C9 to C12)."""
+"""OASiS as a policy: price each completion slot of a job, take the best, charge and book it (O1 to O12, C9 to C12)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ UNITS = ("worker_slots", "chunks")
 
 @dataclass(frozen=True)
 class Oasis:
-    """Instant admission at posted prices. Prices are credits per unit and slot; see `bounds`. `mode` says how values
-    and prices are read: as in a market, or as the paper's single provider does (see `posted.menu`)."""
+    """Instant admission at posted prices. Prices are in credits per unit and slot; see `bounds`. `mode` decides how
+    values and prices are read: as in a market, or as the paper's single provider does (see `posted.menu`)."""
 
     name: ClassVar[str] = "oasis"
 
@@ -34,7 +34,7 @@ class Oasis:
     mode: str = menu.MARKET
 
     def decide(self, view: View) -> Plan:
-        """Every waiting job, one by one in order of arrival, each at the prices that the one before left."""
+        """Answer all waiting jobs in order of arrival, each at the prices that the job before left."""
         market = OasisMarket(view, PriceBounds(**self.worker_price), PriceBounds(**self.ps_price))
         bookings, refusals = [], []
         for job in view.waiting:
@@ -47,14 +47,14 @@ class Oasis:
         return Plan(bookings, refusals)
 
     def posted(self, view: View, slots: int) -> FloatArray:
-        """(resources, slots) the price of one unit more. A job's gang of one worker and one parameter server pays the
-        sum over what the two take; a resource that both take shows the larger of the two prices."""
+        """Return (resources, slots) the price of one unit more. A gang of one worker and one parameter server pays the
+        sum over what the two take. For a resource that both take, the larger of the two prices is returned."""
         workers = Side(PriceBounds(**self.worker_price), view.cluster.hosts_workers)
         ps = Side(PriceBounds(**self.ps_price), view.cluster.hosts_ps)
         return tariff(view, (workers, ps), slots)
 
     def _answer(self, job: Job, market: OasisMarket, view: View) -> Booking | Reason:
-        """On its tenant's own idle cells, or rented, if that leaves the tenant more."""
+        """Book the job on its tenant's own idle cells, or rented if that leaves the tenant more; or return why not."""
         if (reason := unservable(job, market.cluster)) is not None:
             return reason
         pairs = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
@@ -63,12 +63,12 @@ class Oasis:
         least = menu.to_beat(floor)
         answers = [best_schedule(job, w, p, market, self.units, self.mode, least) for w, p in pairs]
         schedules = [answer for answer in answers if isinstance(answer, BestSchedule)]
-        if schedules:  # of equals the first: lowest types
+        if schedules:  # `max` takes the first of equals: the lowest types
             return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
         return home or next(answer for answer in answers if isinstance(answer, Reason))
 
     def _at_home(self, job: Job, pairs: Sequence[tuple[int, int]], view: View) -> Booking | None:
-        """On those cells alone, where it costs nothing."""
+        """Book the job on its tenant's own idle cells alone, where it costs nothing; None if it has no value there."""
         if self.mode != menu.MARKET or view.own_idle is None:
             return None
         there, servers = on_its_servers(view, view.own_idle)
@@ -84,7 +84,7 @@ class Oasis:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Oasis:
-    """The policy from a scenario's fields. Bounds that are left out are proposed from the scenario's own jobs."""
+    """Build the policy from a scenario's fields. Bounds that are left out are proposed from the scenario's jobs."""
     section = Section(fields, "policy", ("worker_price", "ps_price", "units", "mode"))
     units = section.choice("units", UNITS, Oasis.units)
     mode = section.choice("mode", menu.MODES, Oasis.mode)

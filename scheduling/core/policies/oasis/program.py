@@ -3,7 +3,7 @@
     row_t[x] = min over 0 <= y <= n of cost_t(y) + row_{t-1}[x - y],     row_{first-1} = (0, inf, inf, ...)
 
 One forward table serves every completion slot: the cost of ending at t is row_t[W]. Ties take the fewest workers in
-the later slot, so that work goes early. What the schedules cost in another measure is counted beside.
+the later slot, so that work is done early. What the schedules cost in the other measure is counted along.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from scheduling.core.types import FloatArray
 
 @dataclass
 class WorkTable:
-    """The forward table, made slot by slot. `curves` is (slots, most + 1), what is to be small; `work` the worker-slots
-    to collect; `beside` the costs in the other measure, where that is another one."""
+    """The forward table, made slot by slot. `curves` (slots, most + 1) are the costs to minimise, and `work` is the
+    number of worker-slots to collect. `beside` are the costs in the other measure, None where both are the same."""
 
     curves: FloatArray
     work: int
@@ -34,8 +34,8 @@ class WorkTable:
         self.choices: list[tuple[int, npt.NDArray[np.int64]]] = []
 
     def costs(self) -> Iterator[tuple[float, float]]:
-        """The least cost of collecting the work by slot 0, 1, ... (infinite while it cannot be done), and that in
-        the other measure."""
+        """Yield the least cost of collecting the work by slot 0, 1, ... (infinite while that is impossible), with the
+        cost of the same schedule in the other measure."""
         slots = len(self.curves)
         for slot, curve in enumerate(self.curves):
             low = max(0, self.work - self.most * (slots - 1 - slot))  # less could not be made up any more
@@ -46,7 +46,7 @@ class WorkTable:
     def _advance(self, slot: int, curve: FloatArray, low: int, high: int) -> None:
         finite = int(np.isfinite(curve).sum())  # costs rise, so the finite ones come first
         reachable = max(0, high - low + 1)
-        if finite <= 1 or not reachable:  # nobody can work in this slot, or nothing leads to the end any more
+        if finite <= 1 or not reachable:  # no worker fits in this slot, or no way leads to the end any more
             self.choices.append((low, np.zeros(reachable, dtype=np.int64)))
             return
         padded = np.concatenate([np.full(finite - 1, np.inf), self.row[: high + 1]])
@@ -63,14 +63,14 @@ class WorkTable:
         self.choices.append((low, best))
 
     def _beside(self, curve: FloatArray, low: int, best: npt.NDArray[np.int64]) -> FloatArray:
-        """The row in the other measure, by the same choices."""
+        """Return the row in the other measure, by the same choices."""
         row = np.full(self.work + 1, np.inf)
-        before = np.arange(low, low + len(best)) - best  # negative where nothing leads, which costs without end
+        before = np.arange(low, low + len(best)) - best  # negative where no way leads, at infinite cost
         row[low : low + len(best)] = np.where(before < 0, np.inf, self.row_beside[before]) + curve[best]
         return row
 
     def workers(self, last: int) -> list[int]:
-        """Workers in the slots 0 .. last of the cheapest way to end at `last`."""
+        """Return the workers in the slots 0 .. last of the cheapest way to end at `last`."""
         counts, rest = [0] * (last + 1), self.work
         for slot in range(last, -1, -1):
             low, best = self.choices[slot]

@@ -20,7 +20,7 @@ from scheduling.core.types import Cluster, FloatArray, Job, Reason
 
 @dataclass(frozen=True, eq=False)
 class BestSchedule:
-    """The schedule a job gains most from: workers in each slot from `first` on, and its price."""
+    """The schedule from which a job gains most: units in each slot from `first` on, and its price."""
 
     worker_type: int
     ps_type: int
@@ -34,7 +34,7 @@ class BestSchedule:
 
 @dataclass(frozen=True, eq=False)
 class Stalls:
-    """Where a job buys."""
+    """The stalls of workers and parameter servers at which a job buys."""
 
     workers: Stall
     ps: Stall
@@ -46,7 +46,7 @@ class Stalls:
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """What the stalls offer, cheapest first in one measure."""
+    """The offers of the stalls, the cheapest first in one measure (net price or price)."""
 
     workers: UnitOffers
     ps: UnitOffers
@@ -54,12 +54,12 @@ class Offers:
 
 @dataclass(frozen=True, eq=False)
 class OasisQuestion:
-    """One job on one pair of unit types: the work, and the gang that so much work in one slot takes."""
+    """One job on one pair of unit types: its work, and the gang that each amount of work in one slot takes."""
 
     job: Job
     worker_type: int
     ps_type: int
-    payer: int | None  # the tenant whose own part comes back; None: the whole price decides
+    payer: int | None  # the tenant whose own part comes back; None if the whole price decides
     work: int
     gang: list[int]  # (steps + 1,) workers for 0, 1, 2, ... units of work in a slot
     ps: list[int]  # parameter servers for 0, 1, 2, ... workers
@@ -68,7 +68,7 @@ class OasisQuestion:
 
 
 def unservable(job: Job, cluster: Cluster) -> Reason | None:
-    """Why no schedule of this job can be priced at all, whatever the load."""
+    """Return why no schedule of this job can be priced, whatever the load; None if some can."""
     for worker in job.worker_types:
         for ps in job.ps_types:
             if worker.mbps > ps.mbps:
@@ -84,8 +84,8 @@ def unservable(job: Job, cluster: Cluster) -> Reason | None:
 def best_schedule(
     job: Job, worker_type: int, ps_type: int, market: OasisMarket, units: str, mode: str, least: float
 ) -> BestSchedule | Reason:
-    """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
-    more than `least`, which the job has without."""
+    """Return the schedule with the largest value less net price, the first of equals; or why none gains more than
+    `least`, which the job has without renting."""
     question = ask(job, worker_type, ps_type, market, most_servers(job, market.cluster), units, mode)
     if (reason := hopeless(question)) is not None:
         return reason
@@ -101,8 +101,9 @@ def best_schedule(
 def soonest(
     job: Job, worker_type: int, ps_type: int, market: OasisMarket, servers: int, units: str, mode: str
 ) -> BestSchedule | None:
-    """The schedule that ends first, of those the one with the fewest units: what is best where all of it is free. None
-    where there is no schedule of positive value. `servers`: as many as the job's workers may be taken to be on."""
+    """Return the schedule that ends first, and of those the one with the fewest units: the best where all units are
+    free of charge. Return None where no schedule has a positive value. `servers` is the number of servers that the
+    job's workers are assumed to be on."""
     question = ask(job, worker_type, ps_type, market, servers, units, mode)
     if hopeless(question) is not None:
         return None
@@ -121,7 +122,7 @@ def soonest(
 def ask(
     job: Job, worker_type: int, ps_type: int, market: OasisMarket, servers: int, units: str, mode: str
 ) -> OasisQuestion:
-    """The question in numbers."""
+    """Return the question about the job in numbers."""
     worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
     per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds, servers)
     work, gang = gangs(job, per_chunk, units, job.max_workers)
@@ -135,12 +136,13 @@ def ask(
 
 
 def shortest(question: OasisQuestion) -> int:
-    """Slots of the fastest run, on servers without end."""
+    """Return the slots of the fastest run, on unlimited servers."""
     return math.ceil(question.work / (len(question.gang) - 1))
 
 
 def hopeless(question: OasisQuestion) -> Reason | None:
-    """Refusals that need no prices: too little time, or worth nothing even on an empty cluster."""
+    """Return a reason to refuse the job that needs no prices: no gang, too little time, or no value even on an empty
+    cluster. Return None if there is none."""
     if len(question.gang) == 1:
         return Reason("no_room", {"asked": 1, "free": 0.0})
     needed = shortest(question)
@@ -152,8 +154,8 @@ def hopeless(question: OasisQuestion) -> Reason | None:
 
 
 def least_price(question: OasisQuestion, market: OasisMarket) -> float:
-    """No schedule costs less in the end: every unit costs at least the floor, workers bring their parameter servers,
-    and no more than the largest part comes back."""
+    """Return a price below which no schedule is, net of what comes back: every unit costs at least the floor, workers
+    need their parameter servers, and at most the largest own part comes back."""
     worker = question.job.worker_types[question.worker_type]
     ps = question.job.ps_types[question.ps_type]
     per_worker = market.worker_price.floor * worker.demand.sum()
@@ -164,14 +166,14 @@ def least_price(question: OasisQuestion, market: OasisMarket) -> float:
 
 
 def paying_slots(question: OasisQuestion, market: OasisMarket, least: float) -> int:
-    """Slots in which a completion might still gain more than `least`; values never rise with time."""
+    """Return the number of slots in which a completion might gain more than `least`. Values never rise with time."""
     bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / MICRO
     worth = np.flatnonzero(question.values > bound + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 
 
 def _stalls(question: OasisQuestion, market: OasisMarket, slots: int) -> Stalls:
-    """The slots in question that differ from each other."""
+    """Return the stalls for the question, with the first `slots` slots, as far as they differ from each other."""
     job, payer, rows = question.job, question.payer, min(slots, market.rows)
     workers = question.gang[-1]
     return Stalls(
@@ -181,13 +183,14 @@ def _stalls(question: OasisQuestion, market: OasisMarket, slots: int) -> Stalls:
 
 
 def _curves(question: OasisQuestion, offers: Offers, *, other: bool = False) -> FloatArray:
-    """(rows, steps + 1) cost of 0, 1, 2, ... units of work in a slot."""
+    """Return (rows, steps + 1) the cost of 0, 1, 2, ... units of work in a slot."""
     needed = np.array(question.ps[: question.gang[-1] + 1], dtype=np.int64)
     return cost_curves(offers.workers, offers.ps, needed, other=other)[:, question.gang]
 
 
 def _choose(question: OasisQuestion, stalls: Stalls, rows: IntArray, least: float) -> BestSchedule | Reason:
-    """The best of the menu, with its workers in each slot. `rows` (slots,) are those of the stalls."""
+    """Return the best schedule of the menu, with its workers in each slot, or why there is none. `rows` (slots,) has
+    the stalls' row of each slot."""
     offers = Offers(stalls.workers.by_net_price(), stalls.ps.by_net_price())
     curves = _curves(question, offers)[rows]
     sizes = np.arange(1.0, curves.shape[1])
@@ -206,7 +209,8 @@ def _choose(question: OasisQuestion, stalls: Stalls, rows: IntArray, least: floa
 def _ways(
     question: OasisQuestion, stalls: Stalls, offers: Offers, curves: FloatArray, rows: IntArray
 ) -> Iterator[tuple[tuple[WorkTable, Offers], Iterator[menu.Costs]]]:
-    """The schedules of the least net cost, and those of the least cost; both are one where nothing comes back."""
+    """Yield the schedules of the least net cost, and those of the least cost. Both are the same where nothing comes
+    back, and then they are yielded once."""
     if not stalls.something_comes_back:
         table = WorkTable(curves, question.work)
         yield (table, offers), table.costs()
@@ -236,7 +240,7 @@ def _best(
 def _dismissal(
     question: OasisQuestion, curves: FloatArray, bounds: FloatArray, stalls: Stalls, offers: Offers
 ) -> Reason:
-    """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
+    """Return why no completion slot was priced: too few units fit, or the bound alone is above the value."""
     if int(np.isfinite(curves[:, 1:]).sum()) < question.work:
         workers_wanted = question.gang[-1]
         free = np.minimum(offers.workers.room.sum(axis=1), workers_wanted).max()

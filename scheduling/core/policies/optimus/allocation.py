@@ -1,9 +1,10 @@
 """How many parameter servers and workers each job gets: greedy by marginal gain (Optimus, section 4.1).
 
-First everybody's least gang, in order of arrival. Then one unit at a time to the job whose remaining time falls most
-for the share of the cluster that the unit takes: (Q / f(p, w) - Q / f(p + 1, w)) / share, or the same with a worker.
+First every job gets its least gang, in order of arrival. Then one unit at a time goes to the job whose remaining time
+falls most for the share of the cluster that the unit takes: (Q / f(p, w) - Q / f(p + 1, w)) / share, or the same with a
+worker.
 
-What a job takes next does not depend on the others until a unit does not fit. So all jobs take their steps in
+What a job takes next does not depend on the other jobs until a unit does not fit. So all jobs take their steps in
 lockstep, the steps are sorted as a queue would have served them, and the sequence is cut where the cluster is full.
 """
 
@@ -21,24 +22,26 @@ from scheduling.core.types import BoolArray, FloatArray
 IntArray = npt.NDArray[np.intp]
 PS, WORKER = 0, 1
 SKIP, BREAK = "skip", "break"
-ROUNDS = 6  # of steps in lockstep; what is left when most units fit no more is dealt one by one
-LEAST_WEIGHT = 1e-12  # of a unit that takes nothing
+ROUNDS = 6  # rounds of steps in lockstep; the rest, when most units no longer fit, is dealt out one by one
+LEAST_WEIGHT = 1e-12  # the weight of a unit that takes nothing
 
 
 @dataclass(frozen=True, eq=False)
 class JobDemands:
-    """What jobs, in order of (arrival, number), could use. Kinds are (parameter server, worker), in this order."""
+    """The units that jobs, in order of (arrival, number), could use. Kinds are (parameter server, worker), in this
+    order."""
 
-    seconds: FloatArray  # (jobs, ps, workers) remaining time with that many more than the least
+    seconds: FloatArray  # (jobs, ps, workers) remaining time with that many more units than the least
     least: IntArray  # (jobs, kinds)
     most: IntArray  # (jobs, kinds)
     demand: FloatArray  # (jobs, kinds, resources) of one unit
     weight: FloatArray  # (jobs, kinds) what a gain is divided by
-    factor: FloatArray  # (jobs,) that gains above zero are multiplied with
+    factor: FloatArray  # (jobs,) what gains above zero are multiplied by
 
 
 def dominant(demand: FloatArray, total: FloatArray, unit: str) -> FloatArray:
-    """(jobs, kinds) of the resource of which a unit takes the largest share: that share, or the amount itself."""
+    """Return (jobs, kinds) the largest share of a resource that a unit takes or, unless `unit` is "share", the amount
+    of that resource."""
     shares = np.divide(demand, total, out=np.zeros_like(demand), where=(demand > 0) & (total > 0))
     resource = shares.argmax(axis=2)[:, :, None]
     weights = shares if unit == "share" else demand
@@ -46,10 +49,11 @@ def dominant(demand: FloatArray, total: FloatArray, unit: str) -> FloatArray:
 
 
 def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArray:
-    """(jobs, kinds) units of each job; (0, 0) where not even the least gang fits into the rest of `free` (resources,).
+    """Return (jobs, kinds) the units of each job: (0, 0) where not even the least gang fits into what is left of `free`
+    (resources,).
 
-    With `skip` a unit that does not fit ends only that kind for that job; with `break` it ends everything.
-    Ties: the earlier job; of one job the parameter server.
+    With `skip` a unit that does not fit ends only that kind for that job; with `break` it ends the allocation.
+    Ties go to the earlier job, and within a job to the parameter server.
     """
     greedy = _Greedy(demands, free)
     greedy.first_round()
@@ -63,7 +67,7 @@ def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArra
 
 
 class _Greedy:
-    """The state of an allocation. `more` is what a job has beyond its least, `room` what nobody has."""
+    """The state of an allocation. `more` is what a job has beyond its least, `room` what no job has."""
 
     def __init__(self, wishes: JobDemands, free: FloatArray) -> None:
         self.wishes = wishes
@@ -71,11 +75,11 @@ class _Greedy:
         self.more = np.zeros_like(wishes.least)
         self.served = np.zeros(len(wishes.least), dtype=np.bool_)
         self.grows: BoolArray = np.ones(wishes.least.shape, dtype=np.bool_)  # kinds of which a job may get more
-        self.limited = False  # whether there is a kind that a job gets no more of
+        self.limited = False  # whether some job can get no more of some kind
         self.gains = (_gains(wishes, PS), _gains(wishes, WORKER))
 
     def first_round(self) -> None:
-        """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
+        """Give each job its least gang. A job that finds no room gets nothing, and later jobs are still tried."""
         bundles = np.einsum("jk,jkr->jr", self.wishes.least, self.wishes.demand)
         rest = np.subtract.accumulate(np.concatenate([self.room[None], bundles]), axis=0)
         short = (rest < 0).any(axis=1)
@@ -90,7 +94,7 @@ class _Greedy:
         self.room = np.array(room)
 
     def advance(self) -> bool:
-        """Give out all steps up to the first that does not fit; whether there is one."""
+        """Deal out all steps up to the first that does not fit, and return whether there is such a step."""
         jobs, kinds = self._steps()
         demand = self.wishes.demand[jobs, kinds]
         short = (np.cumsum(demand, axis=0) > self.room).any(axis=1)
@@ -100,12 +104,12 @@ class _Greedy:
         return count < len(jobs)
 
     def retire(self) -> None:
-        """Units that do not fit now never will again: room only shrinks."""
+        """Drop the kinds of units that do not fit now. They never will again, as room only shrinks."""
         self.grows &= (self.wishes.demand <= self.room).all(axis=2)
         self.limited = not self.grows.all()
 
     def one_by_one(self) -> None:
-        """The rest by a queue with one entry for each job that still grows."""
+        """Deal out the rest by a queue with one entry for each job that still grows."""
         room: list[float] = self.room.tolist()
         growing = {job: _Growing(self, job) for job in np.flatnonzero(self.served & self.grows.any(axis=1)).tolist()}
         queue = [(-gain, job, kind) for job, each in growing.items() for gain, kind in [each.best()] if gain > 0]
@@ -128,14 +132,14 @@ class _Greedy:
             self.more[job] = each.more
 
     def _steps(self) -> tuple[IntArray, IntArray]:
-        """(jobs, kinds) of all steps that gain something, in the order in which a queue would serve them.
+        """Return (jobs, kinds) of all steps that gain something, in the order in which a queue would serve them.
 
         A job whose gain rises is served again at once, so a step's turn comes with the least gain of its job so far.
         """
         _, most_ps, most_workers = self.gains[PS].shape
-        closed = np.where(self.grows, 0.0, -np.inf).T.copy()  # (kinds, jobs) added to gains: what grows no more
+        closed = np.where(self.grows, 0.0, -np.inf).T.copy()  # (kinds, jobs) added to gains: -inf if closed
         jobs = np.flatnonzero(self.served)
-        place = (jobs * most_ps + self.more[jobs, PS]) * most_workers + self.more[jobs, WORKER]  # of all gains in a row
+        place = (jobs * most_ps + self.more[jobs, PS]) * most_workers + self.more[jobs, WORKER]  # in the flat gains
         turn = np.full(len(jobs), np.inf)
         path: list[tuple[IntArray, BoolArray, FloatArray]] = []
         while len(jobs):
@@ -157,9 +161,10 @@ class _Greedy:
 
 
 def _gains(demands: JobDemands, kind: int) -> FloatArray:
-    """(jobs, ps, workers) what one more unit of a kind gains at each pair of numbers, -inf where it may not be.
+    """Return (jobs, ps, workers) what one more unit of a kind gains at each pair of numbers, -inf where it is not
+    allowed.
 
-    A gain depends on the pair alone, so all are worked out at once, in place: there are many of them.
+    A gain depends on the pair alone, so all are worked out at once, and in place because there are many of them.
     """
     seconds, axis = demands.seconds, 1 + kind
     gains = np.full_like(seconds, -np.inf)
@@ -169,7 +174,7 @@ def _gains(demands: JobDemands, kind: int) -> FloatArray:
     np.subtract(seconds[tuple(before)], seconds[tuple(after)], out=some)
     some /= demands.weight[:, kind, None, None]
     if (demands.factor != 1.0).any():
-        some *= demands.factor[:, None, None]  # below zero as well: what is lost is never looked at
+        some *= demands.factor[:, None, None]  # below zero too, as such gains are never used
     full = np.arange(seconds.shape[axis] - 1) >= (demands.most - demands.least)[:, kind, None]  # (jobs, more)
     if full.any():
         np.copyto(some, -np.inf, where=full[:, :, None] if kind == PS else full[:, None, :])
@@ -192,7 +197,7 @@ class _Growing:
         self.grows: list[bool] = greedy.grows[job].tolist()
 
     def best(self) -> tuple[float, int]:
-        """The larger gain of one more unit, -inf where there is none, and its kind."""
+        """Return the larger gain of one more unit, -inf where none is allowed, and the kind of that unit."""
         ps, workers = self.more
         gains = [-np.inf, -np.inf]
         for kind, then in ((PS, (ps + 1, workers)), (WORKER, (ps, workers + 1))):

@@ -1,4 +1,4 @@
-"""Optimus with the settings of a scenario."""
+"""Build Optimus with the settings of a scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PARTS = ("allocation", "placement")
 
 
 def builder(others: Mapping[str, Builder]) -> Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Optimus]:
-    """What builds Optimus with the settings of a scenario; of the `others` it may take one of its parts."""
+    """Return the function that builds Optimus with the settings of a scenario. Optimus may take its allocation or its
+    placement from one of the `others`."""
 
     def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Optimus:
         section = Section(fields, "policy", (*FIELDS, *PARTS))

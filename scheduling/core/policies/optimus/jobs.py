@@ -1,7 +1,7 @@
 """What Optimus knows of each job: types, limits, what it held, and how fast it would run with other numbers.
 
-What is remembered of a job goes from plan to view and on to the next plan as the same lists. They are never changed:
-whoever has something new to remember makes a new list.
+The lists that are remembered of a job are passed from plan to view and on to the next plan without a copy. So they are
+never changed: code that has something new to remember makes a new list.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from scheduling.core.speed import elastic_rate
 from scheduling.core.types import FloatArray, Job, UnitType
 
 Pair = tuple[int, int]  # parameter servers, workers
-MOST_MEASUREMENTS = 20  # measurements that are kept of a job
+MOST_MEASUREMENTS = 20  # the most measurements that are kept of a job
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What does not change while a job waits. `own` are the coefficients that the owner brought, so that nothing is
-    probed or fitted. Its speed function counts steps of a mode that the owner says, `length` mini-batches each, whose
-    workers share a batch of M; or else mini-batches one by one."""
+    """The facts of a job that do not change while it waits. `own` are coefficients that its owner gave, in which case
+    nothing is probed or fitted. The speed function then counts steps of the owner's `mode`, `length` mini-batches each,
+    whose workers share a batch of M. Without them it counts single mini-batches."""
 
     least: Pair
     most: Pair
@@ -38,7 +38,7 @@ class Facts:
 
 @lru_cache(maxsize=2**12)
 def facts_of(job: Job, max_ps: int, max_workers: int) -> Facts:
-    """The facts of a job where no job may have more than so many."""
+    """Return the facts of a job where no job may have more than `max_ps` and `max_workers`."""
     ps = max_ps if job.max_ps is None else min(max_ps, job.max_ps)
     if job.all_reduce:
         ps = 0
@@ -52,8 +52,8 @@ def facts_of(job: Job, max_ps: int, max_workers: int) -> Facts:
 
 @dataclass(eq=False)
 class ElasticJob:
-    """A waiting job. `held` is where it was in the last slot, by server, and `numbers` what it had there; None if it
-    did not run then. `probed`: the most that it was allowed when its speed function was fitted, None before that."""
+    """A waiting job. `held` is where it was in the last slot, by server, and `numbers` what it had there; both are None
+    if it did not run then. `probed` is the most that it was allowed when its speed function was fitted, None before."""
 
     job: Job
     facts: Facts
@@ -68,7 +68,7 @@ class ElasticJob:
 
     @classmethod
     def read(cls, job: Job, facts: Facts, remaining: float, row: Mapping[str, Any] | None) -> ElasticJob:
-        """The job with what the last plan remembered of it."""
+        """Return the job with what the last plan remembered of it."""
         if row is None:
             return cls(job, facts, remaining)
         worker, server = row["types"]
@@ -77,7 +77,7 @@ class ElasticJob:
         return cls(job, facts, remaining, (worker, server), *past)
 
     def memory(self) -> dict[str, Any]:
-        """What a plan remembers of it, as plain JSON."""
+        """Return what a plan remembers of the job, as plain JSON."""
         return {
             "types": list(self.types),
             "speed": list(self.coefficients),
@@ -89,21 +89,21 @@ class ElasticJob:
 
     @property
     def units(self) -> tuple[UnitType, UnitType]:
-        """The types it runs on: worker, parameter server."""
+        """Return the types that the job runs on: worker, parameter server."""
         return self.job.worker_types[self.types[0]], self.job.ps_types[self.types[1]]
 
     @property
     def needs(self) -> Needs:
-        """What any numbers of them take."""
+        """Return what any numbers of its workers and parameter servers take."""
         return needs_of(*self.units)
 
     def choose(self, types: Pair) -> None:
-        """Run on these types; what was measured on others says nothing of them."""
+        """Set the types that the job runs on. If they change, the measurements on the old ones are dropped."""
         if types != self.types:
             self.types, self.coefficients, self.measurements, self.held, self.numbers = types, (), (), None, None
 
     def put(self, rows: Sequence[Row] | None) -> bool:
-        """Run there in the coming slot, None: nowhere. Whether these are other places than before."""
+        """Set where the job runs in the coming slot, None for nowhere. Return whether its places have changed."""
         before = self.held
         if rows is before:
             return False
@@ -112,7 +112,7 @@ class ElasticJob:
         return before is None or self.held is None or sorted(before) != self.held
 
     def note(self, numbers: Pair, speed: float) -> None:
-        """Remember a measured speed; one that is known changes nothing."""
+        """Remember a measured speed. One that is known already changes nothing."""
         if self.facts.own:
             return
         point = [*numbers, speed]
@@ -122,7 +122,7 @@ class ElasticJob:
 
 
 def _counted(rows: Sequence[Row] | None) -> Pair | None:
-    """All parameter servers and workers of rows."""
+    """Return how many parameter servers and workers the rows have in all."""
     if rows is None:
         return None
     ps = workers = 0
@@ -133,7 +133,8 @@ def _counted(rows: Sequence[Row] | None) -> Pair | None:
 
 
 def fit_speeds(jobs: Sequence[ElasticJob], most: Sequence[Pair]) -> None:
-    """Fit the speed function of every job that has new measurements, or none at all: then it is probed first."""
+    """Fit the speed function of every job that has new measurements, or was not fitted yet. Probes are part of each
+    fit."""
     stale = [(each, limit) for each, limit in zip(jobs, most, strict=True) if _is_stale(each, limit)]
     for each, limit in stale:
         each.coefficients, each.probed = each.facts.own, list(limit)
@@ -151,19 +152,20 @@ def fit_speeds(jobs: Sequence[ElasticJob], most: Sequence[Pair]) -> None:
 
 
 def _is_stale(each: ElasticJob, limit: Pair) -> bool:
-    """Not fitted, or when it was allowed less: a job whose money limited it was not tried with as much as it may have
-    now."""
+    """Return whether the job's speed function must be fitted: it never was, or only when the job was allowed less. A
+    job that its money limited then was not probed with as much as it may have now."""
     grown = each.probed is not None and (limit[0] > each.probed[0] or limit[1] > each.probed[1])
     return not each.coefficients or (grown and not each.facts.own)
 
 
 def _probe(each: ElasticJob, ps: int, workers: int) -> float:
-    """Mini-batches a second in a short run, spread over servers as most runs are."""
+    """Return the mini-batches a second in a short run, spread over servers as most runs are."""
     return elastic_rate(each.job, workers, ps, each.types, 1.0, centralized=False)
 
 
 def remaining_seconds(jobs: Sequence[ElasticJob], least: FloatArray, shape: Pair) -> FloatArray:
-    """(jobs, ps, workers) seconds to go with so many units more than the least: Q / f(p, w), as measured where it was.
+    """Return (jobs, ps, workers) the seconds to go with that many units more than the least: Q / f(p, w), or by the
+    measured speed where there is one.
 
     Without the owner's coefficients f counts mini-batches of all workers. With them a step of a synchronous job is a
     mini-batch of every chunk, and the batch M is `batch_size`, or else the number of chunks.

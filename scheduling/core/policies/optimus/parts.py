@@ -1,4 +1,4 @@
-"""Optimus with one of its parts taken from another policy: whose numbers the jobs get, or who finds their places."""
+"""Optimus with one of its parts taken from another policy: the numbers of units that jobs get, or their places."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from scheduling.core.policies.optimus.placing import Row
 from scheduling.core.types import Policy, View
 
 OWN = "optimus"
-# Optimus' own places: as evenly as there is room; exactly so or not at all; and as OWN, the way before there was a
-# choice, exactly or else with `scatter` unit by unit from the first server on. Stored intervals name it.
+# Optimus' own placements. EVEN spreads a gang as evenly as there is room, STRICT exactly evenly or not at all. OWN is
+# from before there was a choice, and stored intervals name it: exactly evenly or else, with `scatter`, unit by unit
+# from the first server on.
 EVEN, STRICT = "even", "strict"
 OWN_PLACES = (EVEN, STRICT, OWN)
 
 
 class Placer(Policy, Protocol):
-    """A policy that can also place gangs whose numbers somebody else gave."""
+    """A policy that can also place gangs whose numbers another policy decided."""
 
     def place(self, view: View, gangs: Mapping[int, GangUnits]) -> Mapping[int, Placement]:
-        """By job, where its gang is in the coming slot; those who find no place are left out."""
+        """Return where the gang of each job is in the coming slot. Jobs without a place are left out."""
 
 
 def numbers_of(policy: Policy, jobs: Sequence[ElasticJob], view: View) -> list[Pair]:
-    """(parameter servers, workers) that a policy gives each job in the coming slot, (0, 0) where it gives none; the
-    jobs take its types."""
+    """Return the (parameter servers, workers) that a policy gives each job in the coming slot, (0, 0) where it gives
+    none. Also set the jobs' types to the policy's."""
     bookings = {booking.job: booking for booking in policy.decide(view).bookings}
     for each in jobs:
         if (booking := bookings.get(each.job.number)) is not None:
@@ -41,7 +42,7 @@ def numbers_of(policy: Policy, jobs: Sequence[ElasticJob], view: View) -> list[P
 
 
 def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, GangUnits], view: View) -> dict[int, list[Row]]:
-    """By job, where a policy puts its gang among what is vacant. Nothing is taken yet."""
+    """Return where a policy places the gang of each job among what is vacant. Nothing is taken yet."""
     use = view.cluster.capacity - (np.array(vacancies.free).T - ROUNDING)  # (resources, servers)
     places = [index for index, job in enumerate(view.waiting) if job.number in gangs]
     waiting = tuple(view.waiting[index] for index in places)

@@ -1,4 +1,4 @@
-"""Where the gangs go: each onto the fewest servers, as evenly as there is room (Optimus, section 4.2)."""
+"""The placement of gangs: each onto the fewest servers, as evenly as there is room (Optimus, section 4.2)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scheduling.core.types import UnitType
 
 Row = Sequence[int]  # server, workers, parameter servers
 Need = list[tuple[int, float]]  # resource, amount
-MOST_NUMBERS = 2**9  # that are remembered of two types
-SLACK = 1e-6  # by which servers may lack something in all before their split is not looked at
+MOST_NUMBERS = 2**9  # the most pairs of numbers whose needs are remembered, for two types
+SLACK = 1e-6  # if servers lack more than this in all, their split is not tried
 
 
 class Order(NamedTuple):
-    """So many units of two types, to be placed together."""
+    """Numbers of workers and parameter servers, with their types, that are to be placed together."""
 
     workers: int
     ps: int
@@ -26,25 +26,26 @@ class Order(NamedTuple):
 
     @property
     def needs(self) -> Needs:
-        """What any numbers of its units take."""
+        """Return what any numbers of its units take."""
         return needs_of(self.worker, self.server)
 
 
 class PlacingServers:
-    """The servers while gangs are placed: those that host both kinds in decreasing order of what is free of the key
-    resource, ties by index. The order is a heap; an entry whose server has changed since is passed over."""
+    """The servers while gangs are placed. Those that host both kinds are in decreasing order of what is free of the key
+    resource, ties by index. The order is a heap; an entry whose server has changed since is skipped."""
 
     def __init__(self, vacancies: Vacancies, key: int) -> None:
         self.vacancies, self.key = vacancies, key
         self.free = vacancies.free
         self.hosts_both = [all(hosts) for hosts in zip(vacancies.hosts_workers, vacancies.hosts_ps, strict=True)]
         self.apart = not all(self.hosts_both)  # some servers host one kind only
-        self.queue: list[tuple[float, int]] | None = None  # before anybody asks for the freest
+        self.queue: list[tuple[float, int]] | None = None  # None until the freest are needed
         self.top: list[int] = []  # the freest servers, in order; they are not in the queue
-        self.sums: list[list[float]] = []  # by place in it, what is free there and on those before it
+        self.sums: list[list[float]] = []  # by index in `top`, what is free on that server and those before it
 
     def evenly(self, order: Order) -> list[Row] | None:
-        """The gang on the first k servers for the smallest k that holds it; None, and nothing changed, if no k does.
+        """Place the gang on the first k servers, for the smallest k that holds it. If no k does, return None and change
+        nothing.
 
         Server i of k gets p // k parameter servers and w // k workers, and the first p mod k (w mod k) one more.
         """
@@ -62,11 +63,11 @@ class PlacingServers:
         return None
 
     def nearly(self, order: Order) -> list[Row] | None:
-        """The gang on the first k servers for the smallest k whose room suffices: split evenly if it can be, else dealt
-        as evenly as the room allows. None, and nothing changed, if no k suffices."""
+        """Place the gang on the first k servers, for the smallest k whose room suffices: split evenly if possible, else
+        dealt out as evenly as the room allows. If no k suffices, return None and change nothing."""
         needs = order.needs
         needed, worker, ps = needs[order.workers, order.ps], needs[1, 0], needs[0, 1]
-        workers_fit = ps_fit = 0  # units of each kind, were the other not there
+        workers_fit = ps_fit = 0  # units of each kind, if the other were not there
         for count in range(1, order.workers + order.ps + 1):
             if self._reach(count) < count:
                 break
@@ -87,8 +88,8 @@ class PlacingServers:
         return None
 
     def _dealt(self, order: Order, units: tuple[Need, Need], servers: Sequence[int]) -> list[Row] | None:
-        """Unit by unit, each to the server with room for it that has the fewest of its kind, ties in order. The kinds
-        take turns by how much of each is dealt. None if a unit finds no room."""
+        """Deal out the units one by one, each to the server with room that has the fewest of its kind; ties go to the
+        first. The kinds take turns by the part of each that is dealt out. Return None if a unit finds no room."""
         free = [list(self.free[server]) for server in servers]
         numbers, dealt = (order.workers, order.ps), [[0] * len(servers), [0] * len(servers)]
         turns = sorted((done / number, kind) for kind, number in enumerate(numbers) for done in range(number))
@@ -113,7 +114,8 @@ class PlacingServers:
             self._renew(server)
 
     def again(self, needs: Needs, rows: Sequence[Row]) -> bool:
-        """Take the same servers as before, if all of it still fits there and they still host its kinds."""
+        """Take the same servers as before if the gang still fits there and they still host its kinds. Return whether it
+        does."""
         parts = [(server, needs[workers, ps]) for server, workers, ps in rows]
         if self.apart and not all(self._hosted(row) for row in rows):
             return False
@@ -133,7 +135,7 @@ class PlacingServers:
         return (not workers or hosts_workers[server]) and (not ps or hosts_ps[server])
 
     def anywhere(self, order: Order) -> list[Row] | None:
-        """Each unit on the next server with room for it, from the first on; None if one finds none."""
+        """Place each unit on the next server with room for it, from the first on. Return None if one finds no room."""
         vacancies = self.vacancies
         workers = vacancies.deal(order.worker, order.workers, 0, vacancies.hosts_workers)
         if workers is None:
@@ -148,8 +150,8 @@ class PlacingServers:
         return [(server, workers.count(server), servers.count(server)) for server in hosts]
 
     def _reach(self, most: int) -> int:
-        """Look at the freest servers, at most so many; how many there are. They stay in mind until one changes: most
-        gangs find no room, and the next looks at the same servers."""
+        """Bring the freest servers, at most `most`, into `top`, and return how many there are. They stay there until
+        one changes: most gangs find no room, and the next one needs the same servers."""
         if self.queue is None:
             both = [server for server, hosts in enumerate(self.hosts_both) if hosts]
             self.queue = [(-self.free[server][self.key], server) for server in both]
@@ -163,7 +165,8 @@ class PlacingServers:
         return min(most, len(self.top))
 
     def _renew(self, server: int) -> None:
-        """Less is free on a server. If it was among the freest, it and those behind it are queued again."""
+        """Update the order after less is free on a server. If it was among the freest, it and those after it are queued
+        again."""
         if self.queue is None:
             return
         if server in self.top:
@@ -175,12 +178,12 @@ class PlacingServers:
             heapq.heappush(self.queue, (-self.free[server][self.key], server))
 
     def _split(self, order: Order, needs: Needs, servers: Sequence[int]) -> list[Row] | None:
-        """The even split over these servers, if each holds its part."""
+        """Return the even split over these servers if each holds its part, else None."""
         count = len(servers)
         each_worker, more_workers = divmod(order.workers, count)
         each_ps, more_ps = divmod(order.ps, count)
         rows: list[Row] = []
-        for place in range(count - 1, -1, -1):  # the fullest server says no first
+        for place in range(count - 1, -1, -1):  # the fullest first, as it fails first
             workers, ps = each_worker + (place < more_workers), each_ps + (place < more_ps)
             if not self._fits(servers[place], needs[workers, ps]):
                 return None
@@ -201,13 +204,13 @@ class PlacingServers:
 
 
 def _room(free: Sequence[float], need: Need, most: int) -> int:
-    """How many such units a server holds, at most so many."""
+    """Return how many such units a server holds, at most `most`."""
     return min((int(free[resource] // amount) for resource, amount in need), default=most)
 
 
 class Needs(dict[tuple[int, int], Need]):
-    """What (workers, parameter servers) of two types take together: the resources, and how much of each. Worked out
-    when asked for."""
+    """The needs of two types by (workers, parameter servers): the resources that these units take together, and how
+    much of each. They are worked out on the first look-up."""
 
     def __init__(self, worker: Sequence[float], server: Sequence[float]) -> None:
         super().__init__()
@@ -224,7 +227,7 @@ class Needs(dict[tuple[int, int], Need]):
 
 @lru_cache(maxsize=2**9)
 def needs_of(worker: UnitType, server: UnitType) -> Needs:
-    """The needs of two types, the same from slot to slot; types that take the same share them."""
+    """Return the needs of two types. They are kept from slot to slot, and types that take the same share them."""
     return _needs_of(worker.amounts, server.amounts)
 
 

@@ -1,4 +1,4 @@
-"""Optimus as a policy: gather what jobs could use, allocate, place, and say what the coming slot trains."""
+"""Optimus as a policy: gather what jobs could use, allocate units, place gangs, and book the coming slot."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from scheduling.core.slot_bookings import SlotPart, part_booking
 from scheduling.core.speed import elastic_rate
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
-YOUNG_EPOCHS, YOUNG_PART = 5, 0.1  # fewer epochs done, or a smaller part of all
-WORTH = 2.0  # times its cost that a restart must save
-LONGEST_RESTART = 0.9  # of a slot, so that every slot trains something
+YOUNG_EPOCHS, YOUNG_PART = 5, 0.1  # a job with fewer epochs, or a smaller part of all of them, done is young
+WORTH = 2.0  # a restart must save more than this many times its cost
+LONGEST_RESTART = 0.9  # the most of a slot that a restart takes, so that every slot trains something
 
 
 class _Carried:
-    """What the policy carries beside its settings."""
+    """What the policy carries beside its settings: the other policies that do its parts. They are no fields."""
 
     _allocator: Placer | None
     _placer: Placer | None
@@ -34,11 +34,13 @@ class _Carried:
 
 @dataclass(frozen=True)
 class Optimus(_Carried):
-    """`max_ps` and `max_workers` limit every job, `young` weighs the gains of jobs that began only just, `restart` is
+    """The policy and its settings.
+
+    `max_ps` and `max_workers` limit every job, `young` weighs the gains of jobs that began only recently, `restart` is
     what a change costs in seconds, and after `max_restarts` changes a job keeps its numbers. `key` is the resource by
-    which servers are sorted (None: cpu, or else the first). `unit` and `stop`: see the allocation. With `retry` a
-    gang that found no place is tried once more with its least numbers, anywhere. `allocation` and `placement` may name
-    another policy to take numbers, or places, from; of Optimus' own placements, with their `scatter`, see the parts."""
+    which servers are sorted (None: cpu, or else the first). `unit` and `stop` are explained in `allocation`. With
+    `retry` a gang that found no place is tried once more with its least numbers, anywhere. `allocation` and `placement`
+    may name another policy that decides numbers, or places; `parts` explains Optimus' own placements and `scatter`."""
 
     name: ClassVar[str] = "optimus"
     max_ps: int = 16
@@ -66,15 +68,18 @@ class Optimus(_Carried):
 
     @property
     def heeds_reports(self) -> bool:
-        """In its own allocation a unit is worth less to a job that has less to go; in another policy's perhaps not."""
+        """Return whether jobs' reports of their remaining work are heeded. In Optimus' own allocation a unit gains less
+        for a job that has less to go; in another policy's perhaps not."""
         return self.allocation == OWN
 
     def heeded(self, job: Job, rest: float, reported: float) -> float:
-        """As told, but a job that is young as declared gains nothing by seeming old."""
+        """Return the rest to count with: the `reported` one. Gains of a young job are multiplied by `young`. A job that
+        is young by its declared `rest` but not by its report has at most `rest` * `young` left, so that it gains
+        nothing by seeming old."""
         return min(reported, rest * self.young) if _is_young(job, rest) and not _is_young(job, reported) else reported
 
     def decide(self, view: View) -> Plan:
-        """One slot for every job that gets a gang and a place."""
+        """Book one slot for every job that gets a gang and a place."""
         rows: Mapping[str, Any] = view.memory.get("jobs", {})
         jobs: list[ElasticJob] = []
         refusals: list[Refusal] = []
@@ -98,7 +103,7 @@ class Optimus(_Carried):
         return Plan(bookings, refusals, memory={"jobs": {str(each.job.number): each.memory() for each in jobs}})
 
     def _numbers(self, jobs: Sequence[ElasticJob], choices: Sequence[Sequence[Pair]], view: View) -> list[Pair]:
-        """(parameter servers, workers) of every job; (0, 0) for those that get nothing."""
+        """Return the (parameter servers, workers) of every job; (0, 0) for those that get nothing."""
         if self._allocator is not None:
             return numbers_of(self._allocator, jobs, view)
         cluster, mixed = view.cluster, is_mixed(view.cluster)
@@ -124,7 +129,7 @@ class Optimus(_Carried):
         ]
 
     def _frozen(self, each: ElasticJob) -> Pair | None:
-        """The numbers of a job that may not be restarted any more."""
+        """Return the numbers of a job that may not be restarted any more, None for other jobs."""
         if self.max_restarts is None or each.restarts < self.max_restarts:
             return None
         return each.numbers
@@ -136,7 +141,7 @@ class Optimus(_Carried):
         return self._frozen(each) or each.facts.most
 
     def _worth_it(self, each: ElasticJob, pair: Pair, wishes: JobDemands, index: int) -> Pair:
-        """What is given, or what the job has if growing would not save twice what it costs."""
+        """Return the pair given, or what the job has now if growing would not save twice what it costs."""
         now = each.numbers
         if now is None or pair == now or pair[0] < now[0] or pair[1] < now[1]:
             return pair
@@ -145,7 +150,8 @@ class Optimus(_Carried):
         return pair if before - after > WORTH * self.restart else now
 
     def _placed(self, jobs: Sequence[ElasticJob], numbers: Sequence[Pair], view: View) -> list[Booking]:
-        """Bookings in order of arrival. Who keeps its numbers keeps its servers; then the smallest gang goes first."""
+        """Place the gangs, and return bookings in order of arrival. Jobs that keep their numbers keep their servers; of
+        the others the smallest gang is placed first."""
         servers = PlacingServers(Vacancies(view.cluster, view.occupied), self._key(view.cluster))
         rows: dict[int, Sequence[Row]] = {}
         moving = []
@@ -171,7 +177,8 @@ class Optimus(_Carried):
         return [booking for index, each in enumerate(jobs) if (booking := self._book(each, rows.get(index), view))]
 
     def _place(self, servers: PlacingServers, order: Order) -> list[Row] | None:
-        """The smallest number of servers; anywhere where the freest lack room, or kinds have servers of their own."""
+        """Place the gang on the fewest servers. If there is no room that way, place it anywhere, provided that
+        `scatter` is set or some servers host one kind only."""
         gang_rows = servers.nearly(order) if self.placement == EVEN else servers.evenly(order)
         if gang_rows is None and (self.scatter or servers.apart):
             gang_rows = servers.anywhere(order)
@@ -180,7 +187,7 @@ class Optimus(_Carried):
     def _found_by_another(
         self, servers: PlacingServers, moving: Sequence[tuple[ElasticJob, Order]], view: View
     ) -> dict[int, list[Row]]:
-        """By job, where the other policy puts the gangs that keep no place."""
+        """Return, by job, where the other policy places the gangs that do not keep their servers."""
         if self._placer is None:
             return {}
         gangs = {each.job.number: GangUnits(order.workers, order.ps, *each.types) for each, order in moving}
@@ -193,7 +200,7 @@ class Optimus(_Carried):
         return cluster.resources.index(name) if name in cluster.resources else 0
 
     def _book(self, each: ElasticJob, rows: Sequence[Row] | None, view: View) -> Booking | None:
-        """The coming slot, and what is remembered of it. What the run is worth stands on the last booking."""
+        """Book the coming slot, and remember it in the job. Only the last booking carries the value of the run."""
         moves = each.put(rows)
         if each.held is None or each.numbers is None:
             return None

@@ -1,4 +1,4 @@
-"""What a cluster has and what units take of it, added up over servers: allocation does not look at single servers."""
+"""What a cluster has and what units take of it, added up over servers, as allocation does not see single servers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduling.core.types import Cluster, FloatArray, Job, View
 
 
 def free_now(view: View) -> FloatArray:
-    """(resources, servers) free in the coming slot."""
+    """Return (resources, servers) what is free in the coming slot."""
     return np.maximum(view.cluster.capacity - view.occupied[:, :1].sum(axis=1), 0.0)
 
 
 def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
-    """(pools x resources,) amounts on servers that host either kind; where not all of them host both, before that on
-    those that host workers and on those that host parameter servers."""
+    """Return (pools x resources,) the amounts on servers that host either kind. Where not all of them host both, two
+    pools come before: servers that host workers, and servers that host parameter servers."""
     either = amounts[:, cluster.hosts_workers | cluster.hosts_ps].sum(axis=1)
     if is_mixed(cluster):
         return either
@@ -28,13 +28,13 @@ def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
 
 
 def is_mixed(cluster: Cluster) -> bool:
-    """Whether all servers that host something host both kinds, so that there is one pool."""
+    """Return whether all servers that host something host both kinds, so that there is one pool."""
     return bool((cluster.hosts_workers == cluster.hosts_ps).all())
 
 
 def demands(job: Job, types: Pair, mixed: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(kinds, pools x resources) what a parameter server and a worker take of each pool, as plain numbers: for all
-    jobs together they are made into one array."""
+    """Return (kinds, pools x resources) what a parameter server and a worker take of each pool. They are plain numbers,
+    as one array is made of those of all jobs."""
     worker, ps = job.worker_types[types[0]].amounts, job.ps_types[types[1]].amounts
     if mixed:
         return ps, worker
@@ -43,7 +43,8 @@ def demands(job: Job, types: Pair, mixed: bool) -> tuple[tuple[float, ...], tupl
 
 
 def choose_types(jobs: Sequence[ElasticJob], choices: Sequence[Sequence[Pair]], free: FloatArray, mixed: bool) -> None:
-    """Each job's types: those it runs on, or the first of which the jobs before it leave room for the least gang."""
+    """Choose each job's types: the first pair for whose least gang the jobs before it leave room. The types that the
+    job runs on are tried first."""
     room = free + ROUNDING * np.maximum(1.0, free)
     if all(len(types) == 1 for types in choices):
         for each, types in zip(jobs, choices, strict=True):
@@ -62,7 +63,7 @@ def choose_types(jobs: Sequence[ElasticJob], choices: Sequence[Sequence[Pair]], 
 
 
 def gang_share(need: Need, total: Sequence[float]) -> float:
-    """The largest share of the cluster's totals (resources,) that a gang takes of any resource."""
+    """Return the largest share that a gang takes of any of the cluster's totals (resources,)."""
     largest = 0.0
     for resource, amount in need:
         if (share := amount / total[resource]) > largest:

@@ -1,4 +1,4 @@
-"""From a chosen schedule to a booking: its rows, and who is paid."""
+"""Make a booking of a chosen schedule: its rows, and the payouts to the owners."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Booking,
 
 
 def book(job: Job, best: BestGangs, market: PostedMarket, mode: str, floor: float) -> Booking:
-    """Write the deployments down, and split the payment slot by slot by what was bought of whom.
+    """Book the deployments, and split the payment of each slot by what was bought from each owner.
 
-    `floor`: what its tenant's own idle cells would have given the job for nothing.
+    `floor` is the value that the job would have had, for nothing, on its tenant's own idle cells.
     """
     deployments = {offset: deployment for offset, deployment in enumerate(best.deployments) if deployment is not None}
     pieces: list[Allocation] = []
@@ -44,7 +44,7 @@ def book(job: Job, best: BestGangs, market: PostedMarket, mode: str, floor: floa
 
 
 def _amounts(job: Job, best: BestGangs, deployment: Deployment, offset: int) -> FloatArray:
-    """(resources, servers) what a deployment costs in its slot."""
+    """Return (resources, servers) what a deployment costs in its slot."""
     worker, ps = job.worker_types[best.worker_type].demand, job.ps_types[best.ps_type].demand
     prices = best.slots.prices[:, min(offset, best.slots.prices.shape[1] - 1)]
     return prices * (worker[:, None] * deployment.workers + ps[:, None] * deployment.ps)

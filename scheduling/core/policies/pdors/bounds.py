@@ -1,4 +1,4 @@
-"""Price bounds that past jobs propose (rule P3, with the readings A6 to A10)."""
+"""Price bounds proposed from past jobs (rule P3, with the readings A6 to A10)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scheduling.core.types import Cluster, Job
 
 
 def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> PriceBounds:
-    """One floor for all resources, and a ceiling for each.
+    """Propose one floor for all resources, and a ceiling for each.
 
-    Ceiling: the largest value of a shortest run per amount in a worker and a parameter server, which takes the
-    internal speed and all workers. Floor: a quarter of the median value per amount and slot at the external speed, of
-    the jobs that are not hopeless.
+    The ceiling is the largest value of a shortest run, at the internal speed and with all workers, per amount of the
+    resource in a worker and a parameter server. The floor is a quarter of the median value per amount and slot at the
+    external speed, over the jobs that are not hopeless.
     """
     worth: list[WorthBounds] = []
     ceiling: dict[str, float] = {}

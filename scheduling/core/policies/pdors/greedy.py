@@ -1,4 +1,4 @@
-"""Gangs on several servers without a solver: one kind of unit on the cheapest servers first, then the other."""
+"""Gangs on several servers without a solver: one kind of unit goes on the cheapest servers, then the other kind."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from scheduling.core.policies.pdors.work import IntArray
 from scheduling.core.types import FloatArray
 
 Indices = npt.NDArray[np.intp]
-MOST_UNITS = 2.0**31  # of one kind on one server
+MOST_UNITS = 2.0**31  # the most units of one kind on one server
 
 
 @dataclass(frozen=True, eq=False)
 class SlotUnits:
-    """One kind of unit in one slot. `order` has the servers cheapest first."""
+    """One kind of unit in one slot, by server."""
 
     demand: FloatArray  # (resources,)
     hosts: npt.NDArray[np.bool_]  # (servers,)
-    price: FloatArray  # (servers,) credits per unit: what is to be small
-    other: FloatArray  # (servers,) the same in the other measure
+    price: FloatArray  # (servers,) credits per unit: the measure that is minimised
+    other: FloatArray  # (servers,) the same in the other measure (net price and price)
     room: FloatArray  # (servers,) whole units that fit while none of the other kind is there
-    rank: FloatArray  # (servers,) settles ties of the price
-    order: Indices  # (servers,)
+    rank: FloatArray  # (servers,) breaks ties of the price
+    order: Indices  # (servers,) the servers, the cheapest first
 
 
 def units_of(
@@ -37,9 +37,11 @@ def units_of(
     *,
     last_first: bool,
 ) -> SlotUnits:
-    """Units of `demand` at `prices`, with those of another measure and `free` amounts, all (resources, servers).
+    """Return the units of `demand` (resources,). `prices`, `others` (the prices in the other measure) and `free`
+    amounts are (resources, servers).
 
-    Of equally dear servers workers take the first and parameter servers the last, so that they meet late.
+    Of equally dear servers workers take the first, and with `last_first` parameter servers take the last, so that the
+    two kinds seldom compete for a server.
     """
     fits = np.where(hosts, _whole(free, demand), 0.0)
     rank = np.arange(len(hosts), dtype=np.float64) * (-1.0 if last_first else 1.0)
@@ -49,7 +51,7 @@ def units_of(
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """Some numbers of the two kinds of units, on the servers named."""
+    """Where the two kinds of units go, for several numbers of both, and what that costs."""
 
     cost: FloatArray  # (numbers,) infinite where the units do not fit
     other: FloatArray  # (numbers,) the same in the other measure
@@ -60,10 +62,10 @@ class Filling:
 
 
 def fill(first: SlotUnits, second: SlotUnits, firsts: IntArray, seconds: IntArray, free: FloatArray) -> Filling:
-    """`firsts` units on the cheapest servers, then `seconds` of the other kind where there is room left.
+    """Put `firsts` units on the cheapest servers, then `seconds` units of the other kind where there is room left.
 
-    Both numbers rise. Only servers that one of the numbers reaches are looked at. Among equally dear servers the
-    second kind prefers those that hold units of the first: a gang stays together.
+    Both numbers rise. Only servers that one of the numbers reaches are considered. Among equally dear servers the
+    second kind prefers those that hold units of the first, so that a gang stays together.
     """
     lead = _reached(first.order, first.room, int(firsts[-1]))
     first_units = _dealt(firsts, np.broadcast_to(first.room[lead], (len(firsts), len(lead))))
@@ -86,38 +88,38 @@ def fill(first: SlotUnits, second: SlotUnits, firsts: IntArray, seconds: IntArra
 
 
 def _whole(free: FloatArray, demand: FloatArray) -> FloatArray:
-    """Whole units that fit; of those that take nothing more than any gang has."""
+    """Return the whole units that fit. Of units that take nothing, that is more than any gang has."""
     return np.minimum(room(free, demand), MOST_UNITS)
 
 
 def _reached(order: Indices, rooms: FloatArray, most: int) -> Indices:
-    """The first servers with room, until so many units are on them."""
+    """Return the first servers with room in the order, as many as `most` units need."""
     order = order[rooms[order] > 0]
     before = np.cumsum(rooms[order]) - rooms[order]
     return order[before < most]
 
 
 def _dealt(numbers: IntArray, rooms: FloatArray) -> FloatArray:
-    """(numbers, servers) units on each server when each is filled before the next; `rooms` has that shape."""
+    """Return (numbers, servers) the units on each server if each is filled before the next. `rooms` has that shape."""
     before = np.cumsum(rooms, axis=1) - rooms
     return np.clip(numbers[:, None] - before, 0.0, rooms)
 
 
 @dataclass(frozen=True, eq=False)
 class GangSpread:
-    """Gangs of rising size on several servers: their costs, and where they would go."""
+    """Gangs of rising size on several servers: their costs, and where they would be placed."""
 
     ps_first: Filling
     workers_first: Filling
 
     @property
     def cost(self) -> FloatArray:
-        """(gangs,) of the cheaper of the two orders."""
+        """Return (gangs,) the cost in the cheaper of the two orders."""
         return np.minimum(self.ps_first.cost, self.workers_first.cost)
 
     @property
     def other(self) -> FloatArray:
-        """(gangs,) what that costs in the other measure."""
+        """Return (gangs,) what the same units cost in the other measure."""
         return np.where(self._starts_with_workers, self.workers_first.other, self.ps_first.other)
 
     @property
@@ -125,7 +127,7 @@ class GangSpread:
         return self.workers_first.cost < self.ps_first.cost
 
     def deployment(self, gang: int, servers: int) -> tuple[FloatArray, FloatArray]:
-        """(servers,) workers and parameter servers of one gang."""
+        """Return the workers and parameter servers of one gang, (servers,) each."""
         workers, ps = np.zeros(servers), np.zeros(servers)
         if self._starts_with_workers[gang]:
             filling = self.workers_first
@@ -139,5 +141,5 @@ class GangSpread:
 
 
 def spread(workers: SlotUnits, ps: SlotUnits, counts: IntArray, ps_counts: IntArray, free: FloatArray) -> GangSpread:
-    """The gangs with `counts` workers and `ps_counts` parameter servers each; both (gangs,) and rising."""
+    """Return the gangs of `counts` workers and `ps_counts` parameter servers, both (gangs,) and rising."""
     return GangSpread(fill(ps, workers, ps_counts, counts, free), fill(workers, ps, counts, ps_counts, free))

@@ -1,4 +1,4 @@
-"""The policy: quote a job every completion slot, take the best, charge it, book it (rules P1 to P6)."""
+"""PD-ORS as a policy: price every completion slot of a job, take the best, charge it and book it (rules P1 to P6)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Pdors:
     """Instant admission on servers that host both kinds of units, at posted prices per amount and slot.
 
     `grid` is the least number of quanta in one worker's slot across servers: more are more exact and slower, and small
-    jobs get more. `external` says how gangs on several servers are found; `gain`, `tries` and `seed` are those of the
-    rounding. `mode` says how values and prices are read: as in a market, or as the paper's single provider does (see
+    jobs get more. `external` is the way to find gangs on several servers; `gain`, `tries` and `seed` are those of the
+    rounding. `mode` decides how values and prices are read: as in a market, or as the paper's single provider does (see
     `posted.menu`).
     """
 
@@ -42,7 +42,7 @@ class Pdors:
     mode: str = menu.MARKET
 
     def decide(self, view: View) -> Plan:
-        """Every waiting job, one by one in order of arrival, each at the prices that the one before left."""
+        """Answer all waiting jobs in order of arrival, each at the prices that the job before left."""
         market = PostedMarket(view)
         bookings, refusals = [], []
         for job in view.waiting:
@@ -55,12 +55,12 @@ class Pdors:
         return Plan(bookings, refusals)
 
     def posted(self, view: View, slots: int) -> FloatArray:
-        """(resources, slots) the price of one unit more; the same for workers and parameter servers."""
+        """Return (resources, slots) the price of one unit more. It is the same for workers and parameter servers."""
         hosts = view.cluster.hosts_workers | view.cluster.hosts_ps
         return tariff(view, (Side(PriceBounds(**self.price), hosts),), slots)
 
     def _answer(self, job: Job, market: PostedMarket, view: View) -> Booking | Reason:
-        """On its tenant's own idle cells, or rented, if that leaves the tenant more."""
+        """Book the job on its tenant's own idle cells, or rented if that leaves the tenant more; or return why not."""
         if (reason := unservable(job)) is not None:
             return reason
         pairs = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
@@ -69,12 +69,12 @@ class Pdors:
         counter = self._counter(market, PriceBounds(**self.price))
         answers = [best_schedule(job, w, p, counter, menu.to_beat(floor)) for w, p in pairs]
         schedules = [answer for answer in answers if isinstance(answer, BestGangs)]
-        if schedules:  # of equals the first: lowest types
+        if schedules:  # `max` takes the first of equals: the lowest types
             return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
         return home or next(answer for answer in answers if isinstance(answer, Reason))
 
     def _at_home(self, job: Job, pairs: Sequence[tuple[int, int]], view: View) -> Booking | None:
-        """On those cells alone, where it costs nothing."""
+        """Book the job on its tenant's own idle cells alone, where it costs nothing; None if it has no value there."""
         own = home_view(view) if self.mode == menu.MARKET else None
         if own is None:
             return None
@@ -91,7 +91,7 @@ class Pdors:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Pdors:
-    """The policy from a scenario's fields. Bounds that are left out are proposed from the scenario's own jobs."""
+    """Build the policy from a scenario's fields. Bounds that are left out are proposed from the scenario's jobs."""
     section = Section(fields, "policy", ("price", "grid", "external", "gain", "tries", "seed", "mode"))
     mode = section.choice("mode", menu.MODES, Pdors.mode)
     if section.has("price"):

@@ -13,15 +13,15 @@ from scheduling.core.types import FloatArray
 
 @dataclass
 class QuantaTable:
-    """The table, made slot by slot. A gang may train more than is left: the work is at least collected.
+    """The table, made slot by slot. A gang may train more than is left, so at least the work is collected.
 
     row_t[x] = min over gangs y of cost_t(y) + row_{t-1}[max(0, x - size(y))], and row_t[0] = 0.
     """
 
-    costs_of: FloatArray  # (slots, gangs), what is to be small; infinite where a gang has no room
+    costs_of: FloatArray  # (slots, gangs), the costs to minimise; infinite where a gang has no room
     sizes: IntArray  # (gangs,) rising
     work: int
-    beside: FloatArray | None = None  # (slots, gangs) the costs in the other measure, where that is another one
+    beside: FloatArray | None = None  # (slots, gangs) the costs in the other measure; None where the two are the same
 
     def __post_init__(self) -> None:
         row = np.full(self.work + 1, np.inf)
@@ -33,8 +33,8 @@ class QuantaTable:
         self.low = np.maximum(self.work - (reach.sum() - np.cumsum(reach)), 0)  # less cannot be made up any more
 
     def costs(self) -> Iterator[tuple[float, float]]:
-        """The least cost of collecting the work by slot 0, 1, ... (infinite while it cannot be done), and that in
-        the other measure."""
+        """Yield the least cost of collecting the work by slot 0, 1, ... (infinite while that is impossible), with the
+        cost of the same schedule in the other measure."""
         for slot in range(len(self.costs_of)):
             row = self._next(slot)
             self.row_beside = row if self.beside is None else self._next_beside(slot, self.beside[slot], row)
@@ -42,7 +42,7 @@ class QuantaTable:
             yield float(row[self.work]), float(self.row_beside[self.work])
 
     def _next_beside(self, slot: int, costs: FloatArray, row: FloatArray) -> FloatArray:
-        """The row after a slot in the other measure, by the choices that `gangs_to` finds."""
+        """Return the row after a slot in the other measure, by the choices that `gangs_to` makes."""
         before, open_ = self.rows[-1], np.isfinite(row)
         beside = np.where(open_ & (before == row), self.row_beside, np.inf)
         open_ &= before != row
@@ -55,7 +55,7 @@ class QuantaTable:
         return beside
 
     def _next(self, slot: int) -> FloatArray:
-        """The row after a slot; only what leads to the end is made."""
+        """Return the row after a slot. Only entries that can be part of a way to the end are worked out."""
         row, gangs = self.rows[-1], self.gangs[slot]
         if not len(gangs):
             return row
@@ -76,8 +76,8 @@ class QuantaTable:
         return after
 
     def gangs_to(self, last: int) -> list[int | None]:
-        """The gang of each slot 0 .. last of the cheapest way to end at `last`; the smallest of equals in late slots,
-        so that work goes early."""
+        """Return the gang of each slot 0 .. last of the cheapest way to end at `last`. Late slots take the smallest of
+        equal gangs, so that work is done early."""
         numbers: list[int | None] = [None] * (last + 1)
         missing = self.work
         for slot in range(last, -1, -1):
@@ -93,6 +93,7 @@ class QuantaTable:
 
 
 def _worthwhile(costs: FloatArray) -> IntArray:
-    """The gangs that no larger or equal one undercuts or equals; sizes and costs of what is left rise."""
+    """Return the gangs that cost less than every larger gang, or equal one that comes later. Their sizes and costs
+    rise."""
     best_after = np.append(np.minimum.accumulate(costs[::-1])[::-1][1:], np.inf)
     return np.flatnonzero(costs < best_after).astype(np.int64)

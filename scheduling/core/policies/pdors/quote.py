@@ -22,13 +22,13 @@ from scheduling.core.types import FloatArray, Job, Reason
 
 @dataclass(frozen=True, eq=False)
 class BestGangs:
-    """The schedule a job gains most from, and its price."""
+    """The schedule from which a job gains most, and its price."""
 
     worker_type: int
     ps_type: int
     first: int  # slot of the first deployment
     deployments: list[Deployment | None]  # one for each slot
-    internal: list[bool]  # of the slots that have one: all on one server
+    internal: list[bool]  # for each slot with a deployment, whether it is all on one server
     choice: menu.Choice
     slots: Slots
 
@@ -40,7 +40,7 @@ class PdorsQuestion:
     job: Job
     worker_type: int
     ps_type: int
-    payer: int | None  # the tenant whose own part comes back; None: the whole price decides
+    payer: int | None  # the tenant whose own part comes back; None if the whole price decides
     grid: Grid
     most: int  # workers at once
     values: FloatArray  # (slots,) value of completing in the first slot, the next, ...
@@ -48,7 +48,7 @@ class PdorsQuestion:
 
 
 def unservable(job: Job) -> Reason | None:
-    """Why no schedule of this job can be priced at all, whatever the load."""
+    """Return why no schedule of this job can be priced, whatever the load; None if some can."""
     for worker in job.worker_types:
         for ps in job.ps_types:
             if not worker.demand.any() or not (ps.demand.any() or ps.absent):
@@ -58,8 +58,8 @@ def unservable(job: Job) -> Reason | None:
 
 @dataclass(frozen=True, eq=False)
 class BuyingCounter:
-    """Where a job buys, and how: the market with its bounds, the least quanta of a worker's slot, and how gangs on
-    several servers are found."""
+    """Where a job buys: the market with its bounds, the least quanta of a worker's slot (`parts`), and the way to find
+    gangs on several servers."""
 
     market: PostedMarket
     bounds: PriceBounds
@@ -68,7 +68,7 @@ class BuyingCounter:
     mode: str
 
     def slots_of(self, question: PdorsQuestion, rows: int, *, by_price: bool = False) -> Slots:
-        """The first `rows` slots, as they are for the question."""
+        """Return the first `rows` slots, with the costs of the question's gangs."""
         job = question.job
         return slots_of(
             job.number, job.worker_types[question.worker_type], job.ps_types[question.ps_type], question.grid,
@@ -77,8 +77,8 @@ class BuyingCounter:
 
 
 def best_schedule(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter, least: float) -> BestGangs | Reason:
-    """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
-    more than `least`, which the job has without."""
+    """Return the schedule with the largest value less net price, the first of equals; or why none gains more than
+    `least`, which the job has without renting."""
     question = ask(job, worker_type, ps_type, counter)
     if (reason := hopeless(question)) is not None:
         return reason
@@ -91,8 +91,8 @@ def best_schedule(job: Job, worker_type: int, ps_type: int, counter: BuyingCount
 
 
 def soonest(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter) -> BestGangs | None:
-    """The schedule that ends first, of those the one with the fewest amounts: what is best where all of it is free.
-    None where there is no schedule of positive value."""
+    """Return the schedule that ends first, and of those the one with the fewest amounts: the best where all units are
+    free of charge. Return None where no schedule has a positive value."""
     question = ask(job, worker_type, ps_type, counter)
     if hopeless(question) is not None:
         return None
@@ -106,7 +106,7 @@ def soonest(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter) ->
 
 
 def ask(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter) -> PdorsQuestion:
-    """The question in numbers."""
+    """Return the question about the job in numbers."""
     market = counter.market
     types = job.worker_types[worker_type], job.ps_types[ps_type]
     speed = speed_of(job, *types, market.cluster.slot_seconds, most_servers(job, market.cluster))
@@ -118,12 +118,13 @@ def ask(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter) -> Pdo
 
 
 def shortest(grid: Grid) -> int:
-    """Slots of the fastest run, on servers without end."""
+    """Return the slots of the fastest run, on unlimited servers."""
     return math.ceil(grid.work / int(grid.sizes[-1]))
 
 
 def hopeless(question: PdorsQuestion) -> Reason | None:
-    """Refusals that need no prices: too little time, or worth nothing even on an empty cluster."""
+    """Return a reason to refuse the job that needs no prices: no gang, too little time, or no value even on an empty
+    cluster. Return None if there is none."""
     if not len(question.grid.sizes):
         return Reason("no_room", {"asked": question.job.min_workers, "free": 0.0})
     needed = shortest(question.grid)
@@ -135,8 +136,8 @@ def hopeless(question: PdorsQuestion) -> Reason | None:
 
 
 def least_price(question: PdorsQuestion, counter: BuyingCounter) -> float:
-    """No schedule costs less in the end: every unit costs at least the floor, and no more than the largest part comes
-    back."""
+    """Return a price below which no schedule is, net of what comes back: every unit costs at least the floor, and at
+    most the largest own part comes back."""
     worker = question.job.worker_types[question.worker_type].demand.sum()
     ps = question.job.ps_types[question.ps_type].demand.sum()
     grid = question.grid
@@ -145,18 +146,18 @@ def least_price(question: PdorsQuestion, counter: BuyingCounter) -> float:
 
 
 def paying_slots(values: FloatArray, cheapest: float, least: float) -> int:
-    """Slots in which a completion might still gain more than `least`; values never rise with time."""
+    """Return the number of slots in which a completion might gain more than `least`. Values never rise with time."""
     worth = np.flatnonzero(values > cheapest * (1.0 - 1e-9) - 1.0 / MICRO + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 
 
 def _expanded(slots: Slots, rows: int) -> FloatArray:
-    """(2, rows, gangs) the costs in every slot."""
+    """Return (2, rows, gangs) the costs in every slot, in both measures."""
     return slots.costs[:, np.minimum(np.arange(rows), slots.costs.shape[1] - 1)]
 
 
 def _choose(question: PdorsQuestion, counter: BuyingCounter, rows: int, least: float) -> BestGangs | Reason:
-    """The best of the menu, with where its gangs go."""
+    """Return the best schedule of the menu, with the places of its gangs, or why there is none."""
     grid, slots = question.grid, counter.slots_of(question, rows)
     costs = _expanded(slots, rows)
     bounds = menu.upper_bounds(question.values, costs[0], grid.sizes.astype(np.float64), grid.work)
@@ -174,7 +175,8 @@ def _choose(question: PdorsQuestion, counter: BuyingCounter, rows: int, least: f
 def _ways(
     question: PdorsQuestion, counter: BuyingCounter, slots: Slots, costs: FloatArray
 ) -> Iterator[tuple[tuple[QuantaTable, Slots], Iterator[menu.Costs]]]:
-    """The schedules of the least net cost, and those of the least cost; both are one where nothing comes back."""
+    """Yield the schedules of the least net cost, and those of the least cost. Both are the same where nothing comes
+    back, and then they are yielded once."""
     grid, rows = question.grid, costs.shape[1]
     table = QuantaTable(costs[0], grid.sizes, grid.work, costs[1] if slots.something_comes_back else None)
     yield (table, slots), table.costs()
@@ -199,7 +201,7 @@ def _best(question: PdorsQuestion, table: QuantaTable, choice: menu.Choice, slot
 
 
 def _dismissal(question: PdorsQuestion, slots: Slots, costs: FloatArray, bounds: FloatArray) -> Reason:
-    """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
+    """Return why no completion slot was priced: too few units fit, or the bound alone is above the value."""
     grid = question.grid
     if np.where(np.isfinite(costs), grid.sizes, 0).max(axis=1).sum() < grid.work:
         free = max(float(state.workers.room.sum()) for state in slots.states)

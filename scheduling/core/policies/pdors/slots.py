@@ -1,4 +1,4 @@
-"""What every gang of a job costs in every slot, and where it would go (rule P5)."""
+"""What every gang of a job costs in every slot, and where it would be placed (rule P5)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ EXTERNAL = (GREEDY, ROUNDING_AT_RANDOM, MILP)
 
 @dataclass(frozen=True)
 class GangSearch:
-    """How gangs on several servers are found."""
+    """The way to find gangs on several servers, and its settings."""
 
     external: str = GREEDY
-    gain: float = 1.0  # factor of the fractions before they are rounded (G)
-    tries: int = 20  # roundings of which the cheapest feasible is kept (S)
+    gain: float = 1.0  # the factor of the fractions before they are rounded (G)
+    tries: int = 20  # the number of roundings, of which the cheapest feasible one is kept (S)
     seed: int = 1
 
 
 class SlotState:
-    """One slot as one job finds it. All slots in the same state share one."""
+    """The state of one slot for one job. Slots that are alike share one state."""
 
     def __init__(
         self, workers: SlotUnits, ps: SlotUnits, free: FloatArray, grid: Grid, draws: Callable[..., FloatArray]
     ):
         self.workers, self.ps, self.free, self.grid = workers, ps, free, grid
-        self._draws = draws  # (workers, tries, columns) -> the dice of one rounding
+        self._draws = draws  # (workers, tries, columns) -> random numbers of the roundings
         self._inside, self._outside = np.flatnonzero(grid.internal), np.flatnonzero(~grid.internal)
-        self._solutions: dict[int, Deployment] = {}  # gang -> what a solver found
+        self._solutions: dict[int, Deployment] = {}  # by gang, the solver's result
 
     def costs(self, search: GangSearch, most: int) -> FloatArray:
-        """(2, gangs) the cost of each gang in either measure; infinite where there is no room for it."""
+        """Return (2, gangs) the cost of each gang in either measure; infinite where there is no room for it."""
         costs = np.full((2, len(self.grid.sizes)), np.inf)
         if len(self._inside) and len(self.workers.room):
             cost, other = self._on_one_server(self._inside)
@@ -57,7 +57,7 @@ class SlotState:
         return costs
 
     def deployment(self, gang: int) -> Deployment:
-        """Where a gang would go."""
+        """Return where a gang would be placed."""
         workers, ps = np.zeros(len(self.workers.room)), np.zeros(len(self.workers.room))
         if self.grid.internal[gang]:
             costs = self._on_one_server(np.array([gang]))[0][0]
@@ -70,36 +70,37 @@ class SlotState:
         return Deployment(*spread_costs.deployment(0, len(workers)), float(spread_costs.cost[0]))
 
     def _spread(self, gangs: npt.NDArray[np.intp]) -> GangSpread:
-        """Gangs of rising size on several servers."""
+        """Return gangs of rising size on several servers."""
         return spread(self.workers, self.ps, self.grid.workers[gangs], self.grid.ps[gangs], self.free)
 
     def _on_one_server(self, gangs: npt.NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """(gangs, servers) cost of each gang all on one server, in either measure; infinite where it does not fit."""
+        """Return the costs (gangs, servers) of each gang all on one server, in either measure; infinite where it does
+        not fit."""
         workers, ps = self.grid.workers[gangs], self.grid.ps[gangs]
         fits = np.tile(self.workers.hosts & self.ps.hosts, (len(gangs), 1))
         for resource, free in enumerate(self.free):
             needed = workers * self.workers.demand[resource] + ps * self.ps.demand[resource]
             if needed.any():
-                fits &= needed[:, None] <= free + ROUNDING / 2  # the calendar forgives the other half
+                fits &= needed[:, None] <= free + ROUNDING / 2  # the calendar tolerates the other half
         cost = workers[:, None] * self.workers.price + ps[:, None] * self.ps.price
         other = workers[:, None] * self.workers.other + ps[:, None] * self.ps.other
         return np.where(fits, cost, np.inf), np.where(fits, other, np.inf)
 
     def _solve(self, search: GangSearch, most: int, costs: FloatArray) -> None:
-        """Ask a solver for the gangs on several servers, and put its costs (2, gangs) in."""
+        """Let a solver find the gangs on several servers, and enter its results into `costs` (2, gangs)."""
         program = program_of(self.workers, self.ps, self.free, most)
         apart = self._apart()
         for index, gang in enumerate(self._outside.tolist()):
             workers, ps = int(self.grid.workers[gang]), int(self.grid.ps[gang])
             if not np.isfinite(apart[index]):
-                continue  # either kind alone has too little room
+                continue  # one kind alone has too little room
             solution = None
             if search.external == ROUNDING_AT_RANDOM:
                 fractions = relaxed(program, workers, ps)
                 if fractions is not None:
                     draws = self._draws(workers, search.tries, len(fractions))
                     solution = rounded_at_random(program, fractions, workers, ps, search.gain, draws)
-                better = solution is not None  # as the paper has it: greedy is asked only where no rounding is feasible
+                better = solution is not None  # as in the paper: greedy is used only where no rounding is feasible
             else:
                 if costs[0, gang] > apart[index] * (1.0 + 1e-12):
                     solution = whole_optimum(program, workers, ps)
@@ -109,7 +110,8 @@ class SlotState:
                 self._solutions[gang], costs[:, gang] = solution, (solution.cost, other)
 
     def _apart(self) -> FloatArray:
-        """(gangs on several servers,) cost if workers and parameter servers did not compete: nothing is cheaper."""
+        """Return (gangs on several servers,) the cost if workers and parameter servers did not compete for room, which
+        is a lower bound."""
         total = np.zeros(len(self._outside))
         for units, counts in ((self.workers, self.grid.workers), (self.ps, self.grid.ps)):
             most = int(counts[self._outside].max())
@@ -122,16 +124,16 @@ class SlotState:
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """The slots of a market for one job on one pair of types. Where slots go on after the last row, they are alike."""
+    """The slots of a market for one job on one pair of types. All slots after the last row are like it."""
 
     prices: FloatArray  # (resources, rows, servers) posted, per unit and slot
-    something_comes_back: bool  # to the payer, of these prices
+    something_comes_back: bool  # whether a part of these prices comes back to the payer
     states: list[SlotState]
     state_of: npt.NDArray[np.intp]  # (rows,) index into the states
-    costs: FloatArray  # (2, rows, gangs) what is to be small, and the other measure
+    costs: FloatArray  # (2, rows, gangs) in the measure that is minimised, and in the other
 
     def state(self, offset: int) -> SlotState:
-        """The state of a slot, counted from the market's first."""
+        """Return the state of the slot at `offset` from the market's first."""
         return self.states[self.state_of[min(offset, len(self.state_of) - 1)]]
 
 
@@ -139,9 +141,9 @@ def slots_of(
     job: int, worker: UnitType, ps: UnitType, grid: Grid, most: int, rows: int, market: PostedMarket,
     bounds: PriceBounds, search: GangSearch, payer: int | None, *, by_price: bool = False,
 ) -> Slots:  # fmt: skip
-    """The first `rows` slots of the market, cheapest by what does not come back to the payer, or `by_price`. The dice
-    of a state are those of the first slot that is in it: they depend on the seed, the job's number, the slot and the
-    gang, never on what the job says it is worth (B6)."""
+    """Return the first `rows` slots of the market, with costs minimised by net price, or by the whole price with
+    `by_price`. The random numbers of a state are those of its first slot: they depend on the seed, the job's number,
+    the slot and the gang, never on the reported value of the job (B6)."""
     rows = min(rows, market.rows)
     named = np.flatnonzero((worker.demand > 0) | (ps.demand > 0))
     hosts_ps = market.cluster.hosts_workers if ps.absent else market.cluster.hosts_ps

@@ -3,7 +3,7 @@
 minimise  sum_h p_h w_h + s_h      over h: what a worker, and a parameter server, costs on server h
 with      sum w >= n, sum s >= ceil(n / gamma), sum w <= the most workers, and every server's free amounts kept
 
-The solver is loaded with the first program: it takes a fifth of the start of a process, and few ever solve one.
+The solver is imported with the first program: that takes a fifth of a process's start, and few ever solve one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from scheduling.core.types import FloatArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-NODES = 2_000  # of the search for whole numbers, so that an answer does not depend on the machine's speed
-WHOLE = 1e-7  # a solver's whole numbers are this close to one
+NODES = 2_000  # the most nodes of the integer search: unlike a time limit, independent of the machine's speed
+WHOLE = 1e-7  # a solver's numbers that are this close to a whole number count as whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,8 @@ class Deployment:
 
 @dataclass(frozen=True, eq=False)
 class SlotProgram:
-    """The rows of one slot: upper bounds of sums over workers, then parameter servers, on servers with room."""
+    """The program of one slot. Its columns are workers, then parameter servers, on servers with room; each row bounds a
+    weighted sum of them from above."""
 
     worker_servers: Indices
     ps_servers: Indices
@@ -46,11 +47,11 @@ class SlotProgram:
     limits: FloatArray  # (rows - 2,)
 
     def above(self, workers: int, ps: int) -> FloatArray:
-        """(rows,) upper bounds for a gang of at least so many."""
+        """Return (rows,) the upper bounds for a gang of at least so many workers and parameter servers."""
         return np.append(self.limits, [-float(workers), -float(ps)])
 
     def deployment(self, columns: FloatArray) -> Deployment:
-        """A solution by server."""
+        """Return a solution (columns,) as a deployment by server."""
         workers, ps = np.zeros(self.servers), np.zeros(self.servers)
         cut = len(self.worker_servers)
         workers[self.worker_servers], ps[self.ps_servers] = columns[:cut], columns[cut:]
@@ -58,7 +59,7 @@ class SlotProgram:
 
 
 def program_of(workers: SlotUnits, ps: SlotUnits, free: FloatArray, most: int) -> SlotProgram:
-    """The rows for one slot's units and `free` amounts (resources, servers)."""
+    """Return the program for one slot's units and `free` amounts (resources, servers)."""
     from scipy.sparse import coo_matrix
 
     at, ps_at = np.flatnonzero(workers.room > 0), np.flatnonzero(ps.room > 0)
@@ -83,7 +84,7 @@ def program_of(workers: SlotUnits, ps: SlotUnits, free: FloatArray, most: int) -
 
 
 def relaxed(program: SlotProgram, workers: int, ps: int) -> FloatArray | None:
-    """(columns,) the fractional optimum, if there is one."""
+    """Return (columns,) the fractional optimum, None if there is none."""
     if not len(program.price):
         return None
     from scipy.optimize import linprog
@@ -98,7 +99,7 @@ def relaxed(program: SlotProgram, workers: int, ps: int) -> FloatArray | None:
 def rounded_at_random(
     program: SlotProgram, fractions: FloatArray, workers: int, ps: int, gain: float, draws: FloatArray
 ) -> Deployment | None:
-    """The cheapest feasible of so many roundings (the paper's (27) and (28)); None where none is feasible.
+    """Return the cheapest feasible of several roundings (the paper's (27) and (28)); None where none is feasible.
 
     Each number, times `gain`, is rounded up with the probability of its fraction; `draws` is (tries, columns) from
     [0, 1). A rounding may have more workers than asked for, never more than the job can use.
@@ -113,7 +114,7 @@ def rounded_at_random(
 
 
 def whole_optimum(program: SlotProgram, workers: int, ps: int) -> Deployment | None:
-    """The cheapest gang, found by HiGHS; None where there is none, or none was found in time."""
+    """Return the cheapest gang, found by HiGHS; None where there is none, or none was found within `NODES`."""
     if not len(program.price):
         return None
     from scipy.optimize import Bounds, LinearConstraint, milp

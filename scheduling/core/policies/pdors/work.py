@@ -1,4 +1,4 @@
-"""How much a job needs, counted in samples on the exact decimals that its tenant wrote (rules P1, P2 and P4)."""
+"""The work of a job in samples, computed from the exact decimals that its tenant wrote (rules P1, P2 and P4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE_QUANTA, EXACT_QUANTA, MOST_QUANTA = 1_000, 4_000, 100_000
 
 @dataclass(frozen=True)
 class Speed:
-    """A job on one pair of unit types.
+    """The speed of a job on one pair of unit types.
 
     One worker trains a sample in `internal` slots where all workers and parameter servers of the slot are on one
     server, and in `external` slots otherwise: q = tau + 2 g gamma / (b F) with either bandwidth.
@@ -28,16 +28,16 @@ class Speed:
     samples: Fraction  # V, in the whole job
     internal: Fraction  # q_i
     external: Fraction  # q_e
-    ps_ratio: Fraction | None  # gamma, workers per parameter server; None: the job has none
+    ps_ratio: Fraction | None  # gamma, workers per parameter server; None if the job has no parameter servers
     least: int  # workers at once
     most: int
 
 
 def speed_of(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float, servers: int = 1) -> Speed:
-    """The job's speed; one without its work in samples is counted in mini-batches, each a sample.
+    """Return the job's speed. Where the work is not given in samples, each mini-batch counts as a sample.
 
     A worker exchanges gradients, and a parameter server applies an update, once in F / gamma samples. Without parameter
-    servers workers exchange in a ring, once in a mini-batch, as on so many `servers`; inside a server it is free.
+    servers, workers exchange in a ring over `servers` servers, once in a mini-batch; inside a server that is free.
     """
     if job.all_reduce:
         seconds, slot = exact(worker.seconds), exact(slot_seconds)
@@ -58,13 +58,13 @@ def speed_of(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float, serv
 
 
 def _exchange(job: Job, mbps: float) -> Fraction:
-    """Seconds to push gradients and pull parameters once."""
+    """Return the seconds to push gradients and pull parameters once."""
     return 16 * exact(job.gradient_mb) / exact(mbps) if job.gradient_mb else Fraction(0)
 
 
 def ps_needed(speed: Speed) -> IntArray:
-    """(most + 1,) parameter servers of a gang of 0, 1, 2, ... workers: ceil(n / gamma), at least one with a worker, or
-    none where the job has none."""
+    """Return (most + 1,) the parameter servers of a gang of n = 0, 1, 2, ... workers: ceil(n / gamma), at least one
+    with a worker, or none where the job has none."""
     ratio = speed.ps_ratio
     if ratio is None:
         return np.zeros(speed.most + 1, dtype=np.int64)
@@ -73,10 +73,10 @@ def ps_needed(speed: Speed) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The quantum program of a job: the quanta to collect, and how many each gang of a slot trains.
+    """The quantum program of a job: the quanta to collect, and how many of them each gang trains in a slot.
 
-    A quantum is 1 / (m q_e) samples. A gang is a number of workers on one server (internal) or anywhere. Gangs stand
-    in the order of their sizes; of equal ones the internal is last, so that it wins a tie.
+    A quantum is 1 / (m q_e) samples. A gang is a number of workers on one server (internal) or anywhere. Gangs are in
+    the order of their sizes; of equal ones the internal is last, so that it wins a tie.
     """
 
     work: int  # D = ceil(m V q_e)
@@ -87,7 +87,7 @@ class Grid:
 
 
 def parts_of(speed: Speed, least: int) -> Fraction:
-    """m, the quanta in one worker's slot across servers: `least`, unless the job is small or very large.
+    """Return m, the quanta in one worker's slot across servers: `least`, unless the job is small or very large.
 
     Where m q_e / q_i is a whole number the program is exact (B7); the smallest such m is taken if that makes few
     quanta. It depends on the work and the speeds alone, never on what the job is worth.
@@ -101,7 +101,7 @@ def parts_of(speed: Speed, least: int) -> Fraction:
 
 
 def grid_of(speed: Speed, parts: Fraction, max_ps: int | None) -> Grid:
-    """The grid with m = `parts`.
+    """Return the grid with m = `parts`.
 
     n workers train n m q_e / q_i quanta on one server and n m elsewhere, rounded down. Where a smaller gang does the
     whole work already, a larger one is left out.

@@ -1,4 +1,4 @@
-"""Tetris: the tasks that fit the servers best go first, with a head start for jobs that end soon."""
+"""Tetris: the tasks that fit the servers best are placed first, with a head start for jobs that end soon."""
 
 from scheduling.core.policies.tetris.policy import Tetris, build
 

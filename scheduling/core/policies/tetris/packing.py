@@ -1,4 +1,4 @@
-"""One slot while it is packed: the best pair of job and server first, and the job server by server up to its cap."""
+"""Packing of one slot: the best pair of job and server first, then that job server by server up to its cap."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from scheduling.core.placement import Cursors, Placement
 from scheduling.core.policies.tetris.scores import DIGITS, Scores
 from scheduling.core.types import BoolArray, FloatArray, Job, View
 
-SHORTEST = 1e-12  # seconds; nothing is divided by less
+SHORTEST = 1e-12  # seconds; the least remaining time, so that its inverse is finite
 
 
 @dataclass(eq=False)
 class Option:
-    """A job on one pair of its types, and the servers of its units so far. `exactly` so many parameter servers it has;
-    None: one for each worker, as far as the job allows."""
+    """A job on one pair of its types, and the servers of its units so far. It has `exactly` that many parameter
+    servers; with None it has one for each worker, as far as the job allows."""
 
     job: Job
     remaining: float
@@ -39,23 +39,23 @@ class Option:
         return self.most if self.job.max_ps is None else min(self.most, self.job.max_ps)
 
     def seconds(self) -> float:
-        """Remaining time with all it may have."""
+        """Return the remaining time, in seconds, with all units that the job may have."""
         types = (self.least.worker_type, self.least.ps_type)
         return max(seconds_left(self.job, self.remaining, self.most, self.most_ps, types), SHORTEST)
 
     @property
     def enough(self) -> bool:
-        """Whether it has what it needs at least."""
+        """Return whether the job has the units that it needs at least."""
         return len(self.workers) >= self.least.workers and len(self.ps) >= (self.exactly or 0)
 
     def demands(self) -> tuple[FloatArray, FloatArray]:
-        """(resources,) of a worker and of a parameter server."""
+        """Return what a worker and a parameter server take, (resources,) each."""
         worker, ps = self.job.worker_types[self.least.worker_type], self.job.ps_types[self.least.ps_type]
         return worker.demand, ps.demand
 
 
 class Packing:
-    """One slot while it is packed."""
+    """The state of one slot while it is packed. `weight` is that of the remaining time against the fit."""
 
     def __init__(self, view: View, options: Sequence[Option], weight: float) -> None:
         self.options, cluster = options, view.cluster
@@ -84,7 +84,7 @@ class Packing:
             self.ways.setdefault(option.job.number, []).append(index)
 
     def run(self) -> dict[int, Placement]:
-        """By job, where its units are."""
+        """Pack the slot, and return where the units of each job are."""
         placed: dict[int, Placement] = {}
         for _ in self.options:
             best = self._next()
@@ -105,26 +105,27 @@ class Packing:
         return placed
 
     def _ranks(self) -> FloatArray:
-        """(options,) how well a task fits where it fits best, with the head start."""
+        """Return (options,) how well a task fits where it fits best, plus the head start."""
         ranks: FloatArray = np.round(self.scores.best[self.together] + self.hurry, DIGITS)
         return ranks
 
     def _next(self) -> int | None:
-        """The option whose task fits best somewhere, with its head start; ties the first; None when all are done."""
+        """Return the option whose task fits best somewhere, head start included; ties go to the first. Return None when
+        all are done."""
         if self.scores.renew():
             self.ranks = self._ranks()
         best = int(np.where(self.open, self.ranks, -np.inf).argmax())
         if self.open[best] and self.ranks[best] > -np.inf:
             return best
-        # Nowhere a worker and its parameter server on one server: apart, the most urgent first.
+        # No server has room for a worker and its parameter server: they go apart, the most urgent job first.
         best = int(np.where(self.open, self.hurry, -np.inf).argmax())
         return best if self.open[best] else None
 
     def _fails_again(self, index: int) -> bool:
-        """Whether another job with such units got too few of them, with the servers as they are now.
+        """Return whether another job with such units got too few of them, with the servers as they are now.
 
-        That one broke off after n workers. So does this one, if it asks for the same up to there: with a parameter
-        server beside each of the n + 1 or, from the same number on, without.
+        That job failed after n workers. This one fails too if its first n + 1 workers need the same: a parameter server
+        beside each of them or, from the same number of workers on, none.
         """
         option = self.options[index]
         if (before := self.failed.get(self.apart[index])) is None:
@@ -133,8 +134,8 @@ class Packing:
         return option.least.workers > workers and min(option.most_ps, workers + 1) == beside
 
     def _fill(self, index: int) -> dict[int, list[float]]:
-        """Tasks for one job until its cap or until nothing fits: on a server as many as it holds, then the next.
-        What was free before on the servers that it takes of."""
+        """Place tasks of one job up to its cap or until nothing fits: as many as a server holds, then on the next.
+        Return what was free before on the servers that it uses."""
         option, server = self.options[index], -1
         most, most_ps = option.most, option.most_ps
         before: dict[int, list[float]] = {}
@@ -153,7 +154,7 @@ class Packing:
         return before
 
     def _fill_up(self, index: int, before: dict[int, list[float]]) -> None:
-        """The parameter servers of a job that has more of them than workers."""
+        """Place the parameter servers that a job has beyond one for each worker."""
         option, (_, ps) = self.options[index], self.apart[index]
         while len(option.ps) < (option.exactly or 0) and (spot := self.scores.spot(ps)) is not None:
             before.setdefault(spot, list(self.scores.free[spot]))
@@ -161,7 +162,8 @@ class Packing:
             option.ps.append(spot)
 
     def _spot(self, index: int, server: int, *, alone: bool) -> tuple[int, int | None] | None:
-        """Servers of the next worker and parameter server: this one if both fit, else the best for both, else apart."""
+        """Return the servers of the next worker and parameter server: `server` if both fit there, else the best for
+        both, else two servers. If `alone`, only a worker is placed."""
         worker, ps = self.apart[index]
         if alone:
             spot = self._best(worker, server)
@@ -180,18 +182,19 @@ class Packing:
         return None if second is None else (first, second)
 
     def _best(self, row: int, server: int) -> int | None:
-        """The server itself while it has room; else the one that fits best."""
+        """Return the server itself while it has room, else the one that fits best."""
         return server if server >= 0 and self.scores.fits(row, server) else self.scores.spot(row)
 
     def _give_back(self, index: int, before: Mapping[int, Sequence[float]]) -> None:
-        """Undo what was too little. If all is then as before, to the last bit, who asks for the like need not try."""
+        """Give back the units of a job that got too few. If all is then as before, to the last bit, other jobs with
+        such needs are not tried."""
         option = self.options[index]
         for kind, servers in enumerate((option.workers, option.ps)):
             for server in servers:
                 self.scores.give_back(server, self.units[index][kind])
         workers = len(option.workers)
         if all(self.scores.free[server] == free for server, free in before.items()):
-            if workers < option.least.workers:  # and not only too few parameter servers
+            if workers < option.least.workers:  # not where only parameter servers were missing
                 self.failed[self.apart[index]] = workers, min(option.most_ps, workers + 1)
         else:
             self.failed.clear()

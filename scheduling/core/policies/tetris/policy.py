@@ -1,10 +1,10 @@
-"""Tetris: the tasks that fit the servers best go first, with a head start for jobs that end soon.
+"""Tetris: the tasks that fit the servers best are placed first, with a head start for jobs that end soon.
 
 How well a worker with its parameter server fits a server is the dot product of what they take and what is free there,
-both as parts of the whole cluster. To that comes the inverse of the job's remaining time. Each of the two counts in
-parts of its mean over all that is looked at in the slot, so that neither drowns the other.
+both as parts of the whole cluster. The inverse of the job's remaining time is added. Each of the two is divided by its
+mean over all pairs or jobs of the slot, so that neither drowns the other.
 
-The best pair of job and server gets a task there, and the job more of them, server full by server, up to its cap.
+The best pair of job and server gets a task there, then the job gets more of them, server after server, up to its cap.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from scheduling.core.types import REJECTED, Cluster, Job, Plan, Reason, Refusal,
 
 @dataclass(frozen=True)
 class Tetris:
-    """`weight` is that of the remaining time against the fit, and `max_workers` limits every job. One parameter server
-    for each worker, as far as the job allows so many. Every slot is filled anew; moving costs nothing."""
+    """The policy. `weight` is that of the remaining time against the fit, and `max_workers` limits every job. Each
+    worker has a parameter server, as far as the job allows so many. Every slot is filled anew; moving costs nothing."""
 
     name: ClassVar[str] = "tetris"
     weight: float = 1.0
     max_workers: int = 16
 
     def decide(self, view: View) -> Plan:
-        """One slot for every job that gets its least gang."""
+        """Book one slot for every job that gets its least gang."""
         empty = EmptyCluster(view.cluster)
         options: list[Option] = []
         refusals: list[Refusal] = []
@@ -56,7 +56,7 @@ class Tetris:
         return Plan(bookings, refusals)
 
     def place(self, view: View, gangs: Mapping[int, GangUnits]) -> Mapping[int, Placement]:
-        """By job, where its gang is, packed like the tasks of Tetris' own."""
+        """Return where the gang of each job is placed, packed like the tasks of Tetris' own jobs."""
         pairs = zip(view.waiting, view.remaining.tolist(), strict=True)
         wanted = ((job, remaining, gangs[job.number]) for job, remaining in pairs)
         options = [Option(job, remaining, gang, gang.workers, gang.ps) for job, remaining, gang in wanted]
@@ -64,7 +64,7 @@ class Tetris:
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Tetris:
-    """Tetris with the settings of a scenario."""
+    """Build Tetris with the settings of a scenario."""
     section = Section(fields, "policy", ("weight", "max_workers"))
     check_speeds(jobs)
     return Tetris(

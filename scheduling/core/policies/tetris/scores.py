@@ -1,4 +1,4 @@
-"""How well units fit servers, followed while servers fill up."""
+"""Scores of how well units fit servers, updated while the servers fill up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.core.types import BoolArray, FloatArray
 
-DIGITS = 9  # to which scores are compared: what is equal on paper is equal here
+DIGITS = 9  # decimals to which scores are compared, so that scores that are equal on paper are equal here
 SCALE = 10.0**DIGITS
 
 
@@ -24,7 +24,7 @@ class Scores:
         self.hosts: list[BoolArray] = []
 
     def row(self, demand: FloatArray, hosts: BoolArray) -> int:
-        """The number of the row for such units."""
+        """Return the index of the row for such units, and add it if it is new."""
         key = (demand.tobytes(), id(hosts))
         if key not in self.rows:
             self.rows[key] = len(self.demand)
@@ -33,7 +33,7 @@ class Scores:
         return self.rows[key]
 
     def fill(self, together: Sequence[int]) -> None:
-        """Work all rows out. The fit counts in parts of its mean over the rows `together` and all servers."""
+        """Work out all rows. A fit is divided by the mean fit over the rows `together` and all servers."""
         self.demands, self.hosted = np.array(self.demand), np.array(self.hosts)  # (rows, resources), (rows, servers)
         self.tasks = self.demands * self.part
         self.needs: list[list[float]] = self.demands.tolist()
@@ -48,24 +48,24 @@ class Scores:
         self.tasked: list[list[float]] = self.tasks.tolist()
         self.parts: list[float] = self.part.tolist()
         self.stale: list[int] = []  # servers where something changed since all rows were renewed
-        self.followed: dict[int, int] = {}  # by row, how many of these its own scores follow
+        self.followed: dict[int, int] = {}  # by row, how many of the stale servers its rounded scores include
 
     def take(self, server: int, demand: Sequence[float]) -> None:
-        """A unit is put there; its scores are looked at again when somebody asks."""
+        """Put a unit on a server. The server's scores are renewed when they are needed."""
         free = self.free[server]
         for resource, amount in enumerate(demand):
             free[resource] -= amount
         self.stale.append(server)
 
     def give_back(self, server: int, demand: Sequence[float]) -> None:
-        """A unit is taken away."""
+        """Take a unit away from a server."""
         free = self.free[server]
         for resource, amount in enumerate(demand):
             free[resource] += amount
         self.stale.append(server)
 
     def renew(self) -> bool:
-        """All scores and best fits as they are now; whether anything had changed."""
+        """Renew all scores and best fits, and return whether anything had changed."""
         if not self.stale:
             return False
         servers = list(dict.fromkeys(self.stale))
@@ -85,8 +85,8 @@ class Scores:
         return True
 
     def spot(self, row: int) -> int | None:
-        """The server that fits best; ties the first; None without room anywhere. Of the others only this row is
-        renewed, number by number: few servers changed since somebody asked for it."""
+        """Return the server that fits best, ties the first; None if there is no room anywhere. Only this row is
+        renewed, number by number, as few servers have changed since it was last needed."""
         rounded = self.rounded[row]
         for server in self.stale[self.followed.get(row, 0) :]:
             rounded[server] = self._rounded(row, server)
@@ -95,7 +95,7 @@ class Scores:
         return None if rounded[server] == -np.inf else server
 
     def _rounded(self, row: int, server: int) -> float:
-        """One score, rounded as numpy does."""
+        """Return one score, rounded as numpy does."""
         if not self.fits(row, server):
             return -np.inf
         parts = zip(self.tasked[row], self.free[server], self.parts, strict=True)
@@ -103,7 +103,7 @@ class Scores:
         return round(fit / self.mean * SCALE) / SCALE
 
     def fits(self, row: int, server: int) -> bool:
-        """Whether there is room on this server."""
+        """Return whether there is room on this server."""
         if not self.may[row][server]:
             return False
         for have, need in zip(self.free[server], self.needs[row], strict=True):  # noqa: SIM110 - `all` takes twice as long
