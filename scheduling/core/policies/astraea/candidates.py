@@ -17,7 +17,7 @@ from scheduling.core.speed import TOLERANCE, booked_rate, minibatches_per_slot, 
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
-MOST_UNITS = np.iinfo(np.int16).max  # that are counted on one server
+MOST_UNITS = np.iinfo(np.int16).max  # the most units that are counted on one server
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,12 @@ class Pair:
     ps_type: int
     worker: UnitType
     ps: UnitType
-    needs: IntArray  # (max workers + 1,) parameter servers for so many workers on other servers (R9)
-    key: tuple[bytes, bytes]  # equal for all jobs whose workers and parameter servers take the same
+    needs: IntArray  # (max workers + 1,) at index n: parameter servers for n workers on other servers (R9)
+    key: tuple[bytes, bytes]  # equal for all jobs whose workers and parameter servers demand the same
 
     @property
     def least_ps(self) -> int:
-        """Parameter servers of any gang: one, or none for a job that has none."""
+        """Return the fewest parameter servers that a gang has: one, or none for a job without them."""
         return 0 if self.ps.absent else 1
 
 
@@ -41,12 +41,12 @@ class Pair:
 class PairCandidates:
     """The candidates of one pair of types and placement, (candidates,) each, by ascending workers.
 
-    So their durations fall and their parameter servers do not: what bounds either is an end of the arrays.
+    Along the arrays durations fall and parameter servers do not, so the bounds of both are at the ends of the arrays.
     """
 
     pair: Pair
     central: bool
-    candidates: IntArray  # index into all of them
+    candidates: IntArray  # index into all candidates of the job
     workers: IntArray
     duration: IntArray
     level: IntArray
@@ -63,45 +63,48 @@ class Candidates:
     workers: IntArray  # (candidates,)
     duration: IntArray  # (candidates,) slots
     level: IntArray  # (candidates,) 2 ** level <= duration < 2 ** (level + 1)
-    least_ps: IntArray  # (candidates,) no placement needs fewer parameter servers
+    least_ps: IntArray  # (candidates,) the fewest parameter servers that any placement needs
     most_ps: int
-    shortest: int  # slots of the fastest way; 0 where there is none at all
-    fewest: int  # workers of the fastest way, at least
-    kinds: tuple[PairCandidates, ...]  # nothing for a part of the job
+    shortest: int  # slots of the fastest way; 0 where there is no way at all
+    fewest: int  # the fewest workers of a way that takes no longer
+    kinds: tuple[PairCandidates, ...]  # empty for a part of the job
 
 
 @dataclass(frozen=True, eq=False)
 class Gangs:
-    """All gangs of a job, whatever they are to do, (gangs,) each: by pair of types, centralized first, then by workers.
+    """All gangs of a job, however much work they do. Arrays are (gangs,): by pair of types, centralized first, then by
+    workers.
 
-    So their parameter servers do not fall from one to the next of a pair and placement.
+    A pair of types and a placement are a sort. Within a sort, parameter servers never fall from one gang to the next.
     """
 
     pairs: tuple[Pair, ...]
     sorts: tuple[tuple[int, bool], ...]  # index into pairs, and whether all are on one server
-    begins: IntArray  # (sorts,) where those of each sort begin
-    sizes: IntArray  # (sorts,) how many they are
+    begins: IntArray  # (sorts,) index of the first gang of each sort
+    sizes: IntArray  # (sorts,) number of gangs of each sort
     pair: IntArray  # index into pairs
     central: IntArray  # 1 where all are on one server
     workers: IntArray
-    least_ps: IntArray  # no placement needs fewer parameter servers
-    rate: FloatArray  # mini-batches that all its workers are booked for in a slot
+    least_ps: IntArray  # the fewest parameter servers that any placement needs
+    rate: FloatArray  # mini-batches per slot at which all its workers together are booked
     first: BoolArray  # whether it is the smallest of its sort
 
 
 _beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
 _gangs: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Gangs]]] = WeakKeyDictionary()
-_known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[tuple[bool, int], Candidates]]] = WeakKeyDictionary()
+_ways: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[tuple[bool, int], Candidates]]] = WeakKeyDictionary()
 _alike: WeakKeyDictionary[Job, dict[tuple[object, ...], Candidates]] = WeakKeyDictionary()
 
 
 def candidates(job: Job, cluster: Cluster, *, exact: bool, work: int | None = None) -> Candidates:
-    """The ways to do so much of the job, or all of it; `exact` allows the largest gang only (R8). Remembered: they
-    never change."""
+    """Return the ways to do `work` mini-batches of the job, or all of it where `work` is None.
+
+    `exact` allows the largest gang only (R8). The ways never change, so they are remembered.
+    """
     work = job.work if work is None else work
-    of_cluster = _known.get(cluster)
+    of_cluster = _ways.get(cluster)
     if of_cluster is None:
-        of_cluster = _known[cluster] = WeakKeyDictionary()
+        of_cluster = _ways[cluster] = WeakKeyDictionary()
     of_job = of_cluster.get(job)
     if of_job is None:
         of_job = of_cluster[job] = {}
@@ -111,44 +114,44 @@ def candidates(job: Job, cluster: Cluster, *, exact: bool, work: int | None = No
 
 
 def is_known(job: Job, cluster: Cluster, *, exact: bool) -> bool:
-    """Whether the ways to do all of the job are remembered."""
-    of_cluster = _known.get(cluster)
+    """Return whether the ways to do all of the job are remembered."""
+    of_cluster = _ways.get(cluster)
     of_job = None if of_cluster is None else of_cluster.get(job)
     return of_job is not None and (exact, job.work) in of_job
 
 
 def remember(job: Job, cluster: Cluster, ways: Candidates, *, exact: bool) -> None:
-    """These are the ways to do all of the job: whoever asks for them gets them."""
+    """Store the ways to do all of the job: `candidates` returns them from then on."""
     _alike.setdefault(job, {})[_likeness(job, cluster, exact, job.work)] = ways
-    _known.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact, job.work] = ways
+    _ways.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact, job.work] = ways
 
 
 def _in_clusters_alike(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
-    """On its owner's cells alone a job often has the same ones."""
-    key, known = _likeness(job, cluster, exact, work), _alike.setdefault(job, {})
-    if key not in known:
-        known[key] = _find_candidates(job, cluster, exact, work)
-    return known[key]
+    """Return the ways, found once for all clusters alike: on its owner's cells alone a job often has the same ones."""
+    key, ways = _likeness(job, cluster, exact, work), _alike.setdefault(job, {})
+    if key not in ways:
+        ways[key] = _find_candidates(job, cluster, exact, work)
+    return ways[key]
 
 
 def _likeness(job: Job, cluster: Cluster, exact: bool, work: int) -> tuple[object, ...]:
-    """The ways depend on no more of a cluster than this."""
+    """Return all that the ways depend on: clusters with equal values have the same ways for the job."""
     beside = tuple(min(beside_ps(cluster, worker.demand), max(job.max_workers, 1) - 1) for worker in job.worker_types)
     return exact, work, cluster.slot_seconds, beside, most_servers(job, cluster) if job.all_reduce else 0
 
 
 def worker_counts(job: Job, *, exact: bool) -> IntArray:
-    """How many workers may be tried."""
+    """Return the numbers of workers that may be tried, ascending."""
     return np.arange(job.max_workers if exact else max(job.min_workers, 1), job.max_workers + 1)
 
 
 def limit_of_ps(job: Job) -> int:
-    """Parameter servers that a gang of the job may have, at most."""
+    """Return the most parameter servers that a gang of the job may have."""
     return MOST_UNITS if job.max_ps is None else min(job.max_ps, MOST_UNITS)
 
 
 def gangs_of(job: Job, cluster: Cluster, *, exact: bool) -> Gangs:
-    """The gangs of a job that may be done in parts. Remembered: they never change."""
+    """Return the gangs of a job that may be done in parts. They never change, so they are remembered."""
     of_cluster = _gangs.get(cluster)
     if of_cluster is None:
         of_cluster = _gangs[cluster] = WeakKeyDictionary()
@@ -182,10 +185,10 @@ def _list_gangs(job: Job, cluster: Cluster, pairs: tuple[Pair, ...], exact: bool
 
 
 def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
-    """Of each sort the fewest workers of each distinct duration.
+    """Return for each sort the fewest workers of each distinct duration.
 
-    Where workers go is not known yet. Those without parameter servers are as slow as on as many servers as there are
-    for them, so a run is never longer than it is booked for.
+    It is not known yet where workers go. Gangs without parameter servers count as slow as if they were spread over as
+    many servers as there are for them, so a run never takes longer than it is booked for.
     """
     gangs = _list_gangs(job, cluster, pairs_of(job), exact) if work == job.work else gangs_of(job, cluster, exact=exact)
     most_ps = limit_of_ps(job)
@@ -211,7 +214,7 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
 
 
 def pairs_of(job: Job) -> tuple[Pair, ...]:
-    """Pairs whose worker and parameter server do not compete for one resource, lowest first."""
+    """Return the pairs whose worker and parameter server do not compete for one resource, lowest types first."""
     return tuple(
         Pair(w, p, worker, ps, _needs(job.max_workers, worker, ps), _key(worker, ps))
         for w, worker in enumerate(job.worker_types)
@@ -231,7 +234,8 @@ def _needs(most: int, worker: UnitType, ps: UnitType) -> IntArray:
 
 
 def rates_of(job: Job, cluster: Cluster, pair: Pair, counts: IntArray, central: bool) -> float | FloatArray:
-    """Mini-batches per worker and slot that gangs of so many workers are booked at, (counts,) or the same for all."""
+    """Return the mini-batches per worker and slot at which gangs of `counts` workers are booked: (counts,), or one
+    number for all of them."""
     types = pair.worker_type, pair.ps_type
     if not job.all_reduce or central or not len(counts):
         return minibatches_per_slot(job, *types, cluster.slot_seconds, centralized=central)
@@ -241,19 +245,19 @@ def rates_of(job: Job, cluster: Cluster, pair: Pair, counts: IntArray, central: 
 
 
 def least_ps_of(cluster: Cluster, pair: Pair, workers: IntArray, central: bool) -> IntArray:
-    """(workers,) parameter servers that no placement of so many workers does without."""
+    """Return (workers,) the fewest parameter servers that any placement of so many workers needs."""
     if central:
         return np.full_like(workers, pair.least_ps)
     return pair.needs[workers - np.minimum(workers - 1, beside_ps(cluster, pair.worker.demand))]
 
 
 def ceilings(x: npt.NDArray[np.floating]) -> IntArray:
-    """`speed.ceiling` of each element, by the same arithmetic."""
+    """Return `speed.ceiling` of each element, by the same arithmetic."""
     return np.ceil(x - TOLERANCE * np.maximum(1.0, np.abs(x))).astype(np.int64)
 
 
 def beside_ps(cluster: Cluster, demand: FloatArray) -> int:
-    """Workers that one empty server can run beside a parameter server, at most. Remembered for each demand."""
+    """Return the most workers that one empty server can run beside a parameter server; remembered for each demand."""
     of_cluster = _beside_ps.setdefault(cluster, {})
     key = demand.tobytes()
     if key not in of_cluster:

@@ -1,7 +1,7 @@
-"""The ways of many jobs at once: those that `candidates` finds one by one, by the same sums over all jobs together.
+"""Finds the ways of many jobs at once: the same that `candidates` finds one by one, by the same sums over all jobs.
 
-One job's ways take a hundred short arrays, which cost far more than what is in them, and a queue has a hundred thousand
-jobs. Jobs that are unlike most are left to be asked about one by one.
+The ways of one job take a hundred short arrays, which cost far more than what is in them, and a queue has a hundred
+thousand jobs. Jobs that are unlike most are left for `candidates` to treat one by one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from scheduling.core.policies.astraea.candidates import (
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import BoolArray, Cluster, Job
 
-# Workers of all jobs of a group: their ways are cut from common arrays, which live as long as the last of the jobs.
+# The most workers that the jobs of a group have together. Their ways are slices of common arrays, which stay in memory
+# as long as the last of the jobs.
 GROUP = 20_000
 FAR = np.iinfo(np.int64).max
 
 
 def candidates_prepare(jobs: Iterable[Job], cluster: Cluster, *, exact: bool) -> None:
-    """Remember the ways to do all of each job, so that nobody has to find them."""
+    """Remember the ways to do all of each job, so that `candidates` need not find them."""
     pairs: dict[tuple[int, int, int], Pair | None] = {}
     new = []
     for job in jobs:
@@ -62,7 +63,8 @@ def _groups(jobs: Sequence[tuple[Job, Pair]]) -> Iterator[list[tuple[Job, Pair]]
 
 
 def _ways(jobs: Sequence[Job], pairs: Sequence[Pair], cluster: Cluster, exact: bool) -> Iterator[Candidates]:
-    """Of each job, with its one pair of types. Rows of all arrays: those of the first job, then of the second, ..."""
+    """Yield the ways of each job, with its one pair of types. The rows of all arrays are those of the first job, then
+    those of the second, and so on."""
     rows = [_of_one_placement(jobs, pairs, cluster, exact, central) for central in (True, False)]
     job, workers, duration, least_ps = (np.concatenate(columns) for columns in zip(*rows, strict=True))
     central = np.repeat([1, 0], [len(columns[0]) for columns in rows])
@@ -96,7 +98,7 @@ def _ways(jobs: Sequence[Job], pairs: Sequence[Pair], cluster: Cluster, exact: b
 def _of_one_placement(
     jobs: Sequence[Job], pairs: Sequence[Pair], cluster: Cluster, exact: bool, central: bool
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """(ways,) job, workers, duration, least parameter servers: the fewest workers of each distinct duration."""
+    """Return (ways,) job, workers, duration, least parameter servers: the fewest workers of each distinct duration."""
     most = np.array([job.max_workers for job in jobs])
     least = most if exact else np.maximum([job.min_workers for job in jobs], 1)
     least = least if central else np.maximum(least, 2)
@@ -121,7 +123,8 @@ def _of_one_placement(
 def _kinds(
     job: IntArray, ends: IntArray, mine: BoolArray, *columns: IntArray
 ) -> tuple[list[int], tuple[IntArray, ...]]:
-    """The rows of one placement: where those of each job begin, and their places among the job's ways and columns."""
+    """Return the rows of one placement: where those of each job begin, and their columns. The first column is the index
+    among the job's ways, the others are the rows' values in `columns`."""
     places = np.flatnonzero(mine)
     bounds = np.searchsorted(job[places], np.arange(len(ends)))
     return bounds.tolist(), (places - ends[job[places]], *(column[places] for column in columns))

@@ -1,7 +1,7 @@
 """Long jobs rent in pieces: what is left of a job that was begun, and the parts of it that a window may sell (D1-D8).
 
-A job that is `divisible` may be saved and go on later, elsewhere. The world in which its owner is alone does not know
-of pieces (D2): its home schedule begins when it would have begun anyway, and only gets shorter (D3).
+A job that is `divisible` may be saved and continue later, on other servers. The world in which its owner is alone does
+not know of pieces (D2): its home schedule begins when it would have begun anyway, and only gets shorter (D3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scheduling.core.policies.astraea.terms import Limits
 from scheduling.core.speed import TOLERANCE, booked_rate, ceiling
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job, View
 
-LEFT = 1e-6  # mini-batches: what sums of floats may leave over
+RESIDUE = 1e-6  # mini-batches that the rounding of sums of floats may leave over
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Rest:
 
     job: Job
     work: int  # mini-batches left, at least one
-    paid: float = 0.0  # credits for pieces so far, less what came back
-    worth: float | None = None  # credits that what is done is worth to its owner; None: its plan at home says (D4)
+    paid: float = 0.0  # credits for pieces so far, less refunds
+    worth: float | None = None  # credits that the part done is worth to its owner; None: its plan at home decides (D4)
 
     @property
     def is_whole(self) -> bool:
@@ -46,36 +46,38 @@ class Rest:
         return 1.0 - self.work / self.job.work
 
     def ways(self, cluster: Cluster, *, exact: bool) -> Candidates:
-        """The ways to finish it."""
+        """Return the ways to finish it."""
         return candidates(self.job, cluster, exact=exact, work=self.work)
 
     def after(self, work: int, paid: float, worth: float | None) -> Rest:
-        """The rest when a piece has done so many mini-batches for so many credits."""
+        """Return the rest after a piece that does `work` mini-batches for `paid` credits."""
         return replace(self, work=self.work - work, paid=self.paid + paid, worth=worth)
 
 
 def rests(view: View) -> dict[int, Rest]:
-    """Of the divisible jobs that wait, by number."""
-    left = view.remaining.tolist()
+    """Return the rests of the divisible jobs that wait, by number."""
+    amounts = view.remaining.tolist()
     return {
-        job.number: Rest(job, math.ceil(amount - LEFT), view.paid.get(job.number, 0.0), view.worths.get(job.number))
-        for job, amount in zip(view.waiting, left, strict=True)
+        job.number: Rest(job, math.ceil(amount - RESIDUE), view.paid.get(job.number, 0.0), view.worths.get(job.number))
+        for job, amount in zip(view.waiting, amounts, strict=True)
         if job.divisible
     }
 
 
 def kept_at_home(floor: Floor | None) -> bool:
-    """Whether a job will be done at home whatever happens: it has a schedule there, and that is no projection."""
+    """Return whether a job will be done at home whatever happens: it has a schedule there that is not a projection."""
     return floor is not None and bool(floor.allocation) and not floor.draft
 
 
 def worth_nothing(rests: Mapping[int, Rest], unfinished: Container[int]) -> dict[int, Rest]:
-    """The rests, where what is done of these jobs is worth nothing, for they will never be finished (D10)."""
+    """Return the rests, with no worth for the `unfinished` jobs: these will never be finished, so that what is done of
+    them is worth nothing (D10)."""
     return {number: replace(rest, worth=None) if number in unfinished else rest for number, rest in rests.items()}
 
 
 def end_at_home(cluster: Cluster, floor: Floor, rest: Rest) -> int:
-    """When the rest is done at home: the schedule's own start, servers and workers, and no later an end (D3)."""
+    """Return the end slot of the rest at home, by the schedule's own start, servers and workers: no later than it was
+    (D3)."""
     if rest.is_whole:
         return floor.end
     return min(floor.end, floor.start + _slots_at_home(cluster, floor, rest.job, rest.work))
@@ -86,15 +88,17 @@ def _slots_at_home(cluster: Cluster, floor: Floor, job: Job, work: int) -> int:
 
 
 def minibatches_at_home(cluster: Cluster, floor: Floor, job: Job) -> float:
-    """That the gang of a home schedule does in a slot."""
+    """Return the mini-batches that the gang of a home schedule does in a slot."""
     workers = sum(row.workers for row in floor.allocation)
     types = floor.worker_type, floor.ps_type
     return workers * booked_rate(job, cluster, types, workers, centralized=len(floor.allocation) == 1)
 
 
 def standing(cluster: Cluster, rest: Rest, floor: Floor | None) -> float:
-    """What a job that waits has without buying: credits that the next piece must beat (D4). With no schedule at home
-    that is its stored worth, which `stored` has worked out."""
+    """Return what a job that waits has without buying: the credits that the next piece must beat (D4).
+
+    With no schedule at home that is its stored worth, which `stored` has worked out.
+    """
     if floor is None or not floor.allocation:
         return rest.worth or 0.0
     at_home = float(rest.job.value(end_at_home(cluster, floor, rest) - rest.job.arrival))
@@ -102,8 +106,11 @@ def standing(cluster: Cluster, rest: Rest, floor: Floor | None) -> float:
 
 
 def stored(cluster: Cluster, rest: Rest, floor: Floor | None, slot: int, *, exact: bool) -> Rest:
-    """The rest with the worth that holds from the boundary at `slot` on: where nothing is planned at home and none is
-    stored, the share that is done of what finishing at once would be worth (D4)."""
+    """Return the rest with the worth that holds from the boundary at `slot` on.
+
+    Where nothing is planned at home and no worth is stored, that is the share of the job that is done, times the value
+    of finishing it at once (D4).
+    """
     if rest.is_whole or rest.worth is not None or (floor is not None and floor.allocation):
         return rest
     end = slot + rest.ways(cluster, exact=exact).shortest
@@ -111,8 +118,10 @@ def stored(cluster: Cluster, rest: Rest, floor: Floor | None, slot: int, *, exac
 
 
 def stands_still(cluster: Cluster, rest: Rest, floor: Floor | None, slot: int, *, exact: bool) -> float | None:
-    """What finishing from `slot` on would be worth, where that is no more than what is saved, so that no piece is ever
-    bought again; None where the job goes on."""
+    """Return what finishing from `slot` on would be worth, if the job stands still, else None.
+
+    It stands still where finishing is worth no more than what is saved: then no piece is ever bought again.
+    """
     if rest.is_whole or (floor is not None and floor.allocation):
         return None
     end = slot + rest.ways(cluster, exact=exact).shortest
@@ -122,23 +131,26 @@ def stands_still(cluster: Cluster, rest: Rest, floor: Floor | None, slot: int, *
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The ways to do a part of a rest or all of it in a window, by ascending length, then workers, then centralized
-    first, then pair of types: the order in which ties of one start are broken (D6)."""
+    """The ways to do a part of a rest or all of it in a window.
+
+    They are sorted by ascending length, then workers, then centralized first, then pair of types. Ties of one start are
+    broken in this order (D6).
+    """
 
     ways: Candidates
     work: IntArray  # (candidates,) mini-batches done
     finishes: BoolArray  # (candidates,)
-    share: FloatArray  # (candidates,) of all work that is then done; 1 where it finishes
-    after: IntArray  # (candidates,) slots that what is left takes, at the same rate or at home; 0 where it finishes
+    share: FloatArray  # (candidates,) share of the job's work that is done after it; 1 where it finishes
+    after: IntArray  # (candidates,) slots that the rest after it takes, at its rate or at home; 0 where it finishes
     home: FloatArray | None  # (candidates,) value of the end at home after the piece; None: nothing is planned there
-    last: int  # slots of the window by which a piece must end that is followed by a schedule at home
-    runs: bool  # whether any finishes
+    last: int  # slots of the window within which a piece must end if the job continues at home
+    runs: bool  # whether any of them finishes the job
     job: Job
     start: int  # slot of the window's beginning
 
     def worth(self, rows: IntArray, ends: IntArray) -> FloatArray:
-        """What they bring their owner if they end with the window's 1st, 2nd, ... slot; -inf where they may not (D5).
-        It never rises with the end."""
+        """Return what the pieces `rows` bring their owner if they end with the window's 1st, 2nd, ... slot, by `ends`;
+        -inf where they may not (D5). It never rises with the end."""
         finishes = self.finishes[rows]
         if self.home is None:
             value = np.asarray(self.job.value(self.start + ends + self.after[rows] - self.job.arrival))
@@ -151,20 +163,20 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class RestAtHome:
-    """What is left of a job that has a schedule at home, by the slots that it takes there."""
+    """What is left of a job that has a schedule at home, measured in the slots that it takes there."""
 
     start: int
     rate: float  # mini-batches in a slot
     longest: int  # slots of the whole job
-    values: FloatArray  # of 1, 2, ... slots, up to those of what is left now
+    values: FloatArray  # (slots,) if it takes 1, 2, ... slots there, up to those that what is left now takes
 
     def slots(self, work: FloatArray) -> IntArray:
-        """That so many mini-batches take."""
+        """Return the slots that `work` mini-batches take there."""
         return np.minimum(np.maximum(ceilings(work / self.rate), 1), self.longest)
 
 
 def rest_at_home(cluster: Cluster, rest: Rest, planned: Floor) -> RestAtHome:
-    """What is left of a job now, by its schedule at home."""
+    """Return what is left of a job now, by its schedule at home."""
     slots = np.arange(1, end_at_home(cluster, planned, rest) - planned.start + 1)
     values = np.asarray(rest.job.value(planned.start + slots - rest.job.arrival), dtype=np.float64)
     rate = minibatches_at_home(cluster, planned, rest.job)
@@ -173,29 +185,30 @@ def rest_at_home(cluster: Cluster, rest: Rest, planned: Floor) -> RestAtHome:
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """What a job meets in a window, by sort of gang and length, (sorts, slots), and what of it is worth a look."""
+    """What a job meets in a window, by sort of gang and length, (sorts, slots), and which pieces are worth a look."""
 
     limits: Limits
-    worker: FloatArray  # credits for a worker for 1, 2, ... slots, at least
-    ps: FloatArray  # credits for a parameter server
-    lengths: BoolArray  # that pieces may have
-    run: bool  # whether a run that finishes it is worth a look, too
+    worker: FloatArray  # the least credits that a worker costs for 1, 2, ... slots
+    ps: FloatArray  # the same for a parameter server
+    lengths: BoolArray  # which lengths pieces may have
+    run: bool  # whether a run that finishes the job is worth a look, too
     least: float  # the surplus that a piece must exceed
 
 
 def pieces(
     cluster: Cluster, rest: Rest, home: RestAtHome | None, window: tuple[int, int], met: Met | None, *, exact: bool
 ) -> Pieces | None:
-    """What a window may sell of a rest; None: nothing. `home`: its schedule there, where it has one. `met`: pieces that
-    cannot fit, or could be worth no more than they cost and than the job has, are left out; None: there is room for
-    any.
+    """Return what a window may sell of a rest, or None if that is nothing.
 
-    Of pieces that do the same for the home schedule's end, or of the whole work, only the shortest with so many
-    workers, and the smallest gang of one length, can win; the others are left out.
+    `home` is what is left at home, for a job with a schedule there. By `met`, pieces are left out that cannot fit, or
+    could be worth no more than they cost and than the job has; None means that there is room for any.
+
+    Of pieces that give the home schedule the same end, or do the same part of the whole work, only the shortest with a
+    number of workers, and the smallest gang of a length, can win; the others are left out.
     """
     job, (start, end) = rest.job, window
     gangs, whole = gangs_of(job, cluster, exact=exact), rest.ways(cluster, exact=exact)
-    # Rows: pair, central, workers, duration, least ps, mini-batches, slots that what is left takes.
+    # Rows: pair, central, workers, duration, least ps, mini-batches, slots that the rest then takes.
     table = _unfinished(rest, home, window, gangs, met)
     if met is None or met.run:
         short = np.flatnonzero(whole.duration <= end - start)
@@ -222,8 +235,8 @@ def pieces(
 def _unfinished(
     rest: Rest, home: RestAtHome | None, window: tuple[int, int], gangs: Gangs, met: Met | None
 ) -> IntArray:
-    """(7, pieces) pair, central, workers, duration, least ps, mini-batches, slots that what is left takes: pieces that
-    leave something."""
+    """Return the pieces that leave a part of the rest: (7, pieces) pair, central, workers, duration, least ps,
+    mini-batches, slots that the rest then takes."""
     job, (start, end) = rest.job, window
     sort, column = np.nonzero(np.ones((len(gangs.sorts), end - start), dtype=bool) if met is None else met.lengths)
     begins, counts = gangs.begins[sort], gangs.sizes[sort]
@@ -233,7 +246,7 @@ def _unfinished(
         room = np.array([(each[int(on_one)], each[2]) for each, (_, on_one) in zip(most, gangs.sorts, strict=True)])
         counts = np.minimum(np.maximum(room[sort, 0, column] - gangs.workers[begins] + 1, 0), counts)
         most_ps = np.minimum(most_ps, room[sort, 1, column]).repeat(counts)
-    # One after the other all gangs of the first sort and length that there is room for, then those of the next.
+    # First come all gangs of the first sort and length that there is room for, then those of the next, and so on.
     gang = (begins + counts - counts.cumsum()).repeat(counts)
     gang += np.arange(len(gang))
     length, least_ps, rate = (column + 1).repeat(counts), gangs.least_ps[gang], gangs.rate[gang]
@@ -241,30 +254,30 @@ def _unfinished(
     work = np.floor(done + TOLERANCE * np.maximum(1.0, done))
     some = (work >= 1) & (work < rest.work) & (least_ps <= most_ps)
     if home is None:
-        left = ceilings(np.maximum(rest.work - work, 1) / rate)
+        after = ceilings(np.maximum(rest.work - work, 1) / rate)
     else:
-        left = home.slots(rest.work - work)
-        some &= left < len(home.values)
+        after = home.slots(rest.work - work)
+        some &= after < len(home.values)
     if met is not None:
         if home is None:
-            value = np.asarray(job.value(start + length + left - job.arrival))
+            value = np.asarray(job.value(start + length + after - job.arrival))
             worth = np.where(value > 0, (1.0 - (rest.work - work) / job.work) * value, -np.inf)
         else:
-            worth = home.values[np.minimum(left, len(home.values)) - 1]
+            worth = home.values[np.minimum(after, len(home.values)) - 1]
         costs = met.worker[met.lengths].repeat(counts) * gangs.workers[gang]
         costs += met.ps[met.lengths].repeat(counts) * least_ps
         some &= worth - costs > met.least
-    gang, length, work, left = np.array([gang, length, work, left])[:, some].astype(np.int64)
-    some = _distinct(gang, length, work if home is None else left)
+    gang, length, work, after = np.array([gang, length, work, after])[:, some].astype(np.int64)
+    some = _distinct(gang, length, work if home is None else after)
     if home is not None:
-        same = (gang[1:] == gang[:-1] + 1) & (length[1:] == length[:-1]) & (left[1:] == left[:-1])
+        same = (gang[1:] == gang[:-1] + 1) & (length[1:] == length[:-1]) & (after[1:] == after[:-1])
         some[1:] &= ~same | gangs.first[gang[1:]]
-    columns = gangs.pair[gang], gangs.central[gang], gangs.workers[gang], length, gangs.least_ps[gang], work, left
+    columns = gangs.pair[gang], gangs.central[gang], gangs.workers[gang], length, gangs.least_ps[gang], work, after
     return np.array(columns)[:, some]
 
 
 def _distinct(gang: IntArray, length: IntArray, does: IntArray) -> BoolArray:
-    """Those that do not do the same as the same gang one slot shorter, which is listed, too."""
+    """Return (pieces,) whether a piece does not do the same as its gang one slot shorter, where that is listed, too."""
     key = gang * (int(length.max(initial=0)) + 1) + length
     order = key.argsort()
     key, does, distinct = key[order], does[order], np.ones(len(key), dtype=bool)
@@ -272,10 +285,10 @@ def _distinct(gang: IntArray, length: IntArray, does: IntArray) -> BoolArray:
     return distinct
 
 
-def changed(view: View, known: Mapping[int, Rest]) -> dict[int, float | None]:
-    """The worths that are not what the view says, of jobs that were begun."""
+def changed(view: View, rests: Mapping[int, Rest]) -> dict[int, float | None]:
+    """Return, by job, the worths of jobs that were begun, where they differ from those in the view."""
     return {
         number: rest.worth
-        for number, rest in known.items()
+        for number, rest in rests.items()
         if not rest.is_whole and rest.worth != view.worths.get(number)
     }

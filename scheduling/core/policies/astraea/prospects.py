@@ -1,16 +1,16 @@
-"""Which of the jobs that wait could gain by a piece at all: a bound of what the best one could bring, before any is
-listed.
+"""Finds which of the waiting jobs could gain by a piece at all, by a bound of what the best piece could bring, before
+any piece is listed.
 
 Pieces of one length are bounded together: by the most workers that find room for so long on end somewhere in the
 window, and by the least that so many slots cost anywhere in it. What a piece brings is at most linear in its workers,
 up to some number, and so is what it costs. So two numbers of workers say whether any piece of that length could pay.
-What so many workers could bring depends on no price: it is worked out once for the room that there is, which only
-shrinks until terms are eased, and after each sale is compared with what they cost then. A job none of whose pieces
-could pay buys none, and they need not be listed. Most jobs that wait are of that sort in most windows.
+What so many workers could bring does not depend on prices. It is worked out once for the room that there is, which
+only shrinks until terms are eased; after each sale it is compared with what the workers cost then. A job none of whose
+pieces could pay buys none, so its pieces need not be listed. In most windows that is true of most jobs that wait.
 
-Between two sales all jobs meet the same room, and each payer the same prices, so some of them are bounded at a time,
-more the longer nothing is sold. Shapes: (rows, slots), with one row for each sort of gang that a job may have, one
-job's after the other's.
+Between two sales all jobs meet the same room, and each payer the same prices, so several jobs are bounded at a time,
+and more of them the longer nothing is sold. Shapes: (rows, slots), with one row for each sort of gang that a job may
+have; the rows of one job follow those of the job before.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from scheduling.core.speed import booked_rate
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job
 from scheduling.core.value import ValuesOfMany
 
-SLACK = 1e-6  # relative: far more than what sums of floats leave over, so that no bound is ever too low
-ANY = 1e100  # a price, or a number, that is no limit
-FEWEST, MOST = 16, 512  # jobs that are bounded together: after a sale, and when nothing was sold for long
+SLACK = 1e-6  # relative: far more than the rounding of sums of floats, so that no bound is ever too low
+ANY = 1e100  # a price or a number so large that it sets no limit
+FEWEST, MOST = 16, 512  # jobs that are bounded together: right after a sale, and once nothing was sold for long
 
 
 class Prospect(NamedTuple):
-    """A job that may be offered a piece. `has`: credits that it must beat. `easings`: how often terms had been eased
-    when it was offered runs that finish it: only if they were since, such a run is worth another look."""
+    """A job that may be offered a piece.
+
+    `has` is the credits that the piece must beat. `easings` is how often terms had been eased when the job was offered
+    runs that finish it: such a run is worth another look only if terms were eased since then.
+    """
 
     rest: Rest
     floor: Floor | None  # its schedule at home, where it has one
@@ -45,42 +48,42 @@ class Prospect(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A job that could gain, and by what. Shapes: (sorts of gangs, slots)."""
+    """A job that could gain, and the pieces by which it could. Shapes: (sorts of gangs, slots)."""
 
     prospect: Prospect
     home: RestAtHome | None
-    lengths: BoolArray  # of pieces that could pay
-    run: bool  # whether a run that finishes it could
-    worker: FloatArray  # credits for a worker for 1, 2, ... slots, at least
-    ps: FloatArray  # and for a parameter server
+    lengths: BoolArray  # whether pieces of this length could pay
+    run: bool  # whether a run that finishes the job could pay
+    worker: FloatArray  # the least credits that a worker costs for 1, 2, ... slots
+    ps: FloatArray  # the same for a parameter server
 
 
 class Prospects:
     """Jobs that may be offered pieces of a window, in their order.
 
-    `payers`: their tenants, and `pairs`: their pairs of types, each once: the terms that they meet are those of these.
+    `payers` are their tenants and `pairs` their pairs of types, each once: they meet the terms of these.
     """
 
     def __init__(
         self, cluster: Cluster, prospects: Sequence[Prospect], window: tuple[int, int], *, exact: bool
     ) -> None:
         start, end = window
-        known = [(prospect, _known_of(cluster, prospect, exact=exact)) for prospect in prospects]
-        self._able = [(prospect, each) for prospect, each in known if each.pairs]
+        entries = [(prospect, _entry_of(cluster, prospect, exact=exact)) for prospect in prospects]
+        self._able = [(prospect, each) for prospect, each in entries if each.pairs]
         jobs = [prospect.rest.job for prospect, _ in self._able]
-        # By job.
+        # Arrays by job.
         self._easings = np.array([prospect.easings for prospect, _ in self._able])
         self._values = ValuesOfMany([job.value for job in jobs])
         self._home_prices = np.concatenate([each.prices for _, each in self._able] + [[0.0]])
         self._home_gains = np.concatenate([each.gains for _, each in self._able] + [[0.0]])
-        left = np.array([len(each.prices) for _, each in self._able], dtype=np.int64)
-        # By row.
+        home_slots = np.array([len(each.prices) for _, each in self._able], dtype=np.int64)
+        # Arrays by row.
         pairs = [pair for _, each in self._able for pair in each.pairs]
         counts = np.array([len(each.pairs) for _, each in self._able], dtype=np.int64)
         self._firsts = np.concatenate([[0], counts.cumsum()])
         self._job = np.arange(len(jobs)).repeat(counts)
         self._table = np.concatenate([np.zeros((0, len(Row._fields))), *(each.table for _, each in self._able)])
-        self._left, self._home_first = left[self._job], (left.cumsum() - left)[self._job]
+        self._home_slots, self._home_first = home_slots[self._job], (home_slots.cumsum() - home_slots)[self._job]
         self._start, self._lengths = start, np.arange(1.0, end - start + 1.0)
         numbers: dict[tuple[bytes, bytes], int] = {}
         self._pair = np.array([numbers.setdefault(pair.key, len(numbers)) for pair in pairs], dtype=np.int64)
@@ -91,8 +94,10 @@ class Prospects:
         self._best: BestPieces | None = None
 
     def that_may_gain(self, meet: Callable[[], AllTerms]) -> Iterator[Look]:
-        """Those to which a piece, or a run that finishes them, could be worth more than it costs and than what they
-        have, in their order. `meet`: what they meet now; it is something else when one that was handed out has bought.
+        """Yield the jobs, in their order, to which a piece, or a run that finishes them, could be worth more than it
+        costs and than what they have.
+
+        `meet` returns the terms that they meet now. It returns other ones after a job that was yielded has bought.
         """
         place, size = 0, FEWEST
         while place < len(self._able):
@@ -106,7 +111,7 @@ class Prospects:
                     break
 
     def _looks(self, first: int, last: int, met: AllTerms) -> Iterator[tuple[int, Look]]:
-        """Of the jobs from `first` to before `last`, with their places."""
+        """Yield those of the jobs from `first` to before `last` that may gain, each with its index."""
         rows, best = slice(int(self._firsts[first]), int(self._firsts[last])), self._best_of(first, last, met)
         worker, ps = met.worker[self._terms[rows]], met.ps[self._terms[rows]]
         mine = slice(rows.start - best.begin, rows.stop - best.begin)
@@ -114,12 +119,12 @@ class Prospects:
         lengths, run = pays[0] | pays[1], pays[2:].any(axis=(0, 2))
         some = np.logical_or.reduceat(lengths.any(axis=1) | run, self._firsts[first:last] - rows.start)
         for index in (np.flatnonzero(some) + first).tolist():
-            prospect, known = self._able[index]
+            prospect, entry = self._able[index]
             its = slice(int(self._firsts[index]) - rows.start, int(self._firsts[index + 1]) - rows.start)
-            yield index, Look(prospect, known.home, lengths[its], bool(run[its].any()), worker[its], ps[its])
+            yield index, Look(prospect, entry.home, lengths[its], bool(run[its].any()), worker[its], ps[its])
 
     def _best_of(self, first: int, last: int, met: AllTerms) -> BestPieces:
-        """The best of these jobs and of some that follow: once worked out, it holds until terms are eased."""
+        """Return the best pieces of these jobs and of some that follow. They hold until terms are eased."""
         if self._best is None or self._best.last < last or self._best.easings != met.easings:
             self._best = self._work_out_best(first, min(first + MOST, len(self._able)), met)
         return self._best
@@ -142,11 +147,11 @@ class Prospects:
         return BestPieces(rows.start, last, met.easings, workers, gains)
 
     def _row(self, rows: slice | IntArray) -> Row:
-        """What is known of these rows."""
+        """Return what is known of these rows."""
         return Row(*self._table[rows].T[:, :, None])
 
     def _meet(self, rows: slice, row: Row, met: AllTerms) -> GangRoom:
-        """What the gangs of these rows find room for."""
+        """Return the room that the gangs of these rows find."""
         pairs, which = np.unique(self._pair[rows], return_inverse=True)
         room = np.concatenate([met.limits.of(self.pairs[pair]).most for pair in pairs.tolist()])
         most = np.minimum(room[3 * which + row.central[:, 0].astype(np.int64)], row.largest)
@@ -156,41 +161,46 @@ class Prospects:
         return GangRoom(most, np.where(slots > 0, slots, 1.0) * row.rate, fits)
 
     def _to_shorten(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
-        """(2, rows, slots) workers of the two pieces that could gain most for jobs with a plan at home, and their
-        gains: one that saves a slot, with as many workers as that takes; and one that saves more, with as many as
-        bring all that can be gained if each mini-batch brings as much as the best one."""
+        """Return (2, rows, slots) workers of the two pieces that could gain most for jobs with a plan at home, and
+        their gains.
+
+        The first piece saves a slot, with as many workers as that takes. The second saves more, with as many workers as
+        bring all that can be gained if each mini-batch brings as much as the best one.
+        """
         row = self._row(rows)
         work = gangs.most * gangs.each
         soonest = (row.work - work * (1.0 + SLACK)) / row.rate_at_home * (1.0 - SLACK) - SLACK
         soonest = np.maximum(np.ceil(soonest).astype(np.int64), 1)
-        left = self._left[rows, None]
-        where = self._home_first[rows, None] + np.minimum(soonest, left) - 1
+        home_slots = self._home_slots[rows, None]
+        where = self._home_first[rows, None] + np.minimum(soonest, home_slots) - 1
         workers, gains = np.empty((2, *work.shape)), np.empty((2, *work.shape))
         workers[0] = np.maximum(np.ceil(row.least_work / gangs.each - SLACK), row.fewest)
         gains[0] = row.least_gain
         gain, of_worker = self._home_gains[where], self._home_prices[where] * gangs.each
         workers[1] = np.minimum(np.maximum(gain / np.maximum(of_worker, 1.0 / ANY), row.fewest), gangs.most)
         gains[1] = np.minimum(gain, of_worker * workers[1])
-        return workers, np.where(gangs.fits & (soonest <= left), gains * (1.0 + 2.0 * SLACK), -ANY)
+        return workers, np.where(gangs.fits & (soonest <= home_slots), gains * (1.0 + 2.0 * SLACK), -ANY)
 
     def _to_go_on(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
-        """The same for jobs without a schedule at home. The share that is done is linear in the workers, if the end is
-        bounded by that of the largest gang: so of one length the largest that leaves something is the best, or the
-        smallest is."""
+        """Return the same for jobs without a schedule at home.
+
+        The share that is done is linear in the workers, if the end is bounded by that of the largest gang. So among
+        pieces of one length, either the largest that leaves a part of the job is the best, or the smallest is.
+        """
         row, each = self._row(rows), gangs.each
         most = np.maximum(gangs.most, row.fewest)
-        left = row.work * (1.0 - SLACK) / (most * row.rate) - each / row.rate  # slots, at the rate of the largest
-        ends = self._lengths + np.maximum(np.ceil(left - SLACK), 1.0)
+        after = row.work * (1.0 - SLACK) / (most * row.rate) - each / row.rate  # slots, at the rate of the largest
+        ends = self._lengths + np.maximum(np.ceil(after - SLACK), 1.0)
         worth = self._values(self._job[rows], self._start - row.arrival + ends)
         workers = np.empty((2, *worth.shape))
         workers[0] = np.maximum(np.minimum(most, row.work / each), row.fewest)
         workers[1] = row.fewest
-        gain = worth * each * ((1.0 + SLACK) / row.whole)  # by a worker more
+        gain = worth * each * ((1.0 + SLACK) / row.whole)  # of one worker more
         gains = (1.0 - row.work / row.whole + SLACK) * worth - row.enough + workers * gain
         return workers, np.where(gangs.fits, gains, -ANY)
 
     def _to_finish(self, rows: IntArray, gangs: GangRoom) -> tuple[FloatArray, FloatArray]:
-        """(1, rows, slots) workers of the smallest runs that finish jobs, and their gains."""
+        """Return (1, rows, slots) workers of the smallest runs that finish jobs, and their gains."""
         row = self._row(rows)
         workers = np.maximum(row.fewest, (row.work - 1.0) / (row.rate * self._lengths))
         gains = self._values(self._job[rows], self._start - row.arrival + self._lengths) - row.enough
@@ -199,25 +209,27 @@ class Prospects:
 
 @dataclass(frozen=True, eq=False)
 class GangRoom:
-    """What gangs of each sort find room for in 1, 2, ... slots on end, (rows, slots)."""
+    """The room that gangs of each sort find for 1, 2, ... slots on end, (rows, slots)."""
 
-    most: FloatArray  # workers that there may be room for
-    each: FloatArray  # mini-batches of a worker before the save; above 0
-    fits: BoolArray  # whether there may be room for any that does something before the save
+    most: FloatArray  # the most workers that there may be room for
+    each: FloatArray  # mini-batches that a worker does before the save; above 0
+    fits: BoolArray  # whether there may be room for a gang that does something before the save
 
     def of(self, rows: IntArray) -> GangRoom:
-        """What some of the rows find."""
+        """Return the room of some of the rows."""
         return GangRoom(self.most[rows], self.each[rows], self.fits[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class BestPieces:
-    """Of the jobs from row `begin` to before job `last` the pieces that could gain most, two of each length, and the
-    best run, where one is worth a look, (2 or 3, rows, slots)."""
+    """The pieces that could gain most, for the jobs from row `begin` to before job `last`, (2 or 3, rows, slots).
+
+    They are two of each length, and the best run that finishes the job, where one is worth a look.
+    """
 
     begin: int
     last: int
-    easings: int  # while terms have been eased so often
+    easings: int  # how often terms had been eased; this holds until they are eased again
     workers: FloatArray
     gains: FloatArray  # credits above what the job has, at most
 
@@ -226,49 +238,54 @@ class BestPieces:
 
 
 class Row(NamedTuple):
-    """A sort of gangs of a job, that is a pair of types and a placement on one server or on several, and the job
-    itself: numbers, or of many of them (rows, 1) each."""
+    """A sort of gangs of a job, that is a pair of types and a placement on one server or on several, and figures of the
+    job itself. Each field is a number, or for many rows an array (rows, 1)."""
 
     central: Any  # 1 on one server, else 0
     fewest: Any  # workers
     largest: Any
-    rate: Any  # mini-batches of a worker in a slot, at best
+    rate: Any  # mini-batches of a worker in a slot, at most
     beside: Any  # workers beside the parameter servers, at most
-    by_ps: Any  # workers elsewhere that a parameter server is enough for
+    by_ps: Any  # workers elsewhere that one parameter server is enough for
     work: Any  # mini-batches that are left
-    whole: Any  # and of the whole job
-    save: Any  # slots
+    whole: Any  # mini-batches of the whole job
+    save: Any  # slots that a save takes
     arrival: Any
     enough: Any  # credits that a piece must beat
-    rate_at_home: Any  # mini-batches in a slot there; 0: nothing is planned
-    least_work: Any  # mini-batches that save one slot there
-    least_gain: Any  # credits that this brings
+    rate_at_home: Any  # mini-batches in a slot at home; 0: nothing is planned there
+    least_work: Any  # mini-batches that save one slot at home
+    least_gain: Any  # credits that saving this slot brings
     home_start: Any  # slot by which a piece must end
 
 
 @dataclass(frozen=True, eq=False)
 class KnownProspect:
-    """The sorts of gangs of a job, and what a piece may cost that leaves 1, 2, ... slots of its run at home or more,
-    (slots,), as long as it is sooner done."""
+    """The sorts of gangs of a job, and what a piece may cost, (slots,).
+
+    Index i is about pieces that leave i + 1 slots or more of its run at home, but fewer than the run takes now.
+    """
 
     pairs: tuple[Pair, ...]  # of each sort
     table: FloatArray  # (sorts, fields of a row)
     home: RestAtHome | None
-    prices: FloatArray  # credits for a mini-batch of the piece, if it saves two slots or more
-    gains: FloatArray  # credits for all of it
+    prices: FloatArray  # credits per mini-batch of the piece, if it saves two slots or more
+    gains: FloatArray  # credits for the whole piece
 
 
-_known: WeakKeyDictionary[Job, tuple[tuple[object, ...], KnownProspect]] = WeakKeyDictionary()
+_cache: WeakKeyDictionary[Job, tuple[tuple[object, ...], KnownProspect]] = WeakKeyDictionary()
 
 
-def _known_of(cluster: Cluster, prospect: Prospect, *, exact: bool) -> KnownProspect:
-    """Remembered: a plan that is kept stays the same from window to window, and so does what is left of a job that
-    bought nothing."""
+def _entry_of(cluster: Cluster, prospect: Prospect, *, exact: bool) -> KnownProspect:
+    """Return what is known of a job, remembered from window to window.
+
+    A plan that is kept stays the same from one window to the next, and so does what is left of a job that bought
+    nothing.
+    """
     job = prospect.rest.job
     key = (cluster, exact, prospect.floor, prospect.rest.work, prospect.has)
-    before = _known.get(job)
+    before = _cache.get(job)
     if before is None or before[0] != key:
-        before = _known[job] = key, _work_out(cluster, prospect, exact)
+        before = _cache[job] = key, _work_out(cluster, prospect, exact)
     return before[1]
 
 

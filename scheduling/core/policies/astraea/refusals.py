@@ -1,4 +1,4 @@
-"""Why a job gets nothing now: codes and numbers of the market's one vocabulary."""
+"""Says why a job gets nothing now, in codes and numbers of the market's one vocabulary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduling.core.types import Floor, Job, Reason, Refusal, View
 
 
 def waiting(round_: Round, job: Job, floor: Floor | None) -> Refusal:
-    """A job that was offered everything and took nothing, or a piece that leaves something."""
+    """Return the refusal of a job that was offered everything and bought nothing, or a piece that leaves a rest."""
     if floor is not None and floor.value > 0:
         return Refusal(job.number, Reason("waiting_at_home", {"start": floor.start, "value": floor.value}))
     if (rest := round_.rests.get(job.number)) is not None and not rest.is_whole:
@@ -29,8 +29,8 @@ def waiting(round_: Round, job: Job, floor: Floor | None) -> Refusal:
 
 
 def _begun(round_: Round, job: Job, rest: Rest, floor: Floor | None) -> Reason:
-    """A job that rents in pieces: a part of it was bought just now, or none, or finishing it is worth no more than what
-    is saved, so that none will be bought."""
+    """Return the reason for a job that rents in pieces. A part of it was bought just now, or none was, or finishing it
+    is worth no more than what is saved, so that no piece will be bought."""
     exact = round_.settings.workers == "exact"
     if job.number not in round_.pieces and (
         (finishing := stands_still(round_.cluster, rest, floor, round_.start, exact=exact)) is not None
@@ -43,7 +43,7 @@ def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
     if short.kind == TOO_LONG:
         return larger_than_window(round_.ways(job).shortest, round_.slots)
     if short.kind == NO_ROOM:
-        return Reason("no_room", {"asked": short.asked, "free": short.free})
+        return Reason("no_room", {"asked": short.units, "free": short.free})
     if short.kind == NEVER:
         return Reason("rent_never", {})
     if short.kind == OVER_BUDGET:
@@ -58,12 +58,15 @@ def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
 
 
 def larger_than_window(needs: int | None, window: int | None) -> Reason:
-    """No window of so many slots is long enough. None: no number of slots is, or windows have no limit."""
+    """Return the reason that no window of `window` slots is long enough for a job that needs `needs` slots.
+
+    `needs` is None where no number of slots is enough, `window` is None where windows have no limit.
+    """
     return Reason("larger_than_window", {"needs_slots": needs, "window_slots": window})
 
 
 def until_the_interval_closes(now: Turn, jobs: Sequence[Job]) -> Iterator[Refusal]:
-    """Jobs that came since the last boundary are told of the next."""
+    """Yield the refusals of jobs that came since the last boundary: they wait for the next one, if there is one."""
     reason = Reason("waiting_for_interval", {"closes_at": now.closes_at})
     if now.closes_at is None:
         reason = Reason("no_more_intervals")
@@ -71,7 +74,10 @@ def until_the_interval_closes(now: Turn, jobs: Sequence[Job]) -> Iterator[Refusa
 
 
 def newly_seen(view: View) -> list[Job]:
-    """Jobs that may run in this slot and in none before: the last of those that wait, for they come by arrival."""
+    """Return the jobs that may run in this slot and in none before.
+
+    They are the last of those that wait, because these are in order of arrival.
+    """
     newcomers = []
     for job in reversed(view.waiting):
         if job.arrival <= view.slot - 1:

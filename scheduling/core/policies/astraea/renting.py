@@ -35,7 +35,7 @@ KAPPAS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.33, 0.5, 0.75, 1.1, 1.6, 2.4)  # a
 
 @dataclass(frozen=True)
 class MayPay:
-    """The most a job may pay, and the reason to give where that is too little."""
+    """The most that a job may pay, and the reason that its refusal gives where that is too little."""
 
     amount: float
     set_by: str
@@ -43,7 +43,7 @@ class MayPay:
 
 @dataclass(frozen=True)
 class Offer:
-    """A schedule in the pool, and the booking it would be."""
+    """A schedule in the pool, and the booking that it would become."""
 
     booking: Booking
     schedule: Schedule
@@ -51,9 +51,9 @@ class Offer:
 
 
 def rent_from_pool(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:
-    """Offer each job, in order, the pool at posted prices; the window says what was for sale and what was sold.
+    """Offer each job, in order, the pool at posted prices. Return the round, and what was for sale and what was sold.
 
-    The round is the one that was given, or where the price is searched that of the best pass.
+    The round is `round_` itself, or that of the best pass where the price is searched.
     """
     if round_.settings.price == SEARCHED:
         return _search_price(round_, jobs, floors)
@@ -63,8 +63,10 @@ def rent_from_pool(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floo
 
 
 def _search_price(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:
-    """K8: the whole pass from the same state for each multiple of the usual value; the largest score wins, of equal
-    ones the one of the largest multiple."""
+    """Run the whole pass from the same state for each multiple of the usual value (K8).
+
+    The pass with the largest score wins; among equal scores it is the one of the largest multiple.
+    """
     passes = []
     for kappa in KAPPAS:
         phase = Renting(round_.copy(), floors, kappa)
@@ -86,8 +88,8 @@ class Renting:
         self.pool = IdlePool(self.settings, round_.cluster, self._idle(), kappa)
         self.gains: list[float] = []  # of each sale, as the search for a price counts it
         self.buyers: set[int] = set()  # jobs that bought something
-        self.easings = 0  # sales after which a job that follows may find better terms than one before it
-        self._offered: dict[int, tuple[float, int]] = {}  # by job, what it had and the easings, in the first pass
+        self.easings = 0  # number of sales after which later jobs may find better terms than earlier ones
+        self._offered: dict[int, tuple[float, int]] = {}  # by job: what it had and the easings, in the first pass
         self._limits, self._limits_hold = Limits(round_.room, self.pool.for_sale), False
         self._all_terms: AllTerms | None = None
         self._terms: dict[int | None, Terms] = {}
@@ -102,12 +104,14 @@ class Renting:
 
     @property
     def score(self) -> float:
-        """K8: what the sales gained, and what was paid to others for them where owners have no share of the gain."""
+        """What the sales gained, and what was paid to others for them where owners have no share of the gain (K8)."""
         return math.fsum(self.gains)
 
     def offer_all(self, jobs: Sequence[Job]) -> None:
-        """All jobs in order, and then those that may be saved and bought nothing: so runs that finish a job come first
-        and pieces take what would have stayed unsold (D7)."""
+        """Offer the pool to all jobs in order, and then pieces of it to those that may be saved and bought nothing.
+
+        So runs that finish a job come first, and pieces take what would have stayed unsold (D7).
+        """
         for job in jobs:
             self.offer(job)
         prospects = self._prospects(jobs)
@@ -115,7 +119,7 @@ class Renting:
             self.offer_piece(look)
 
     def _prospects(self, jobs: Sequence[Job]) -> Prospects:
-        """Those of the jobs that may be offered a piece."""
+        """Return those of the jobs that may be offered a piece."""
         rests, offered = self.round.rests, self._offered
         prospects = [
             Prospect(rests[number], self.floors.get(number), *offered[number])
@@ -126,7 +130,7 @@ class Renting:
         return Prospects(self.round.cluster, prospects, window, exact=exact)
 
     def offer(self, job: Job) -> None:
-        """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
+        """Sell the job the best schedule in the pool, if that is strictly better than what the job has."""
         at_home, floor = self.round.awards.get(job.number), self.floors.get(job.number)
         if at_home is not None and not self.settings.upgrade:
             return
@@ -139,7 +143,7 @@ class Renting:
             self.round.shortfalls[job.number] = offer
 
     def offer_piece(self, look: Look) -> None:
-        """Sell a job a part of what is left, or all of it, if that is strictly better than what it has (D5, D6)."""
+        """Sell a job a part of its rest, or all of it, if that is strictly better than what the job has (D5, D6)."""
         rest, floor, has, _ = look.prospect
         job, round_, exact = rest.job, self.round, self.settings.workers == "exact"
         may_pay = self._may_pay(job)
@@ -169,8 +173,8 @@ class Renting:
             self._sell_piece(job, offer, at_home)
 
     def answer(self, job: Job, floor: Floor | None, has: float) -> Offer | Shortfall:
-        """What the pool has now, for the whole job or for all that is left of it, that is better than what it has, or
-        why nothing."""
+        """Return the best that the pool offers now for the whole job, or for all that is left of it, or why that is
+        nothing. An offer is better than what the job has."""
         may_pay = self._may_pay(job)
         if may_pay is None:
             return Shortfall(NEVER)
@@ -180,7 +184,8 @@ class Renting:
         return self._explained(job, floor, has, may_pay)
 
     def standing(self, job: Job, floor: Floor | None) -> float:
-        """What the job has without buying: its award of this window, else its schedule at home, else what is done."""
+        """Return what the job has without buying: the value of its award of this window, else what its schedule at home
+        or the part that is done is worth."""
         at_home, rest = self.round.awards.get(job.number), self.round.rests.get(job.number)
         if at_home is not None:
             return at_home.value
@@ -194,8 +199,8 @@ class Renting:
         return Dividend(self.settings.dividend, has, job.tenant, self.pool.contribution)
 
     def _best(self, job: Job, floor: Floor | None, has: float, most_paid: float) -> tuple[Offer | Shortfall, bool]:
-        """The best there is for `most_paid`, and whether that limit ruled anything out: if not, the answer stands
-        without it too."""
+        """Return the best there is for `most_paid`, and whether that limit ruled anything out. If it did not, the
+        answer is the same without the limit."""
         terms, values = self._terms_of(job.tenant), self.round.values(job)
         dividend = self._dividend(job, has)
         search = Search(self.round.ways(job), terms, values, has, most_paid, dividend)
@@ -211,8 +216,11 @@ class Renting:
         return Shortfall(TOO_DEAR, booking.value, booking.paid), search.limited
 
     def _rented(self, job: Job, floor: Floor | None, schedule: Schedule, terms: Terms) -> Booking:
-        """The booking that a schedule would be. Where parts are worth nothing, and no place at home that is kept says
-        that the job will be done, what it pays is provisional (D16)."""
+        """Return the booking that a schedule would become.
+
+        Its payment is provisional where parts are worth nothing, and no place at home that is kept makes sure that the
+        job will be done (D16).
+        """
         alone = 0.0 if floor is None else floor.value
         booking = rented_booking(self.round, job, schedule, self.pool, terms.of(schedule.pair), alone)
         if self.settings.parts != NOTHING or not job.divisible or kept_at_home(floor):
@@ -220,13 +228,13 @@ class Renting:
         return replace(booking, provisional=True)
 
     def _sell(self, job: Job, offer: Offer, at_home: Booking | None) -> None:
-        """Book the offer; the cells of a schedule that it replaces are free for the jobs that follow (G5)."""
+        """Book the offer. The cells of a schedule that it replaces become free for the jobs that follow (G5)."""
         self._replace_home(job, at_home, None)
         self.round.awards[job.number] = offer.booking
         self._book(job, offer, at_home is not None)
 
     def _sell_piece(self, job: Job, offer: Offer, at_home: Booking | None) -> None:
-        """Book a piece: what it leaves goes on at home, sooner done (D3), or waits for more."""
+        """Book a piece. The rest of the job continues at home and is done sooner (D3), or it waits for more pieces."""
         round_, booking, floor = self.round, offer.booking, self.floors.get(job.number)
         planned = floor is not None and bool(floor.allocation)
         rest = round_.rests[job.number].after(int(booking.work), booking.paid, None if planned else booking.value)
@@ -245,7 +253,7 @@ class Renting:
                     self.held_back.use(job, booking, sign)
 
     def _book(self, job: Job, offer: Offer, home_changed: bool) -> None:
-        """Take what an offer takes, and post the prices that follow."""
+        """Take the units of an offer, and post the prices that follow from it."""
         pair = offer.schedule.pair
         self.sold += self.round.take(offer.schedule.rows, pair.worker.demand, pair.ps.demand)
         self.round.spent[job.tenant] += offer.booking.paid
@@ -259,20 +267,20 @@ class Renting:
             self.round.withhold(self.held_back.amounts(self.pool.takes_part))
 
     def _count(self, job: Job, offer: Offer) -> None:
-        """What a sale adds to the score."""
+        """Add to the score what a sale gains."""
         booking = offer.booking
         self.gains += [booking.value, -offer.need]
         if not self.settings.dividend and booking.payouts is not None:
             self.gains += [booking.paid, -float(booking.payouts[job.tenant])]
 
     def _post(self) -> bool:
-        """Post prices for what is in use (R14) or rented (G6) now; true if others take part than before."""
+        """Post prices for what is in use (R14) or rented (G6). Return whether other owners take part than before."""
         if self.settings.price_counts == "cluster":
             return self.pool.post(self.round.allocated, self.round.cluster.total[:, None])
         return self.pool.post(self.round.allocated - self.round.own_use.sum(axis=1), self.pool.total)
 
     def _terms_of(self, tenant: int) -> Terms:
-        """Limits and prices for one payer: net of its own part, where payment is net (G7)."""
+        """Return the limits and prices for one payer: net of its own part, where payment is net (G7)."""
         payer = tenant if self.settings.payment == "net" else None
         terms = self._terms.get(payer)
         if terms is None:
@@ -285,7 +293,7 @@ class Renting:
         return terms
 
     def _terms_of_all(self, prospects: Prospects) -> AllTerms:
-        """What all meet who may be offered pieces."""
+        """Return the terms that all jobs meet that may be offered pieces."""
         if self._all_terms is None:
             prices = self.pool.prices[:, None]
             if self.settings.payment == "net":
@@ -302,8 +310,11 @@ class Renting:
         return self._limits
 
     def _least(self, prices: FloatArray, payer: int | None) -> FloatArray | None:
-        """(resources, slots) what a unit costs at least that takes some of the resource: where it has a price, and
-        where it is another tenant's. Only the operator may ask for nothing."""
+        """Return (resources, slots) the least that a unit costs if it takes some of the resource.
+
+        That is more than 0 where the resource has a price, or where another tenant sells some of it. Only the operator
+        may ask for nothing.
+        """
         least = self.round.cluster.least_payment
         if not least:
             return None
@@ -313,7 +324,7 @@ class Renting:
         return np.where(paid_for, least, 0.0)
 
     def _idle(self) -> FloatArray:
-        """(resources, owners, slots) what each owner has for sale: what phase one and jobs at home leave it."""
+        """Return (resources, owners, slots) what each owner has for sale: what phase one and jobs at home leave it."""
         idle = np.repeat(self.round.cluster.shares[:, :, None], self.round.slots, axis=2)
         idle[:, :-1] -= self.round.own_use
         if self.settings.floor:
@@ -322,7 +333,8 @@ class Renting:
         return np.maximum(idle, 0.0)
 
     def _idle_where_closed(self) -> FloatArray:
-        """(resources, owners, slots) of that, what lies on servers that host nothing new: it cannot be sold."""
+        """Return (resources, owners, slots) how much of what is idle lies on servers that host nothing new, so that it
+        cannot be sold."""
         round_, cluster, closed = self.round, self.round.cluster, self.round.cluster.closed
         if cluster.cells is None or not len(closed):
             return np.zeros(1)
@@ -335,10 +347,8 @@ class Renting:
         return idle
 
     def _may_pay(self, job: Job) -> MayPay | None:
-        """The most a job may pay and what sets it: its own limit, its owner's budget or its owner's funds (G9).
-
-        None: it may not rent.
-        """
+        """Return the most that a job may pay and what sets it: its own limit, its owner's budget or its owner's funds
+        (G9). Return None if the job may not rent."""
         tenant = self.round.cluster.tenants[job.tenant]
         rent = (job.rent or tenant.rent) if self.settings.floor else "auto"
         if rent == "never":
@@ -353,7 +363,7 @@ class Renting:
         return min(limits, key=lambda limit: limit.amount)
 
     def _explained(self, job: Job, floor: Floor | None, has: float, may_pay: MayPay) -> Shortfall:
-        """The limit is the reason if there is an offer without it."""
+        """Return why there is no offer: because of the limit, if there is an offer without it."""
         unlimited, _ = self._best(job, floor, has, np.inf)
         if isinstance(unlimited, Shortfall):
             return unlimited
@@ -361,7 +371,7 @@ class Renting:
 
 
 class HeldBack:
-    """Cells that are idle but not for sale: of tenants that keep theirs, or ask for more than the posted price (G9)."""
+    """Cells that are idle but not for sale: their tenants keep them, or ask for more than the posted price (G9)."""
 
     def __init__(self, round_: Round) -> None:
         self.round, cluster = round_, round_.cluster
@@ -378,15 +388,16 @@ class HeldBack:
         return tenant in self.idle
 
     def amounts(self, takes_part: BoolArray) -> FloatArray:
-        """(resources, slots, servers) held back, given who takes part (resources, owners, slots)."""
-        held = np.zeros_like(self.round.taken)
+        """Return (resources, slots, servers) what is held back, given who takes part (resources, owners, slots)."""
+        held = np.zeros_like(self.round.use)
         for index, idle in self.idle.items():
             lends = self.round.cluster.tenants[index].lend == "lend"
             held += idle * ~(takes_part[:, index, :, None] & lends)
         return held
 
     def use(self, job: Job, booking: Booking, sign: int) -> None:
-        """A schedule at home takes its cells (1), or was replaced and leaves them its owner to hold back (-1)."""
+        """Count the cells of a schedule at home as used (`sign` 1), or as idle again once it was replaced, so that
+        their owner holds them back (-1)."""
         if job.tenant not in self.idle:
             return
         worker, ps = demands(job, booking)

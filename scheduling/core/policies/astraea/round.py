@@ -32,10 +32,10 @@ class Round:
         self.settings, self.view, self.cluster = settings, view, view.cluster
         self.start, self.end, self.slots = start, end, end - start
         resources, tenants = self.cluster.quota.shape
-        self.taken = occupied_between(view, start, end)  # (resources, slots, servers), in use by any tenant
-        self.allocated: FloatArray = self.taken.sum(axis=2)  # (resources, slots)
+        self.use = occupied_between(view, start, end)  # (resources, slots, servers), in use by any tenant
+        self.allocated: FloatArray = self.use.sum(axis=2)  # (resources, slots)
         self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # of phase one and jobs at home
-        self.room = self._room(self.taken)
+        self.room = self._room(self.use)
         self.awards: dict[int, Booking] = {}  # by job, bookings that finish it
         self.pieces: dict[int, Booking] = {}  # by job, bookings that leave a part of it to do
         self.rests: dict[int, Rest] = dict(rests or {})  # by divisible job, what is not yet booked of it
@@ -50,7 +50,7 @@ class Round:
     def copy(self) -> Round:
         """Return a copy of the state, in which other things may be sold."""
         other = copy(self)
-        for name in ("taken", "allocated", "own_use", "room", "awards", "shortfalls", "spent", "at_home"):
+        for name in ("use", "allocated", "own_use", "room", "awards", "shortfalls", "spent", "at_home"):
             setattr(other, name, getattr(self, name).copy())
         other.pieces, other.rests = dict(self.pieces), dict(self.rests)
         return other
@@ -75,14 +75,14 @@ class Round:
 
     def least_used(self) -> FloatArray | None:
         """Return (servers,) the units in use in the window, if that breaks ties between servers, else None."""
-        return self.taken.sum(axis=(0, 1)) if self.settings.server_choice == "least_used" else None
+        return self.use.sum(axis=(0, 1)) if self.settings.server_choice == "least_used" else None
 
     def take(self, rows: Iterable[Allocation], worker: FloatArray, ps: FloatArray, sign: int = 1) -> FloatArray:
         """Use the rows, or give them back with sign -1. Their slots count from the window's beginning. Return the
         amounts (resources, slots)."""
         rows = list(rows)
         for row in rows:
-            self.taken[:, row.start : row.end, row.server] += sign * (row.workers * worker + row.ps * ps)[:, None]
+            self.use[:, row.start : row.end, row.server] += sign * (row.workers * worker + row.ps * ps)[:, None]
         self.room.take(rows, worker, ps, sign)
         used = sign * units_in_use(rows, worker, ps, 0, self.slots)
         self.allocated += used
@@ -110,7 +110,7 @@ class Round:
 
     def withhold(self, amounts: FloatArray) -> None:
         """Take amounts (resources, slots, servers) out of the room that renters find."""
-        self.room = self._room(self.taken + amounts)
+        self.room = self._room(self.use + amounts)
 
     def _room(self, use: FloatArray) -> Room:
         free = self.cluster.capacity[:, None, :] - use

@@ -39,6 +39,6 @@ class Shortfall:
     kind: str  # one of the codes above
     value: float = 0.0
     price: float = 0.0
-    asked: int = 0
+    units: int = 0  # workers, or parameter servers, that the job needs
     free: int = 0
     limit: float = 0.0  # the budget or balance that is left, or the most that the job may pay

@@ -1,12 +1,12 @@
 """The best schedule of one job in a window: the job's own problem, given what is free and what it costs.
 
 All (candidate, start) combinations get an upper bound of their surplus from figures per slot alone: exact for
-centralized ones, and for distributed ones with as few parameter servers as any placement could need. The best bound
-is then looked at more closely: first all windows of its candidate are measured on the servers, which lowers bounds,
-then it is tried itself, until no bound is better than the best surplus found. So the answer is that of trying them
-all, and few are tried.
+centralized ones, and for distributed ones with as few parameter servers as any placement could need. The combination
+with the best bound is then looked at more closely: first all windows of its candidate are measured on the servers,
+which lowers bounds, then the combination itself is tried. This is repeated until no bound is better than the best
+surplus found. So the answer is the same as that of trying all combinations, and few are tried.
 
-Shapes: (candidates, starts), starts being the slots of the window from its beginning.
+Shapes: (candidates, starts), where starts are the slots of the window from its beginning.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from scheduling.core.policies.astraea.schedule import NO_ROOM, TOO_DEAR, TOO_LON
 from scheduling.core.policies.astraea.terms import PairTerms, Terms
 from scheduling.core.types import BoolArray, FloatArray
 
-TIE = 1e-9  # of max(1, |surplus|), R17
+TIE = 1e-9  # surpluses that differ by no more than this part of max(1, |surplus|) are tied (R17)
 PAYMENT_TOLERANCE = 1e-9
 
 
 def generous(least: float) -> float:
-    """The surplus that a schedule must exceed to be looked at: a little less, for the caller decides on exact sums."""
+    """Return the surplus that a schedule must exceed to be looked at.
+
+    It is a little less than `least`, because the caller decides on exact sums.
+    """
     return least - TIE * max(1.0, abs(least))
 
 
@@ -46,14 +49,15 @@ class Search:
         self.ways, self.terms, self.values = ways, terms, values
         self.least = generous(least)
         self.most_paid = most_paid + PAYMENT_TOLERANCE
-        self.chosen: IntArray = np.zeros(0, dtype=np.int64)  # candidates worth a look, ascending
-        self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of chosen, start)
-        self.bounds = self.open = np.zeros((0, 0))  # (chosen, starts); open: -inf where tried, lower where known better
-        self.measured: dict[int, bool] = {}  # by row of chosen: whether its windows are as they are now
-        self.limited = False  # whether `most_paid` ruled anything out; if not, the answer without it is the same
+        self.candidates: IntArray = np.zeros(0, dtype=np.int64)  # indices of the ways worth a look, ascending
+        self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of candidates, start)
+        # (candidates, starts) upper bounds. `open` has -inf for those that were tried, and less where more is known.
+        self.bounds = self.open = np.zeros((0, 0))
+        self.measured: dict[int, bool] = {}  # by row of candidates: whether its windows were measured as they are now
+        self.limited = False  # whether `most_paid` ruled anything out; if not, the answer is the same without it
 
     def run(self) -> Schedule | Shortfall:
-        """The best schedule worth more than `least` for at most `most_paid`; ties by R17."""
+        """Return the best schedule worth more than `least` for at most `most_paid`, or why there is none. Ties: R17."""
         shortfall = self._choose()
         if shortfall is not None:
             return shortfall
@@ -65,7 +69,8 @@ class Search:
         return self._schedule(*self._first_of_the_tied(best))
 
     def _choose(self) -> Shortfall | None:
-        """Keep the candidates that could win in the emptiest and cheapest slots; none depends on a start yet."""
+        """Keep the candidates that could win in the emptiest and cheapest slots, or return why none could. No figure
+        depends on a start yet."""
         ways = self.ways
         short = np.flatnonzero(ways.duration <= self.terms.slots)
         if not len(short):
@@ -82,19 +87,20 @@ class Search:
         durations = ways.duration[short]
         costs *= durations
         gains = np.where(fits, self._worth(short, durations) - costs, -np.inf)  # no later start is worth more
-        self.chosen = short[gains > self.least]
-        if len(self.chosen):
+        self.candidates = short[gains > self.least]
+        if len(self.candidates):
             return None
         dearest = int(gains.argmax())
         value = float(self._worth(short, durations)[dearest])
         return Shortfall(TOO_DEAR, value, float(costs[dearest]))
 
     def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
-        """What the candidates are worth if they end with the window's 1st, 2nd, ... slot; no more for a later end."""
+        """Return what the candidates are worth if they end with the window's 1st, 2nd, ... slot. A later end is worth
+        no more."""
         return self.values.take(ends - 1)
 
     def _by_pair(self, candidates: IntArray) -> list[tuple[slice | BoolArray, Pair]]:
-        """The candidates of each pair of types, as an index into them."""
+        """Return for each pair of types which of the candidates are its own, as an index into them."""
         pairs = self.ways.pairs
         if len(pairs) == 1:
             return [(slice(None), pairs[0])]
@@ -102,12 +108,12 @@ class Search:
         return [(mask, pair) for mask, pair in masks if mask.any()]
 
     def _bounds(self) -> FloatArray:
-        """(chosen, starts) upper bounds of the surplus; -inf where the figures per slot leave no room."""
-        ways, chosen, slots = self.ways, self.chosen, self.terms.slots
-        starts = np.arange(slots - int(ways.duration[chosen].min()) + 1)
-        bounds = np.empty((len(chosen), len(starts)))
-        for mine, pair in self._by_pair(chosen):
-            terms, rows = self.terms.of(pair), chosen[mine]
+        """Return (candidates, starts) upper bounds of the surplus; -inf where the figures per slot leave no room."""
+        ways, candidates, slots = self.ways, self.candidates, self.terms.slots
+        starts = np.arange(slots - int(ways.duration[candidates].min()) + 1)
+        bounds = np.empty((len(candidates), len(starts)))
+        for mine, pair in self._by_pair(candidates):
+            terms, rows = self.terms.of(pair), candidates[mine]
             ends = np.minimum(ways.duration[rows, None] + starts, slots)
             costs = ways.workers[rows, None] * (terms.paid_worker.take(ends) - terms.paid_worker[: len(starts)])
             costs += ways.least_ps[rows, None] * (terms.paid_ps.take(ends) - terms.paid_ps[: len(starts)])
@@ -121,7 +127,7 @@ class Search:
         return bounds
 
     def _fits(self, terms: PairTerms, rows: IntArray, starts: IntArray) -> BoolArray:
-        """(rows, starts) whether the figures per slot leave room in every slot."""
+        """Return (rows, starts) whether the figures per slot leave room in every slot."""
         ways = self.ways
         durations, levels, central = ways.duration[rows], ways.level[rows], ways.central[rows]
         fits = terms.ps.rows(levels, durations, starts) >= ways.least_ps[rows, None]
@@ -132,7 +138,7 @@ class Search:
         return fits
 
     def _best(self) -> float | None:
-        """The largest surplus of all schedules that fit, above `least`; None without any."""
+        """Return the largest surplus above `least` of all schedules that fit, or None if there is none."""
         flat, starts = self.open.ravel(), self.open.shape[1]
         best = -np.inf
         while True:
@@ -144,7 +150,7 @@ class Search:
                 best = max(best, trial[0])
 
     def _next(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
-        """Look closer at one combination: at the windows of its candidate first, then at the servers."""
+        """Look closer at one combination: the first time at the windows of its candidate, then at the servers."""
         if row not in self.measured:
             self._tighten(row, fresh=False)
             return None
@@ -157,9 +163,10 @@ class Search:
     def _tighten(self, row: int, *, fresh: bool) -> None:
         """Lower a candidate's open bounds by what its windows hold, server by server.
 
-        What one server can run beside the parameter servers says how many of these a distributed gang needs.
+        How many workers one server can run beside the parameter servers determines how many of these a distributed gang
+        needs.
         """
-        ways, candidate = self.ways, self.chosen[row]
+        ways, candidate = self.ways, self.candidates[row]
         pair, duration, workers = (
             ways.pairs[ways.pair[candidate]],
             int(ways.duration[candidate]),
@@ -179,7 +186,7 @@ class Search:
         tight[(windows.together < workers) | (ps > np.minimum(windows.most_ps, ways.most_ps))] = -np.inf
 
     def _first_of_the_tied(self, best: float) -> tuple[int, int, placing.Spot]:
-        """(row, start, spot) of the earliest start, then the first candidate, among the best within tolerance."""
+        """Return (row, start, spot) of the earliest start, then first candidate, among the best within tolerance."""
         enough = best - TIE * max(1.0, abs(best))
         tied = {key for key, trial in self.tried.items() if trial is not None and trial[0] >= enough}
         tied.update(zip(*(axis.tolist() for axis in np.nonzero(self.open >= enough)), strict=True))
@@ -192,12 +199,12 @@ class Search:
         raise AssertionError("the best schedule is one of the tied")
 
     def _try(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
-        """(surplus, spot) of one combination on the servers, or None where it does not fit or costs too much."""
+        """Return (surplus, spot) of one combination on the servers, or None where it does not fit or costs too much."""
         self.tried[row, start] = trial = self._place(row, start)
         return trial
 
     def _place(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
-        ways, candidate, bound = self.ways, self.chosen[row], float(self.bounds[row, start])
+        ways, candidate, bound = self.ways, self.candidates[row], float(self.bounds[row, start])
         pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
         terms, end = self.terms.of(pair), start + int(ways.duration[candidate])
         free_workers, free_ps = terms.space.least(start, end)
@@ -224,7 +231,7 @@ class Search:
         return float(self._worth(np.array([candidate]), np.array([end]))[0])
 
     def _too_dear(self, pair: Pair, workers: int, ps: int, start: int, end: int, surplus: float, worth: float) -> bool:
-        """Whether the dividend takes the payment above its limit; the prices alone have been looked at."""
+        """Return whether the dividend raises the payment above its limit. The prices alone were checked before."""
         if self.dividend is None or self.most_paid == np.inf:
             return False
         amounts = workers * pair.worker.demand + ps * pair.ps.demand
@@ -233,7 +240,7 @@ class Search:
         return paid > self.most_paid
 
     def _schedule(self, row: int, start: int, spot: placing.Spot) -> Schedule:
-        ways, candidate = self.ways, self.chosen[row]
+        ways, candidate = self.ways, self.candidates[row]
         pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
         end = start + int(ways.duration[candidate])
         free_workers, _ = self.terms.of(pair).space.least(start, end)
@@ -241,42 +248,42 @@ class Search:
         return Schedule(pair, bool(ways.central[candidate]), start, end, workers, spot.ps, rows, int(candidate))
 
     def _shortfall(self) -> Shortfall:
-        """Nothing was found: too few units, or too scattered where it would pay, or it pays nowhere."""
+        """Return why there is no schedule: too few units, or too scattered where it would pay, or it pays nowhere."""
         bounds = self.bounds
         best = float(bounds.max())
         if best == -np.inf:
-            return self._too_few(int(self.chosen[0]))
+            return self._too_few(int(self.candidates[0]))
         row, start = divmod(int(bounds.argmax()), bounds.shape[1])
         if best > self.least:
-            return self._too_scattered(int(self.chosen[row]), start)
-        value = self._worth_of(int(self.chosen[row]), start + int(self.ways.duration[self.chosen[row]]))
+            return self._too_scattered(int(self.candidates[row]), start)
+        value = self._worth_of(int(self.candidates[row]), start + int(self.ways.duration[self.candidates[row]]))
         return Shortfall(TOO_DEAR, value, value - best)
 
     def _too_few(self, candidate: int) -> Shortfall:
-        """The units that a candidate lacks where its workers fit best, by the figures per slot."""
+        """Return the units that a candidate lacks where its workers fit best, by the figures per slot."""
         ways = self.ways
         terms, duration = self.terms.of(ways.pairs[ways.pair[candidate]]), ways.duration[[candidate]]
         starts, level = np.arange(self.terms.slots - int(duration[0]) + 1), ways.level[[candidate]]
         workers = (terms.beside if ways.central[candidate] else terms.together).rows(level, duration, starts)[0]
-        wanted, free = int(ways.workers[candidate]), int(workers.max())
-        if free < wanted:
-            return Shortfall(NO_ROOM, asked=wanted, free=free)
+        units, free = int(ways.workers[candidate]), int(workers.max())
+        if free < units:
+            return Shortfall(NO_ROOM, units=units, free=free)
         ps = terms.ps.rows(level, duration, starts)[0, workers.argmax()]
-        return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps))
+        return Shortfall(NO_ROOM, units=int(ways.least_ps[candidate]), free=int(ps))
 
     def _too_scattered(self, candidate: int, start: int) -> Shortfall:
-        """What a candidate finds on the servers: too few workers in reach, or too few parameter servers together."""
-        ways, wanted = self.ways, int(self.ways.workers[candidate])
+        """Return what a candidate lacks on the servers: workers in reach, or parameter servers together."""
+        ways, units = self.ways, int(self.ways.workers[candidate])
         space = self.terms.of(ways.pairs[ways.pair[candidate]]).space
         workers, ps = space.least(start, start + int(ways.duration[candidate]))
         free = int(np.where(ps > 0, workers, 0).max()) if ways.central[candidate] else int(workers.sum(dtype=np.int64))
-        if free < wanted:
-            return Shortfall(NO_ROOM, asked=wanted, free=free)
-        return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps.max()))
+        if free < units:
+            return Shortfall(NO_ROOM, units=units, free=free)
+        return Shortfall(NO_ROOM, units=int(ways.least_ps[candidate]), free=int(ps.max()))
 
 
 class PieceSearch(Search):
-    """The search for one piece of a job that was begun or may be: what it is worth depends on what it does (D5)."""
+    """The search for one piece of a divisible job. What a piece is worth depends on how much work it does (D5)."""
 
     def __init__(
         self, pieces: Pieces, terms: Terms, least: float, most_paid: float, dividend: Dividend | None = None
@@ -285,15 +292,15 @@ class PieceSearch(Search):
         self.pieces = pieces
 
     def _choose(self) -> Shortfall | None:
-        """Those that could not win were never listed."""
-        self.chosen = np.arange(len(self.pieces.work))
-        return None if len(self.chosen) else Shortfall(TOO_LONG)
+        """Keep all pieces: those that could not win were never listed."""
+        self.candidates = np.arange(len(self.pieces.work))
+        return None if len(self.candidates) else Shortfall(TOO_LONG)
 
     def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
         return self.pieces.worth(candidates, ends)
 
     def _fits(self, terms: PairTerms, rows: IntArray, starts: IntArray) -> BoolArray:
-        """The same, from what is known of all stretches."""
+        """Return the same as `Search`, from the figures of all stretches if the window is short enough to have them."""
         free, ways = terms.limits.stretches, self.ways
         if free is None:
             return super()._fits(terms, rows, starts)
@@ -303,5 +310,5 @@ class PieceSearch(Search):
         return fits
 
     def _shortfall(self) -> Shortfall:
-        """Nobody is told why there is no piece."""
+        """Return a shortfall without figures, because nobody is shown why there is no piece."""
         return Shortfall(TOO_DEAR)

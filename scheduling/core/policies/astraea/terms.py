@@ -13,12 +13,12 @@ from scheduling.core.policies.astraea.minima import MOST, window_minima
 from scheduling.core.policies.astraea.room import PairRoom, Room
 from scheduling.core.types import BoolArray, FloatArray, UnitType
 
-NOTHING = -1  # fits beyond the window's end
-LONG = 256  # slots of a window in which no more than bounds are known of all stretches: they grow with its square
+NOTHING = -1  # what fits beyond the window's end
+LONG = 256  # slots of a window; a longer one has only bounds for its stretches, as their table grows with its square
 
 
 class PairLimits:
-    """What jobs with one pair of types find room for, in units, slot by slot: on servers, and in all."""
+    """The room that jobs with one pair of types find, in units, slot by slot: on servers, and in all."""
 
     def __init__(self, space: PairRoom, in_all: IntArray) -> None:
         self.space, self.ps_in_all = space, in_all[2]
@@ -30,7 +30,7 @@ class PairLimits:
     @property
     def stretches(self) -> IntArray | None:
         """(3, lengths, starts) workers on several servers, workers on one, and parameter servers that fit somewhere in
-        1, 2, ... slots on end; NOTHING beyond the window. None: it is too long to say."""
+        1, 2, ... slots on end; NOTHING beyond the window. None where the window is too long for that (`LONG`)."""
         slots = self.beside.slots
         if self._stretches is None and slots <= LONG:
             table = np.stack([each.table for each in (self.together, self.beside, self.ps)]).reshape(3, -1)
@@ -40,7 +40,7 @@ class PairLimits:
 
     @property
     def most(self) -> IntArray:
-        """(3, slots) the most of them for 1, 2, ... slots on end; they never grow."""
+        """(3, slots) the most units of each for 1, 2, ... slots on end; they never grow with the length."""
         if self._most is None:
             if self.stretches is None:
                 levels = np.frexp(np.arange(1.0, self.beside.slots + 1.0))[1] - 1
@@ -53,7 +53,7 @@ class PairLimits:
 
 @lru_cache(maxsize=8)
 def _stretches_of(slots: int) -> tuple[IntArray, IntArray]:
-    """(lengths, starts) where a flat table of minima has the two halves of each stretch."""
+    """Return (lengths, starts) the indices at which a flat table of minima has the two halves of each stretch."""
     lengths = np.arange(1, slots + 1)[:, None]
     levels = np.frexp(lengths.astype(np.float64))[1] - 1
     first = levels * (2 * slots + 1) + np.arange(slots)
@@ -61,7 +61,7 @@ def _stretches_of(slots: int) -> tuple[IntArray, IntArray]:
 
 
 class Limits:
-    """Room on servers, and amounts (resources, slots) in all, whoever pays. They hold until something is taken."""
+    """Room on servers, and amounts (resources, slots) in all, for every payer. They hold until something is taken."""
 
     def __init__(self, space: Room, amounts: FloatArray) -> None:
         self.space, self.amounts = space, amounts
@@ -69,7 +69,7 @@ class Limits:
         self._in_all: dict[tuple[bytes, bytes], IntArray] = {}
 
     def of(self, pair: Pair) -> PairLimits:
-        """The limits in units of one pair of types."""
+        """Return the limits in units of one pair of types."""
         limits = self._pairs.get(pair.key)
         if limits is None:
             if pair.key not in self._in_all:
@@ -79,8 +79,8 @@ class Limits:
         return limits
 
     def then(self, space: Room, amounts: FloatArray) -> Limits:
-        """The limits once something was taken. What there is in all is counted anew only where the amounts are
-        others."""
+        """Return the limits after something was taken. What there is in all is counted anew only if `amounts` is
+        another array than before."""
         limits = Limits(space, amounts)
         if amounts is self.amounts:
             limits._in_all = self._in_all
@@ -105,9 +105,9 @@ class PairTerms:
 class Terms:
     """What one job meets in a window: limits, and prices (resources, slots).
 
-    `used` (servers,) breaks ties between servers; None leaves it to their order. `least` (resources, slots) is what a
-    unit costs at least that takes some of the resource; None: no more than its prices come to. Terms hold until
-    something is taken.
+    `used` (servers,) breaks ties between servers; if it is None, their order does. `least` (resources, slots) is the
+    least that a unit costs if it takes some of the resource; if it is None, a unit costs what its prices come to. Terms
+    hold until something is taken.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Terms:
         self._pairs: dict[tuple[bytes, bytes], PairTerms] = {}
 
     def of(self, pair: Pair) -> PairTerms:
-        """The terms in units of one pair of types."""
+        """Return the terms in units of one pair of types."""
         terms = self._pairs.get(pair.key)
         if terms is None:
             terms = self._pairs[pair.key] = PairTerms(pair, self.limits.of(pair), self.prices, self.least)
@@ -130,8 +130,9 @@ class Terms:
 
 
 class AllTerms:
-    """What jobs with some pairs of types meet in a window, whoever pays: limits, and what a unit costs at least by
-    prices (resources, payers, slots). `easings`: how often terms were eased so far. They hold until something is taken.
+    """What jobs with some pairs of types meet in a window, for all payers: limits, and the least that a unit costs by
+    prices (resources, payers, slots). `easings` is how often terms were eased so far. The terms hold until something
+    is taken.
     """
 
     def __init__(self, limits: Limits, pairs: Sequence[Pair], prices: FloatArray, easings: int) -> None:
@@ -141,11 +142,11 @@ class AllTerms:
         costs.sort(axis=1)  # the slots that are cheapest one by one cost no more than any that are on end
         costs = costs.cumsum(axis=1) * (1.0 - ROUNDING)
         self.worker: FloatArray = costs[: len(costs) // 2]  # (pairs * payers, slots) credits for 1, 2, ... slots
-        self.ps: FloatArray = costs[len(costs) // 2 :]  # nothing where there are none
+        self.ps: FloatArray = costs[len(costs) // 2 :]  # 0 for a pair without parameter servers
 
 
 def _unit_prices(unit: UnitType, prices: FloatArray, least: FloatArray | None) -> tuple[FloatArray, BoolArray]:
-    """(slots,) what a unit costs, and where that is more than its prices come to."""
+    """Return (slots,) what a unit costs, and where that is more than its prices come to."""
     posted: FloatArray = unit.demand @ prices
     if least is None:
         return posted, np.zeros(len(posted), dtype=bool)
@@ -154,5 +155,5 @@ def _unit_prices(unit: UnitType, prices: FloatArray, least: FloatArray | None) -
 
 
 def _whole(units: FloatArray) -> IntArray:
-    """Numbers of units as integers; a demand of nothing has no limit."""
+    """Return numbers of units as integers, at most `MOST`: a demand of nothing has no limit."""
     return np.clip(units, 0, MOST).astype(np.int64)
