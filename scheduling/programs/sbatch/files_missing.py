@@ -26,14 +26,14 @@ _NAME = re.compile(r"[A-Za-z0-9_./+@%,:=-]+")
 
 
 @dataclass(frozen=True)
-class Brought:
+class FileNames:
     """What comes along: names of files, and of folders (with a stroke at their end) of which nobody says what is in
     them. `./`: anything may."""
 
     names: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Brought:
+    def of(cls, names: Iterable[str]) -> FileNames:
         return cls(frozenset(_plain(name) + ("/" if name.endswith("/") else "") for name in names))
 
     def has(self, name: str) -> bool:
@@ -50,29 +50,29 @@ class Brought:
 
 
 @dataclass
-class _Seen:
+class _Effects:
     """What of a script was read so far."""
 
-    made: set[str] = field(default_factory=set)  # names that it writes, or asks about
+    names: set[str] = field(default_factory=set)  # names that it writes, or asks about
     has_hook: bool = False  # as environments are made ready by `conda`
     is_unsure: bool = False
 
 
-def files_missing(script: Script, brought: Brought) -> Iterator[tuple[int, str]]:
+def files_missing(script: Script, files: FileNames) -> Iterator[tuple[int, str]]:
     """Each file once that a command runs and that is not there, with the line of the command."""
     if script.options.chdir is not None:
         return
-    seen, told = _Seen(), set[str]()
+    effects, names = _Effects(), set[str]()
     for command in script.shell.commands:
         if not command.is_own:
             continue
         words = _words(command)
         name = _plain(_run_by(words))
-        if _can_be_told(name) and name not in seen.made and name not in told and not brought.has(name):
-            told.add(name)
+        if _can_be_told(name) and name not in effects.names and name not in names and not files.has(name):
+            names.add(name)
             yield command.line, name
-        _notice(command, words, seen)
-        if seen.is_unsure:
+        _notice(command, words, effects)
+        if effects.is_unsure:
             return
 
 
@@ -124,22 +124,22 @@ def _first_of(words: Sequence[str], valued: set[str], *, none: tuple[str, ...]) 
     return ""
 
 
-def _notice(command: Command, words: Sequence[str], seen: _Seen) -> None:
+def _notice(command: Command, words: Sequence[str], effects: _Effects) -> None:
     """What the command makes, and whether anything may be there after it."""
     writes = [name for operator, name in command.redirections if operator in WRITING]
-    seen.made |= set(map(_plain, writes))
+    effects.names |= set(map(_plain, writes))
     if not words:
         return
     program = words[0].rpartition("/")[2]
     if program in ("[", "[[", "test", "touch", "tee"):
-        seen.made |= {_plain(word) for word in words[1:]}
+        effects.names |= {_plain(word) for word in words[1:]}
     to_unknown = program in ("cat", "echo", "printf", "sed", "envsubst") and "$" in "".join(writes)
     runs_script = program in SHELLS or words[0] in SOURCES or ("/" in words[0] and not words[0].startswith("/"))
     if runs_script and not (len(words) > 1 and HARMLESS.search(words[1])):
-        seen.is_unsure = True
-    seen.has_hook = seen.has_hook or "hook" in words
-    hidden = program == "eval" and not seen.has_hook
-    seen.is_unsure = seen.is_unsure or program in UNSURE or to_unknown or hidden
+        effects.is_unsure = True
+    effects.has_hook = effects.has_hook or "hook" in words
+    hidden = program == "eval" and not effects.has_hook
+    effects.is_unsure = effects.is_unsure or program in UNSURE or to_unknown or hidden
 
 
 def _plain(name: str) -> str:

@@ -30,7 +30,7 @@ class Launcher:
     started: str  # the module that is run in its place
     left_out: frozenset[str]  # options in whose place the platform's words stand
     alone: frozenset[str]  # options without a value
-    told: tuple[str, ...]  # lines of bash that add the platform's words to `options`
+    additions: tuple[str, ...]  # lines of bash that add the platform's words to `options`
     behind: str = ""  # the word behind its name, such as `launch`
     counted: frozenset[str] = frozenset()  # options that say how many processes, and are told anew
     per_worker: frozenset[str] = frozenset()  # options that say how many processes a worker has
@@ -56,7 +56,7 @@ _TORCH_ALONE = frozenset({
     "standalone", "m", "module", "no_python", "run_path", "virtual_local_rank", "use_env", "h", "help",
 })  # fmt: skip
 # Launchers of one worker in one job may run beside each other: each then chooses a port.
-_TORCH_TOLD = (
+_TORCH_ADDITIONS = (
     'if [ -z "$BOURSE_MEETING" ]; then options+=(--standalone); else',
     'options+=("--nnodes=$BOURSE_NODES" "--node_rank=$BOURSE_NODE" "--master_addr=$host" "--master_port=$port")',
     "fi",
@@ -65,11 +65,11 @@ _ALL_GPUS = "all GPUs of each worker are used"
 LAUNCHERS = (
     Launcher(
         "torchrun", "torchrun", ("torch.distributed.run",), "torch.distributed.run", _TORCH_MEETING, _TORCH_ALONE,
-        _TORCH_TOLD, per_worker=frozenset({"nproc_per_node"}),
+        _TORCH_ADDITIONS, per_worker=frozenset({"nproc_per_node"}),
     ),
     Launcher(
         "torch.distributed.launch", "", ("torch.distributed.launch",), "torch.distributed.launch", _TORCH_MEETING,
-        _TORCH_ALONE, _TORCH_TOLD, per_worker=frozenset({"nproc_per_node"}),
+        _TORCH_ALONE, _TORCH_ADDITIONS, per_worker=frozenset({"nproc_per_node"}),
     ),
     Launcher(
         "accelerate launch", "accelerate", ("accelerate.commands.launch",), "accelerate.commands.launch",
@@ -254,8 +254,8 @@ def launcher_functions(script: Script, gpus: int) -> list[str]:
         "  done",
         '  case "$module" in',
     ]
-    for module, told in dict.fromkeys((each.started, each.told) for each in LAUNCHERS):
-        lines += [f"    {module})", *(f"      {line}" for line in told), "      ;;"]
+    for module, additions in dict.fromkeys((each.started, each.additions) for each in LAUNCHERS):
+        lines += [f"    {module})", *(f"      {line}" for line in additions), "      ;;"]
     lines += ["  esac", '  command "$python" -m "$module" "${options[@]}" "$@"', "}"]
     functions = ["bourse_launch"]
     for each in LAUNCHERS:

@@ -169,4 +169,4 @@ FLAGS = frozenset({
     "overcommit", "oversubscribe", "exclusive", "test-only", "wait", "no-kill", "ignore-pbs", "reboot", "bell",
     "get-user-env", "stepmgr", "nice", "resv-ports",
 })  # fmt: skip
-KNOWN = (*SUPPORTED, *IGNORED, *NOT_KEPT, *REFUSED)
+OPTION_NAMES = (*SUPPORTED, *IGNORED, *NOT_KEPT, *REFUSED)

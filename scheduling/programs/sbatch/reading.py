@@ -27,7 +27,7 @@ from scheduling.programs.sbatch.lines import (
     options_in,
     words_of,
 )
-from scheduling.programs.sbatch.options import FLAGS, KNOWN, REFUSED, SHORTS, SUPPORTED
+from scheduling.programs.sbatch.options import FLAGS, OPTION_NAMES, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.options import IGNORED as IGNORED_OPTIONS
 from scheduling.programs.sbatch.options import NOT_KEPT as NOT_KEPT_OPTIONS
 from scheduling.programs.sbatch.options import OURS as OUR_OPTIONS
@@ -233,7 +233,8 @@ def _take(
         sentence, instead = REFUSED[name]
         refusals.append(LineRefusal(item.line, option_text, f"{option_text} cannot be kept: {sentence}", instead))
     else:
-        near = nearest(option_text[2:], KNOWN) if option_text.startswith("--") else ""  # no letter is like another
+        # A single letter has no nearest option.
+        near = nearest(option_text[2:], OPTION_NAMES) if option_text.startswith("--") else ""
         instead = f"--{near}" if near else ""
         refusals.append(LineRefusal(item.line, option_text, f"{shown(option_text)} is no option of sbatch", instead))
 
@@ -261,4 +262,4 @@ def _keep(field: str, value: Any, line: OptionLine, readings: dict[str, _Reading
 
 
 def _like(word: str) -> str:
-    return nearest(word.partition("=")[0].lstrip("-"), KNOWN) or "job-name"
+    return nearest(word.partition("=")[0].lstrip("-"), OPTION_NAMES) or "job-name"
