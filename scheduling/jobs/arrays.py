@@ -113,7 +113,7 @@ def array_submit(
 def array_describe(
     *,
     pool: Pool,
-    said: JobWording,
+    wording: JobWording,
     count: int | None,
     by: Access,
     at: datetime,
@@ -127,11 +127,11 @@ def array_describe(
         return NOT_ALLOWED
     if lane != Lane.BATCH:
         return NOT_AT_ONCE
-    digest = request_digest(pool, {"said": said.document, "array": count} | ({"together": True} if together else {}))
+    digest = request_digest(pool, {"said": wording.document, "array": count} | ({"together": True} if together else {}))
     with scope(by.tenant):
         if before := _earlier(by.tenant, client_key, digest):
             return before
-    understood = job_understood(pool=pool, said=said, by=by, at=at, together=together)
+    understood = job_understood(pool=pool, wording=wording, by=by, at=at, together=together)
     if isinstance(understood, Refused):
         return understood
     if bool(understood.indexes) == (count is not None):
@@ -167,11 +167,11 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     if earlier := _earlier(wish.tenant, wish.client_key, wish.digest):
         return earlier
     tenant, pool, at = wish.tenant, wish.pool, wish.at
-    listed = members(wish.name, wish.indexes)
-    if isinstance(listed, FieldRefusal):
-        field = "count" if listed.field == "array" else listed.field
-        return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
-    first, lane = listed[0].name, Lane.BATCH.value
+    entries = members(wish.name, wish.indexes)
+    if isinstance(entries, FieldRefusal):
+        field = "count" if entries.field == "array" else entries.field
+        return InvalidJob("invalid_job", as_sentence(f"{field}: {entries.sentence}"), field)
+    first, lane = entries[0].name, Lane.BATCH.value
     later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
     checked = job_ready(Intake(pool, tenant, wish.user, at, waits=True), first, wish.spec, lane, **later)
     if isinstance(checked, Refused):
@@ -180,7 +180,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return BOUGHT_BY_SLOT
     if wish.together and is_divisible(checked.job):
         return BOUGHT_IN_PIECES
-    specs = _specs(checked.job.spec, listed, tenant.pk)
+    specs = _specs(checked.job.spec, entries, tenant.pk)
     if isinstance(specs, InvalidJob):
         return specs
 
@@ -189,7 +189,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         tenant=tenant,
         pool=pool,
         name=wish.name,
-        indexes=[member.index for member in listed],
+        indexes=[member.index for member in entries],
         submitted_at=at,
         submitted_by=wish.user,
     )
@@ -197,8 +197,8 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     checked.job.array, checked.job.request_digest = array, wish.digest
     checked.job.together = wish.together
     waiting_said(checked, at)
-    submitted = [replace(checked, job=copy(checked.job)) for _ in listed]
-    for place, (each, member, spec) in enumerate(zip(submitted, listed, specs, strict=True)):
+    submitted = [replace(checked, job=copy(checked.job)) for _ in entries]
+    for place, (each, member, spec) in enumerate(zip(submitted, entries, specs, strict=True)):
         each.job.name, each.job.spec, each.job.array_place = member.name, spec, place
     submitted[0].job.client_key = wish.client_key
     submitted[0] = replace(submitted[0], description=wish.description)  # one for all of them
@@ -208,13 +208,15 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     return SubmittedArray(array, repeated=False)
 
 
-def _specs(spec: Mapping[str, Any], listed: Sequence[ArrayMember], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:
+def _specs(
+    spec: Mapping[str, Any], entries: Sequence[ArrayMember], tenant_id: int
+) -> list[dict[str, Any]] | InvalidJob:
     """Each member's: with its index, where its program has a parameter of that name."""
     program = program_kept(spec, tenant_id=tenant_id)
     if program is None or INDEX not in {parameter.name for parameter in program[0].program.parameters}:
-        return [dict(spec) for _ in listed]
+        return [dict(spec) for _ in entries]
     specs = []
-    for member in listed:
+    for member in entries:
         parameters = {**spec[PROGRAM]["parameters"], INDEX: member.index}
         values = values_of(program[0].program, parameters)
         if isinstance(values, tuple):

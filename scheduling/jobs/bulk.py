@@ -53,7 +53,7 @@ class JobWords:
     spec: Mapping[str, Any] = field(default_factory=dict)
     begin: datetime | None = None
     after: Sequence[Waited] = ()
-    said: JobWording | None = None
+    wording: JobWording | None = None
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ def _stored(
 
 def _ready(intake: Intake, words: JobWords, by: Access) -> Checked | Refused:
     lane = Lane.BATCH.value
-    if words.said is None:
+    if words.wording is None:
         after = waited_in_order(words.after)
         return job_ready(intake, words.name, words.spec, lane, begin=words.begin, after=after)
-    understood = job_understood(pool=intake.pool, said=words.said, by=by, at=intake.at, intake=intake)
+    understood = job_understood(pool=intake.pool, wording=words.wording, by=by, at=intake.at, intake=intake)
     if isinstance(understood, Refused):
         return understood
     later: dict[str, Any] = {"begin": understood.begin, "after": understood.after}
@@ -147,10 +147,10 @@ def jobs_refused(refused: Sequence[tuple[int, Refused]], jobs: int) -> JobsRefus
 def _digest(pool: Pool, words: JobWords) -> str:
     """As that of a job that is submitted by itself."""
     lane = Lane.BATCH.value
-    if words.said is None:
+    if words.wording is None:
         later = (words.begin, waited_in_order(words.after))
         return job_digest(pool, words.name, words.spec, lane, None, None, *later)
-    described = JobDescription(how=words.said.how, said=words.said.document)
+    described = JobDescription(how=words.wording.how, said=words.wording.document)
     return job_digest(pool, "", {}, lane, None, described, None, ())
 
 

@@ -38,7 +38,7 @@ from scheduling.programs.ordering import Waited, members, until, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, saves_in
 from scheduling.programs.sbatch import LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch import read as script_read
-from scheduling.programs.sbatch.files_missing import Brought
+from scheduling.programs.sbatch.files_missing import FileNames
 from scheduling.programs.sbatch.request import GPUS, ask
 from scheduling.programs.sbatch.values import BadValue, When
 from scheduling.programs.sbatch.values import moment as when_read
@@ -112,7 +112,7 @@ class Understood:
     """What the market will be asked, and of a script what came of each line. `begin`: not before this moment."""
 
     how: str
-    said: Mapping[str, Any]
+    wording: Mapping[str, Any]
     name: str
     spec: Mapping[str, Any]
     run: InHours
@@ -131,7 +131,7 @@ class Understood:
     def row(self) -> JobDescription:
         """To be stored with its job."""
         lines = [[line.number, line.option, line.verdict, line.sentence] for line in self.lines]
-        return JobDescription(how=self.how, said=self.said, lines=lines)
+        return JobDescription(how=self.how, said=self.wording, lines=lines)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ Fault = LineRefusal | FieldRefusal
 
 
 def job_understood(
-    *, pool: Pool, said: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
+    *, pool: Pool, wording: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
 ) -> Understood | Refused:
     """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
     `together`: it is an array whose jobs are bought all or none. `intake`: of pool and tenant at this moment, for
@@ -154,8 +154,8 @@ def job_understood(
     if by.tenant is None:
         return NOT_ALLOWED
     intake = intake or Intake(pool, by.tenant, by.user, at)
-    brought = _brought(said, by)
-    outcome = understand(said, [each.name for each in intake.rows.resources], float(pool.slot_seconds), at, brought)
+    files = _files(wording, by)
+    outcome = understand(wording, [each.name for each in intake.rows.resources], float(pool.slot_seconds), at, files)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):
@@ -172,8 +172,8 @@ def job_understood(
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
     saves = None if outcome.document is None else saves_in(outcome.document)
-    known: dict[str, Any] = {"unregistered": saves, "together": together}
-    checked = spec_checked(intake, outcome.name, outcome.spec, lane, arrival, **known)
+    options: dict[str, Any] = {"unregistered": saves, "together": together}
+    checked = spec_checked(intake, outcome.name, outcome.spec, lane, arrival, **options)
     if isinstance(checked, Refused):
         return checked
     spec, read = checked
@@ -183,7 +183,7 @@ def job_understood(
 def job_describe(
     *,
     pool: Pool,
-    said: JobWording,
+    wording: JobWording,
     lane: str,
     by: Access,
     at: datetime,
@@ -197,16 +197,16 @@ def job_describe(
     if not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     wish: dict[str, Any] = {"pool": pool, "lane": lane, "otherwise": otherwise, "by": by, "client_key": client_key}
-    before = submission_before(said=said.document, **wish)
+    before = submission_before(wording=wording.document, **wish)
     if isinstance(before, Refused):
         return before
     if before is not None:  # what was said may mean nothing any more; what of it was not done is done
-        row = JobDescription(how=said.how, said=said.document)
+        row = JobDescription(how=wording.how, said=wording.document)
         return job_submit(name=before.job.name, spec=before.job.spec, at=at, description=row, **wish)
-    understood = job_understood(pool=pool, said=said, by=by, at=at)
+    understood = job_understood(pool=pool, wording=wording, by=by, at=at)
     if isinstance(understood, Refused):
         return understood
-    if understood.indexes and said.index is None:
+    if understood.indexes and wording.index is None:
         sentence = "index: a script with --array goes to the batch lane as a whole; a job of it alone needs its index."
         return InvalidJob("invalid_job", sentence, "index")
     spec = understood.spec
@@ -238,13 +238,13 @@ class JobHead:
 
 
 def understand(
-    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime, brought: Brought | None = None
+    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime, files: FileNames | None = None
 ) -> Understood | tuple[Fault, ...]:
     """Pure. `resources`: those of the pool. `brought`: what comes along with a script; None: nobody knows."""
     if wording.script is None:
         head = _of_hours(wording, resources)
     else:
-        head = _of_script(wording, wording.script, resources, at, brought)
+        head = _of_script(wording, wording.script, resources, at, files)
     faults: list[Fault] = [*head.faults]
     begin = head.begin
     if begin is not None and begin > at + MOST_AHEAD:
@@ -266,7 +266,7 @@ def understand(
     spec |= {DIVISIBLE: divisible} if divisible is not None else {}
     return Understood(
         how=wording.how,
-        said=wording.document,
+        wording=wording.document,
         name=head.name if wording.index is None else f"{head.name}[{wording.index}]",
         spec=spec | ({PROGRAM: dict(wording.program)} if wording.program is not None else {}),
         run=head.run,
@@ -288,15 +288,15 @@ def _of_hours(wording: JobWording, resources: Sequence[str]) -> JobHead:
     return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=wording.begin)
 
 
-def _brought(said: JobWording, by: Access) -> Brought | None:
+def _files(wording: JobWording, by: Access) -> FileNames | None:
     """The files that come along, as far as they are known."""
-    if said.files is not None or not said.archive:
-        return Brought.of(said.files or ())
-    return files_brought(said.archive, by)
+    if wording.files is not None or not wording.archive:
+        return FileNames.of(wording.files or ())
+    return files_brought(wording.archive, by)
 
 
 def _of_script(
-    wording: JobWording, text: str, resources: Sequence[str], at: datetime, brought: Brought | None
+    wording: JobWording, text: str, resources: Sequence[str], at: datetime, files: FileNames | None
 ) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
@@ -322,7 +322,7 @@ def _of_script(
         return JobHead(name, None, (*faults, *document), begin, deadline, place)
     if document is None and wording.archive:
         return JobHead(name, None, (*faults, FieldRefusal("archive", "belongs to a script that runs something")))
-    lines = tuple(script_lines(script, request, name, lines_here(script, request), brought))
+    lines = tuple(script_lines(script, request, name, lines_here(script, request), files))
     return JobHead(
         name,
         request.job,

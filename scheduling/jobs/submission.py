@@ -120,7 +120,7 @@ class Intake:
         return NewSpecReader(self.pool, self.rows)
 
     @cached_property
-    def left(self) -> int | None:
+    def budget_rest(self) -> int | None:
         """What the budgets of this period leave the person; None: no limit."""
         if not self.rows.any_budget:
             return None
@@ -187,7 +187,7 @@ def job_submit(
         answer = _submit(wish, lane)
         if otherwise is not None and isinstance(answer, Refused) and answer.code in NOT_AT_ONCE:
             answer = _submit(wish, otherwise, instead_of=answer.code)
-    if otherwise is None or isinstance(answer, Refused) or _taken(answer.job):
+    if otherwise is None or isinstance(answer, Refused) or _is_accepted(answer.job):
         return answer
     queued = job_queue(job_id=answer.job.pk, by=by, at=at)
     if isinstance(queued, Refused):  # no interval holds it, or the same submission, sent twice at once, has queued it
@@ -205,7 +205,7 @@ def lanes_refused(lane: str, otherwise: str | None) -> InvalidJob | None:
     return None
 
 
-def _taken(job: TrainingJob) -> bool:
+def _is_accepted(job: TrainingJob) -> bool:
     return job.lane == Lane.BATCH or job.state != JobState.REJECTED
 
 
@@ -234,8 +234,8 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     for each, rows_of_it in states.items():
         if not rows_of_it:
             what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
-            meant = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
-            hint = f"; the array of that number is {array_named(int(each))}" if meant else ""
+            is_array = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
+            hint = f"; the array of that number is {array_named(int(each))}" if is_array else ""
             return f"must be {what} of the tenant, and there is no {name}{hint}"
         for row in rows_of_it:
             if row.state not in (*LIVE_STATES, JobState.FINISHED):
@@ -335,8 +335,8 @@ def spec_checked(
     try:
         if is_blank(text(name, "name")):
             raise BadScenario("name", "must have a character that can be seen")
-        if taken := [field for field in OURS if field in spec]:
-            raise BadScenario(taken[0], "is not part of a job's specification")
+        if extras := [field for field in OURS if field in spec]:
+            raise BadScenario(extras[0], "is not part of a job's specification")
         read = intake.reader.read(spec, arrival=arrival, lane=lane)
         sells_pieces = gives_floors(pool)
         if read.job.divisible and not sells_pieces:
@@ -373,7 +373,7 @@ def pool_closed(intake: Intake, lane: str) -> Refused | None:
 
 def _over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
     """A budget that is used up lets no job in that would want to rent."""
-    if intake.left == 0 and spec.get("rent") != "never":
+    if intake.budget_rest == 0 and spec.get("rent") != "never":
         way_out = "Have it raised, wait for its next period, or forbid the job to rent."
         return OverBudget("over_budget", f"The budget of this period is used up. {way_out}", 0)
     return None
@@ -426,8 +426,8 @@ def waiting_tell(
     """When stored jobs of the batch lane will probably start, where anybody can say, and that they were submitted."""
     # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
     by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != HELD]
-    known = [(each.job, each.read) for each in by_itself if estimated]
-    estimates = estimates_keep(known, at=at)
+    pairs = [(each.job, each.read) for each in by_itself if estimated]
+    estimates = estimates_keep(pairs, at=at)
     steps.done("estimate")
     events = []
     for each in submitted:
@@ -469,12 +469,12 @@ def client_key_flaw(client_key: str) -> Refused | None:
 
 
 def submission_before(
-    *, pool: Pool, said: Mapping[str, Any], lane: str, otherwise: str | None, by: Access, client_key: str | None
+    *, pool: Pool, wording: Mapping[str, Any], lane: str, otherwise: str | None, by: Access, client_key: str | None
 ) -> Submitted | Refused | None:
     """The job that the same words have made under this key before, whatever they would mean now."""
     if by.tenant is None or client_key is None:
         return None
-    request = _with_otherwise({"said": dict(said), "lane": lane}, otherwise)
+    request = _with_otherwise({"said": dict(wording), "lane": lane}, otherwise)
     with scope(by.tenant):
         return earlier_submission(by.tenant, client_key, request_digest(pool, request))
 
