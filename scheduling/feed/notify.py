@@ -30,14 +30,14 @@ class News:
     """What a group is told. `told`: a reader may have asked to be told at once of something among it."""
 
     topics: set[str] = field(default_factory=set)
-    told: bool = False
+    is_urgent: bool = False
 
     def add(self, event: Event) -> None:
         self.join(News(set(topics_of(event)), event.kind in WITH_MESSAGE))
 
     def join(self, other: News) -> None:
         self.topics |= other.topics
-        self.told = self.told or other.told
+        self.is_urgent = self.is_urgent or other.is_urgent
 
 
 @dataclass
@@ -125,10 +125,10 @@ def _send(news: Mapping[str, News]) -> None:
     if layer is None:
         return
     # Whoever was told at once comes back with this cursor for what to be told of next, and hears nothing twice.
-    cursor = _cursor_now() if any(one.told for one in news.values()) else _cursor_of_late()
+    cursor = _cursor_now() if any(one.is_urgent for one in news.values()) else _cursor_of_late()
     layer.groups_tell(
         {
-            group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
+            group: {"type": "news", "topics": sorted(one.topics), "told": one.is_urgent, "cursor": cursor}
             for group, one in news.items()
         }
     )

@@ -24,7 +24,7 @@ from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.scoping import scope
 
-NO_TEXT, LEFT, NO_JSON = 1003, 1006, 4400  # codes of a close; the last is our own, the others are RFC 6455's
+NO_TEXT, ABNORMAL_END, NO_JSON = 1003, 1006, 4400  # codes of a close; the last is our own, the others are RFC 6455's
 BATCH_SECONDS = 0.05  # one boundary tells several things; they go out as one message
 BEAT_SECONDS = 4.0  # a page that hears nothing for ten seconds says that it is late
 
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=256)
-def _text(topics: tuple[str, ...], told: bool, cursor: int) -> str:
+def _text(topics: tuple[str, ...], is_urgent: bool, cursor: int) -> str:
     """One message is the same for nearly all of thousands of pages: it is written once."""
-    return json.dumps({"topics": topics, "told": told, "cursor": cursor})
+    return json.dumps({"topics": topics, "told": is_urgent, "cursor": cursor})
 
 
 class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
@@ -50,7 +50,7 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._groups: list[str] = []
         self._topics: set[str] = set()
-        self._told = False
+        self._is_urgent = False
         self._cursor = 0
         self._batch: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
@@ -78,10 +78,10 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.channel_layer.group_add(group, self.channel_name)
         try:
             await self.accept()
-            topics, told, self._cursor = await database_sync_to_async(self._missed)()
-            await self._tell(topics, told)
+            topics, is_urgent, self._cursor = await database_sync_to_async(self._missed)()
+            await self._tell(topics, is_urgent)
         except Exception:  # whoever has left meanwhile is told nothing more
-            await self.disconnect(LEFT)
+            await self.disconnect(ABNORMAL_END)
             raise
         self._beat = asyncio.create_task(self._beats())
 
@@ -108,21 +108,27 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def news(self, message: dict[str, Any]) -> None:
         self._topics |= set(message["topics"])
-        self._told = self._told or message["told"]
+        self._is_urgent = self._is_urgent or message["told"]
         self._cursor = max(self._cursor, message["cursor"])
         if self._batch is None:
             self._batch = asyncio.create_task(self._flush())
 
     async def _flush(self) -> None:
         await asyncio.sleep(BATCH_SECONDS)
-        topics, told, self._topics, self._told, self._batch = self._topics, self._told, set(), False, None
-        await self._tell(topics, told)
+        topics, is_urgent, self._topics, self._is_urgent, self._batch = (
+            self._topics,
+            self._is_urgent,
+            set(),
+            False,
+            None,
+        )
+        await self._tell(topics, is_urgent)
 
-    async def _tell(self, topics: set[str], told: bool) -> None:
+    async def _tell(self, topics: set[str], is_urgent: bool) -> None:
         """Who may not see jobs is not even told that one moved."""
         if not self.access.allows(Permission.JOBS_VIEW):
             topics = {topic for topic in topics if not topic.startswith("job")}
-        await self.send(text_data=_text(tuple(sorted(topics)), told, self._cursor))
+        await self.send(text_data=_text(tuple(sorted(topics)), is_urgent, self._cursor))
 
     async def _beats(self) -> None:
         """A sign of life now and then; and who may listen is asked beside the messages, not before one of them, each
