@@ -18,7 +18,7 @@ from scheduling.models import Pool, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from tenants.scoping import scope_disabled
 
-KEPT = 8  # texts, and frames made of them, in each process
+CACHE_SIZE = 8  # texts, and frames made of them, in each process
 
 POOL_TEXT = "scheduling_pool_text(%(pool)s)"  # in the migrations' sql/submissions.sql
 
@@ -78,7 +78,7 @@ def live_tenants(pool: Pool) -> frozenset[int]:
         return frozenset(live.values_list("tenant_id", flat=True).distinct())
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def rows_of(text: str) -> PoolRows:
     read = json.loads(text)
     tables: dict[str, Any] = {name: tuple(tuple(row) for row in rows or ()) for name, rows in read.items()}
