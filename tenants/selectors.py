@@ -281,9 +281,9 @@ class ClaimMappingRow:
 def claim_mapping_list() -> list[ClaimMappingRow]:
     """The operator's table, by tenant, each row with the memberships that it made."""
     with scope_disabled("staff see what a mapping of claims made in every tenant"):
-        made = Counter(Membership.objects.exclude(claim="").values_list("tenant_id", "claim").order_by())
+        counts = Counter(Membership.objects.exclude(claim="").values_list("tenant_id", "claim").order_by())
     rows = ClaimMapping.objects.select_related("tenant").order_by("tenant__name", "tenant__slug", "pk")
-    return [ClaimMappingRow(row, made[row.tenant_id, str(row)]) for row in rows]
+    return [ClaimMappingRow(row, counts[row.tenant_id, str(row)]) for row in rows]
 
 
 def staff_list() -> Iterable[StaffGrant]:

@@ -109,9 +109,9 @@ def _changes(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Iterator[Chang
     numbers = terms.reason.numbers if terms.reason else {}
     code = terms.reason.code if terms.reason else ""
     if code in ("over_budget", "low_balance") and (price := _price(numbers)) is not None:
-        left = numbers.get("left", numbers.get("available", 0.0))
+        rest = numbers.get("left", numbers.get("available", 0.0))
         least = numbers.get("least_price", price)  # an elastic pool lets it run smaller
-        yield Change("more_budget", float(left or 0), float(least or 0), None)
+        yield Change("more_budget", float(rest or 0), float(least or 0), None)
     if (enough := numbers.get("enough_workers")) is not None:
         yield _tried("more_workers", _most_workers(job.spec), float(enough), {"max_workers": enough}, desk)
     if (epochs := numbers.get("epochs_that_fit")) is not None:

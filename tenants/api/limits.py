@@ -49,6 +49,6 @@ def allowance(limits: Mapping[str, int], *, at: float) -> Allowance | None:
     except RedisError:
         log.warning("calls are not counted: Redis does not answer")
         return None
-    left = {name: (limit - int(count), limit) for (name, limit), count in zip(limits.items(), calls, strict=True)}
-    remaining, limit = min(left.values())
+    remainders = {name: (limit - int(count), limit) for (name, limit), count in zip(limits.items(), calls, strict=True)}
+    remaining, limit = min(remainders.values())
     return Allowance(limit, remaining, max(1, int((window + 1) * WINDOW_SECONDS - at)))

@@ -20,7 +20,7 @@ from tenants.access import Refused
 from tenants.api.operations import KEY_PATTERN, Operation
 from tenants.api.problems import MEDIA_TYPE, Problem, ProblemRaised, problem_of, problem_response
 from tenants.models import User
-from tenants.services.answers import Kept, answer_keep, answer_reserve
+from tenants.services.answers import Reply, answer_keep, answer_reserve
 
 KEY = re.compile(KEY_PATTERN)
 # What a service answered, whether it did it or refused. Who is turned away before a service is asked may ask again.
@@ -45,7 +45,7 @@ def once(
             answer = answer_reserve(user=user, key=key, request_digest=digest)
         if isinstance(answer, Refused):
             return problem_response(problem_of(answer))
-        if isinstance(answer, Kept):
+        if isinstance(answer, Reply):
             media = MEDIA_TYPE if answer.status >= 400 else "application/json"
             headers = {"Idempotent-Replay": "true"} | ({"Location": answer.location} if answer.location else {})
             return HttpResponse(answer.body, status=answer.status, content_type=media, headers=headers)

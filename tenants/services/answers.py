@@ -23,12 +23,12 @@ IN_PROGRESS = Refused(
 
 
 @dataclass(frozen=True)
-class Reserved:
+class Reservation:
     """The key is ours until the transaction ends."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class Reply:
     """The answer that was given under this key."""
 
     status: int
@@ -36,7 +36,7 @@ class Kept:
     location: str
 
 
-def answer_reserve(*, user: User, key: str, request_digest: str) -> Kept | Reserved | Refused:
+def answer_reserve(*, user: User, key: str, request_digest: str) -> Reply | Reservation | Refused:
     """The answer kept under this key; or the right to make one; or why neither."""
     if not connection.in_atomic_block:
         raise RuntimeError("a key is reserved in the transaction of what the request does")
@@ -47,8 +47,8 @@ def answer_reserve(*, user: User, key: str, request_digest: str) -> Kept | Reser
     if not ours:
         return IN_PROGRESS
     if digest is None:
-        return Reserved()
-    return Kept(status, body, location) if digest == request_digest else MISMATCH
+        return Reservation()
+    return Reply(status, body, location) if digest == request_digest else MISMATCH
 
 
 def answer_keep(
