@@ -1,4 +1,4 @@
-"""An array of jobs: submitted in one act, all of its members or none. Each member is then a job as any other."""
+"""Arrays of jobs: all members are submitted in one act, or none. After that each member is a job like any other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BOUGHT_IN_PIECES = InvalidJob(
 
 @dataclass(frozen=True)
 class SubmittedArray:
-    """`repeated`: the same submission had been taken before."""
+    """An array that was accepted. `repeated` says that the same submission had been accepted before."""
 
     array: JobArray
     repeated: bool
@@ -65,7 +65,7 @@ class SubmittedArray:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What is to be submitted: a job for each of `indexes`."""
+    """An array to be submitted: one job for each of `indexes`."""
 
     pool: Pool
     name: str
@@ -96,9 +96,9 @@ def array_submit(
     together: bool = False,
     lane: str = Lane.BATCH.value,
 ) -> SubmittedArray | Refused:
-    """`count` jobs of one specification, with the indexes from 0 on, in the batch lane. Where their program has a
-    parameter `index`, each is told its own. `together`: those of them that wait are bought in one interval, all or
-    none. A submission with a client key happens once."""
+    """Submit `count` jobs of one specification, with the indexes from 0 on, in the batch lane. If their program has a
+    parameter `index`, each job gets its own index in it. `together` says that all members that wait are bought in one
+    interval, or none. A submission with a client key happens once."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     if lane != Lane.BATCH:
@@ -122,7 +122,7 @@ def array_describe(
     lane: str = Lane.BATCH.value,
     archive: IO[bytes] | None = None,
 ) -> SubmittedArray | Refused:
-    """The same of what a person said: in hours with a `count`, or by a script with `--array`."""
+    """Submit an array as a person describes it: in hours with a `count`, or by a script with `--array`."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     if lane != Lane.BATCH:
@@ -149,7 +149,7 @@ def array_describe(
 
 
 def _earlier(tenant: Tenant, client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
-    """The key is remembered by the first member."""
+    """Return the array that this key has already made, or None. The key is stored with the array's first member."""
     earlier = earlier_submission(tenant, client_key, digest)
     if earlier is None or isinstance(earlier, Refused):
         return earlier
@@ -163,7 +163,7 @@ def _submit(wish: _Wish) -> SubmittedArray | Refused:
 
 @transaction.atomic
 def _stored(wish: _Wish) -> SubmittedArray | Refused:
-    # 1. Gather and check, once for all: the members differ in their index alone.
+    # 1. Gather and check once for all members, which differ in their index alone.
     if earlier := _earlier(wish.tenant, wish.client_key, wish.digest):
         return earlier
     tenant, pool, at = wish.tenant, wish.pool, wish.at
@@ -184,7 +184,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     if isinstance(specs, InvalidJob):
         return specs
 
-    # 2. Apply: the array, its members, and what is told of each. The first one remembers the key.
+    # 2. Apply: store the array, its members and the events of each. The first member keeps the key.
     array = JobArray.objects.create(
         tenant=tenant,
         pool=pool,
@@ -201,7 +201,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     for place, (each, member, spec) in enumerate(zip(submitted, entries, specs, strict=True)):
         each.job.name, each.job.spec, each.job.array_place = member.name, spec, place
     submitted[0].job.client_key = wish.client_key
-    submitted[0] = replace(submitted[0], description=wish.description)  # one for all of them
+    submitted[0] = replace(submitted[0], description=wish.description)  # one description for all members
     rows_store(submitted)
     steps.done("store", jobs=len(submitted), pool=pool.slug)
     waiting_tell(submitted, at, steps, estimated=False)
@@ -211,7 +211,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
 def _specs(
     spec: Mapping[str, Any], entries: Sequence[ArrayMember], tenant_id: int
 ) -> list[dict[str, Any]] | InvalidJob:
-    """Each member's: with its index, where its program has a parameter of that name."""
+    """Return the specification of each member, with its index if its program has a parameter of that name."""
     program = program_kept(spec, tenant_id=tenant_id)
     if program is None or INDEX not in {parameter.name for parameter in program[0].program.parameters}:
         return [dict(spec) for _ in entries]

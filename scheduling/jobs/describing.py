@@ -1,6 +1,7 @@
-"""A job as people describe it, in hours or by a batch script: what it means in a pool, and what is asked of the market.
+"""Jobs as people describe them, in hours or by a batch script: what a description means in a pool, as a specification.
 
-Nothing is stored here. What a specification cannot say, when the job may begin, stands beside it.
+`job_understood` reads a description and stores nothing; `job_describe` submits it. A specification cannot say when the
+job may begin, so that is a field of its own beside it.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
 
-UNNAMED = {Described.HOURS.value: "job", Described.SCRIPT.value: "sbatch"}  # the latter as Slurm calls it
+UNNAMED = {Described.HOURS.value: "job", Described.SCRIPT.value: "sbatch"}  # the latter is Slurm's default name
 MOST_AHEAD = timedelta(days=366)
-# Options that a batch script may have and that no job of this market can keep, yet.
+# Options that a batch script may have and that this market cannot fulfil yet.
 UNKEPT = {
     "constraint": "the market places the workers, and cannot be told on which kind of server",
     "nodelist": "the market places the workers, and cannot be told on which servers",
@@ -61,13 +62,13 @@ UNKEPT = {
 
 @dataclass(frozen=True)
 class JobWording:
-    """What a person said. Either `script`, or `hours` (the answers of `scheduling.programs.hours`; who leaves `worker`
-    out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
-    `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
-    jobs that must have ended well before, beside those that a script names. `divisible`: whether it rents in pieces;
-    None: as its script says, else as its program can. `archive`: the digest of the files that come along with a script,
-    and `files` their names, where somebody says them before they were sent; a folder of which nobody says what is in it
-    ends with a stroke."""
+    """A job in a person's words. It has either a `script`, or `hours` (the answers of `scheduling.programs.hours`;
+    without `worker` each worker has a GPU) and the `program` of the catalogue that it runs, if any. `worth` holds
+    `credits` as a text, `later`, and `by` or `within_seconds`. `zone` is the time zone of moments that name none.
+    `index` selects one job of an array. `after` holds jobs that must have ended well before, beside those that a script
+    names. `divisible` says whether the job rents in pieces; None means as its script says, else as its program can.
+    `archive` is the digest of the files that come along with a script. `files` are their names, if they are given
+    before the files are sent; a folder whose content is not given ends with a slash."""
 
     worth: Mapping[str, Any]
     hours: Mapping[str, Any] | None = None
@@ -88,7 +89,7 @@ class JobWording:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As it is kept with the job."""
+        """The wording as it is stored with the job."""
         script = self.script is not None
         document: dict[str, Any] = {"script": self.script} if script else {"hours": dict(self.hours or {})}
         document |= {"program": dict(self.program)} if self.program else {}
@@ -102,14 +103,15 @@ class JobWording:
 
 
 def is_array(wording: JobWording) -> bool:
-    """Whether it is a script that can be read and has an `--array`, of which no one job is meant."""
+    """Return whether the wording is a readable script with `--array`, and selects no single job of it by `index`."""
     script = script_read(wording.script) if wording.script is not None and wording.index is None else ()
     return not isinstance(script, tuple) and bool(script.options.array)
 
 
 @dataclass(frozen=True)
 class Understood:
-    """What the market will be asked, and of a script what came of each line. `begin`: not before this moment."""
+    """A description as the pool understands it: the specification, and what became of each line of a script. The job
+    starts no sooner than `begin`."""
 
     how: str
     wording: Mapping[str, Any]
@@ -118,26 +120,26 @@ class Understood:
     run: InHours
     lines: tuple[OptionLine, ...] = ()
     begin: datetime | None = None
-    document: Mapping[str, Any] | None = None  # of the program that a script becomes; None: nothing of it would run
+    document: Mapping[str, Any] | None = None  # of the program that a script becomes; None if it runs nothing
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of that program
     indexes: tuple[int, ...] = ()  # of the script's array
     after: tuple[Waited, ...] = ()
-    after_line: int = 0  # of the script, that names them
-    # The specification as the batch lane reads it at this moment; None where the job begins later, or its program is
-    # registered only when it is submitted.
+    after_line: int = 0  # the line of the script that names them
+    # The specification as the batch lane reads it now. None if the job begins later, or if its program is registered
+    # only with the submission.
     read: SpecRead | None = None
 
     @property
     def row(self) -> JobDescription:
-        """To be stored with its job."""
+        """The description as it is stored with its job."""
         lines = [[line.number, line.option, line.verdict, line.sentence] for line in self.lines]
         return JobDescription(how=self.how, said=self.wording, lines=lines)
 
 
 @dataclass(frozen=True)
 class NotUnderstood(InvalidJob):
-    """`faults`: all that is wrong, each with the line of the script (or null), the option, the field, a sentence, and
-    what is nearest to it and allowed."""
+    """The refusal of a description. `faults` are all that is wrong, each with the line of the script (or null), the
+    option, the field, a sentence, and the nearest value that is allowed."""
 
     faults: tuple[Mapping[str, Any], ...]
 
@@ -148,9 +150,9 @@ Fault = LineRefusal | FieldRefusal
 def job_understood(
     *, pool: Pool, wording: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
 ) -> Understood | Refused:
-    """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
-    `together`: it is an array whose jobs are bought all or none. `intake`: of pool and tenant at this moment, for
-    whoever asks about many."""
+    """Return the description as this pool understands it now, or a refusal with all that is wrong. Nothing is stored.
+    `together` says that it is an array whose jobs are bought all or none. `intake` is that of pool and tenant now, if
+    the caller checks many descriptions."""
     if by.tenant is None:
         return NOT_ALLOWED
     intake = intake or Intake(pool, by.tenant, by.user, at)
@@ -191,16 +193,16 @@ def job_describe(
     otherwise: str | None = None,
     archive: IO[bytes] | None = None,
 ) -> Submitted | Refused:
-    """Submits what was said. A script is registered as a program of the tenant first, and stays one though the job
-    may be refused: the same script is the same version the next time. `archive`: the files that come along with it,
-    where they were not sent before."""
+    """Submit a job as a person describes it. A script is first registered as a program of the tenant, and stays one
+    even if the job is refused: the same script is the same version the next time. `archive` holds the files that come
+    along with it, if they were not sent before."""
     if not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     wish: dict[str, Any] = {"pool": pool, "lane": lane, "otherwise": otherwise, "by": by, "client_key": client_key}
     before = submission_before(wording=wording.document, **wish)
     if isinstance(before, Refused):
         return before
-    if before is not None:  # what was said may mean nothing any more; what of it was not done is done
+    if before is not None:  # the wording may be invalid by now; the earlier submission is completed
         row = JobDescription(how=wording.how, said=wording.document)
         return job_submit(name=before.job.name, spec=before.job.spec, at=at, description=row, **wish)
     understood = job_understood(pool=pool, wording=wording, by=by, at=at)
@@ -221,7 +223,7 @@ def job_describe(
 
 @dataclass(frozen=True)
 class JobHead:
-    """What is said of a job but for its worth. No `run`: the `faults` say why."""
+    """A description without its worth. If `run` is None, the `faults` say why."""
 
     name: str
     run: InHours | None = None
@@ -240,7 +242,8 @@ class JobHead:
 def understand(
     wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime, files: FileNames | None = None
 ) -> Understood | tuple[Fault, ...]:
-    """Pure. `resources`: those of the pool. `brought`: what comes along with a script; None: nobody knows."""
+    """Return what a wording means, or all that is wrong with it. Reads no database. `resources` are the pool's. `files`
+    are the names of files that come along with a script, or None if they are not known."""
     if wording.script is None:
         head = _of_hours(wording, resources)
     else:
@@ -289,7 +292,7 @@ def _of_hours(wording: JobWording, resources: Sequence[str]) -> JobHead:
 
 
 def _files(wording: JobWording, by: Access) -> FileNames | None:
-    """The files that come along, as far as they are known."""
+    """Return the names of the files that come along, or None if they are not known."""
     if wording.files is not None or not wording.archive:
         return FileNames.of(wording.files or ())
     return files_brought(wording.archive, by)
@@ -340,7 +343,7 @@ def _of_script(
 
 
 def refusal_of(faults: Sequence[Fault]) -> NotUnderstood:
-    """With the first fault as its sentence."""
+    """Return the refusal of a description with these faults. Its sentence is the first fault's."""
     rows = tuple(map(_fault_row, faults))
     first = rows[0]
     place = f"Line {first['line']}" if first["line"] else first["field"]
@@ -359,7 +362,8 @@ def _faults(outcome: object) -> tuple[Any, ...]:
 
 
 def _gpu(resources: Sequence[str]) -> dict[str, int]:
-    """What a worker takes where nobody says it; nothing where the pool counts no GPUs under a usual name."""
+    """Return the demand of a worker if the description has none: a GPU, or nothing if the pool has no GPUs under a
+    usual name."""
     name = next((name for name in GPUS if name in resources), None)
     return {} if name is None else {name: 1}
 
@@ -382,7 +386,8 @@ def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Faul
 def _worth(
     wording: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
 ) -> Worth | tuple[FieldRefusal, ...]:
-    """The three answers, counted from the arrival. Whose script has a deadline need not say by when."""
+    """Return the worth from its three answers, with times counted from the arrival. If the script has a `deadline`,
+    `by` and `within_seconds` may both be absent."""
     answers = wording.worth
     unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]
     faults = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
@@ -414,7 +419,8 @@ def _worth(
 
 
 def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:
-    """As the interface writes moments, or as a batch script does; else what is wrong with it."""
+    """Return the moment that a text names, as the interface writes moments or as a batch script does; or a sentence
+    that says what is wrong with it."""
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
@@ -428,7 +434,7 @@ def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:
 
 
 def _moment(when: When | None, at: datetime, zone: tzinfo) -> datetime | str | None:
-    """None: nothing is said. A sentence where the calendar ends before it."""
+    """Return the moment that `when` means, None if there is no `when`, or a sentence if the calendar ends before it."""
     if when is None:
         return None
     if when.after_seconds is not None:
