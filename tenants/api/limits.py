@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from tenants.costly import counters
 
 WINDOW_SECONDS = 60
-# KEYS: of the counters. ARGV: seconds after which they are forgotten. Returns the calls under each, this one included.
+# KEYS are those of the counters, ARGV the seconds after which they expire. Returns each counter's calls, with this one.
 COUNT = """
 local calls = {}
 for place, key in ipairs(KEYS) do
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Allowance:
     limit: int
-    remaining: int  # below 0: too many
+    remaining: int  # below 0 if there were too many calls
     reset_seconds: int
 
     @property
