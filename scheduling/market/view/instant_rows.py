@@ -36,7 +36,7 @@ SELECT {MOMENT}, EXISTS(SELECT FROM scheduling_shapechange WHERE pool_id = %(poo
 
 @dataclass(frozen=True, eq=False)
 class InstantRows:
-    """The rows for one answer. `slot` is the first that can be sold; a settled slot is over, however late the clock."""
+    """The rows for one answer. `slot` is the first that can be sold; a settled slot is over, even if the clock lags."""
 
     settled_slot: int
     frontier: int

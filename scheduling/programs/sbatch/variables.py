@@ -1,4 +1,4 @@
-"""What Slurm tells a script by variables, as far as it is known here: those that a script names."""
+"""Slurm's variables: those that a script names are set for it, as far as their values are known here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from scheduling.programs.sbatch.reading import Options, Script
 ARRAY_INDEX = "SLURM_ARRAY_TASK_ID"
 NAMED = re.compile(r"\bSLURMD?_[A-Z0-9_]+")
 USED = re.compile(r"\$(?:\{(SLURM_[A-Z0-9_]+)\b(?!:?[-+=])|(SLURM_[A-Z0-9_]+))")  # ${NAME:-...} needs no value
-# By name, as a shell writes them: by what every process is told, and by what `env://` reads where there are several.
+# The value of each variable as a shell writes it: from what every process gets, and what `env://` reads if there are
+# several processes.
 PROCESSES, LOCAL = "${WORLD_SIZE:-1}", "${LOCAL_WORLD_SIZE:-1}"
 NODES = f"$(({PROCESSES} / {LOCAL}))"
 VALUES = {
@@ -38,8 +39,9 @@ VALUES = {
 
 
 def variables_told(script: Script, name: str, index: str, gpus: int, tasks: int = 1) -> Iterator[tuple[str, str]]:
-    """Of those that the script names, each that can be told, as a shell sets it. `index`: the variable that holds the
-    index of a member of an array; `gpus`: of a worker; `tasks`: processes of Slurm for each of a worker's here."""
+    """Yield each variable that the script names and that has a value here, as a shell sets it. `index` is the variable
+    that holds the index of an array's member, `gpus` the GPUs of a worker, and `tasks` the number of Slurm's processes
+    for each process of a worker here."""
     values = VALUES | (_of_tasks(tasks) if tasks > 1 else {}) | _by_options(script.options, name, gpus)
     if script.options.array:
         yield ARRAY_INDEX, f'"${index}"'
@@ -48,7 +50,7 @@ def variables_told(script: Script, name: str, index: str, gpus: int, tasks: int 
 
 
 def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
-    """Those that the script uses and that nobody sets, each with the line that uses it first."""
+    """Yield each variable that the script uses and nothing sets, with the first line that uses it."""
     names = {*VALUES, *_by_options(script.options, "", gpus), *([ARRAY_INDEX] if script.options.array else [])}
     sets = [(command.line, name) for command in script.shell.commands for name, _ in variables_set(command.words)]
     first = {name: number for number, name in reversed(sets)}
@@ -59,14 +61,14 @@ def variables_missing(script: Script, gpus: int) -> Iterator[tuple[int, str]]:
 
 
 def _of_tasks(tasks: int) -> dict[str, str]:
-    """Where a launcher starts what Slurm would have room for."""
+    """Return the values of the counts if a launcher starts `tasks` processes for each process here."""
     in_all, local = f"$(({PROCESSES} * {tasks}))", str(tasks)
     counts = {"SLURM_NTASKS": in_all, "SLURM_NPROCS": in_all}
     return counts | {"SLURM_NTASKS_PER_NODE": local, "SLURM_TASKS_PER_NODE": local}
 
 
 def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
-    """Slurm sets these where their option is there."""
+    """Return the variables that Slurm sets if the script has their option."""
     values = {"SLURM_JOB_NAME": quoted(options.job_name or name)}
     if options.cpus_per_task is not None:
         values["SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task)
@@ -80,5 +82,5 @@ def _by_options(options: Options, name: str, gpus: int) -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """As one word of a shell."""
+    """Return the text as one word of a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
