@@ -110,8 +110,8 @@ def _run_by(words: Sequence[str]) -> str:
 
 
 def _first_of(words: Sequence[str], valued: set[str], *, none: tuple[str, ...]) -> str:
-    """Return the first word that is not an option, or an empty text after a word in `none`. Options in `valued` have a
-    value."""
+    """Return the first word that is not an option, or an empty text if a word in `none` comes before it. Options in
+    `valued` have a value."""
     at = 0
     while at < len(words):
         word = words[at]

@@ -28,7 +28,7 @@ class Launcher:
     call: str  # its name as a command
     modules: tuple[str, ...]  # modules of Python that do the same
     started: str  # the module that runs in its place
-    left_out: frozenset[str]  # options that the platform's options replace
+    left_out: frozenset[str]  # options that are dropped, because the platform sets them
     alone: frozenset[str]  # options without a value
     additions: tuple[str, ...]  # lines of bash that add the platform's options to `options`
     behind: str = ""  # the word after its name, such as `launch`

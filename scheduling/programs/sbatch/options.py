@@ -95,7 +95,7 @@ NOT_KEPT: Mapping[str, str] = {
     "wait-all-nodes": "All workers of a job start together.",
 }
 
-# Would change what runs, on what, or when; with what comes nearest.
+# Options that would change what runs, on what, or when: for each why it is refused, and the nearest allowed text.
 REFUSED: Mapping[str, tuple[str, str]] = {
     "exclusive": ("whole nodes cannot be had for oneself: say how many GPUs, processors and how much memory", "--mem="),
     "mem-per-cpu": ("memory is said for a node or for a GPU", "--mem="),

@@ -31,8 +31,8 @@ class ScriptRequest:
 
 @dataclass(frozen=True)
 class _Workers:
-    """`least` to `most` workers, each with `processes` processes that share `gpus` GPUs. `is_node`: a worker is a
-    node."""
+    """The workers of a job: `least` to `most` of them, each with `processes` processes that share `gpus` GPUs.
+    `is_node` says that a worker is a node."""
 
     least: int
     most: int

@@ -1,5 +1,4 @@
-"""Readers of option values: each returns a number, a text or a small record, or a `BadValue` that says what is
-wrong."""
+"""Readers of option values: each returns a number, a text or a small record, or a `BadValue` with what is wrong."""
 
 from __future__ import annotations
 
