@@ -1,4 +1,4 @@
-"""Who there is: people, tenants, memberships, invitations, staff, and the history of every change to them."""
+"""The models of people, tenants, memberships, invitations, staff, and the history of every change to them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class User(AbstractBaseUser):
 
     @property
     def is_staff(self) -> bool:
-        """May open Django's admin, which only shows."""
+        """Return whether the person may open Django's admin, which is read-only."""
         return self.is_active and StaffGrant.objects.filter(user=self, revoked_at=None).exists()
 
     def has_perm(self, permission: str, obj: Any = None) -> bool:
@@ -59,7 +59,7 @@ class User(AbstractBaseUser):
 
 
 class Tenant(models.Model):
-    """A team, lab or company. Never deleted: the book names it for ever."""
+    """A team, lab or company. It is never deleted, because the book names it for ever."""
 
     slug = models.CharField(
         max_length=40,
@@ -68,7 +68,7 @@ class Tenant(models.Model):
     )
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
-    # Whether people who are no members may ask to join. Its name is then shown to everybody who has an account.
+    # Whether people who are not members may ask to join. If so, everybody who has an account sees the tenant's name.
     may_be_asked = models.BooleanField(default=False, db_default=False)
 
     class Meta:
@@ -82,7 +82,7 @@ class Membership(TenantOwned):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
     created_at = models.DateTimeField(auto_now_add=True)
-    # The mapping of claims that made it, in words. Empty: somebody made it by hand, and claims leave it as it is.
+    # The mapping of claims that made it, in words. Empty if a person made it by hand; then claims do not change it.
     claim = models.CharField(max_length=300, blank=True, default="", db_default="")
 
     class Meta(TenantOwned.Meta):
@@ -97,11 +97,11 @@ class Membership(TenantOwned):
 
 
 class ClaimMapping(models.Model):
-    """Whoever logs in by single sign-on with this value in this claim has this role in this tenant. The operator's
-    table; not tenant-owned, for it decides who belongs to which tenant."""
+    """A rule of the operator: a person who logs in by single sign-on with this value in this claim gets this role in
+    this tenant. It is not tenant-owned, because it decides who belongs to which tenant."""
 
     claim = models.CharField(max_length=CLAIM_LONGEST)  # a dotted path
-    value = models.CharField(max_length=VALUE_LONGEST)  # exact, or with one *
+    value = models.CharField(max_length=VALUE_LONGEST)  # exact, or a pattern with one *
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
     created_at = models.DateTimeField()
@@ -118,7 +118,8 @@ class ClaimMapping(models.Model):
 
 
 class Invitation(TenantOwned):
-    """Good for one person (by e-mail address), once, until it expires. Only the token's hash is stored."""
+    """An invitation to a tenant. One person (by e-mail address) can accept it once, until it expires. Only the token's
+    hash is stored."""
 
     email = models.EmailField()
     role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
@@ -157,14 +158,14 @@ class JoinState(models.TextChoices):
 
 
 class JoinRequest(TenantOwned):
-    """Somebody who is no member asks to join. An owner accepts or declines it, or the person withdraws it."""
+    """The request of a non-member to join a tenant. An owner accepts or declines it, or the person withdraws it."""
 
     person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     why = models.CharField(max_length=200)  # one line, for the owners
     state = models.CharField(max_length=10, choices=JoinState.choices)
     asked_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
-    # None: it waits, or the person joined by single sign-on meanwhile.
+    # None while it waits, or if the person joined by single sign-on meanwhile.
     ended_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=20, blank=True, choices=[(role, role) for role in TENANT_ROLES])
     answer = models.CharField(max_length=300, blank=True)  # why it was declined, for the person
@@ -190,7 +191,7 @@ class JoinRequest(TenantOwned):
 
 
 class StaffGrant(models.Model):
-    """A role over all tenants, from when to when, by whom and why. Revoked grants stay."""
+    """A role over all tenants: from when to when a person has it, and who granted it and why. Revoked grants stay."""
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=20, choices=[(role, role) for role in STAFF_ROLES])
@@ -214,24 +215,24 @@ class StaffGrant(models.Model):
 
 
 class ApiToken(models.Model):
-    """What a person's program comes with: to one tenant, or with the person's staff roles over all.
+    """A token with which a person's program calls the interface: for one tenant, or with the person's staff roles.
 
-    Not tenant-owned: it is found by its hash before anybody knows the tenant, and a staff token has none. Read it
-    through selectors, which ask who reads. Only the hash of the secret is stored.
+    It is not tenant-owned: it is looked up by its hash before the tenant is known, and a staff token has no tenant.
+    Read it through selectors, which check who reads. Only the hash of the secret is stored.
     """
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     tenant = models.ForeignKey(Tenant, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=80)
     scopes = ArrayField(models.CharField(max_length=40))
-    hint = models.CharField(max_length=20)  # how the secret begins, to recognise it by
+    hint = models.CharField(max_length=20)  # the first characters of the secret, to recognise it by
     token_hash = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)  # to the minute
     revoked_at = models.DateTimeField(null=True, blank=True)
     revoked_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    role: str | None  # no column: its person's in its tenant, as `selectors.token_by_hash` has just read it
+    role: str | None  # not a column: the person's role in the tenant, as `selectors.token_by_hash` has just read it
 
     class Meta:
         indexes = [models.Index(fields=["tenant", "id"], name="token_of_tenant")]
@@ -262,23 +263,23 @@ class KeptAnswer(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One change, in one chain over all tenants. Written by tenants.history alone, and never changed.
+    """One change, in one chain over all tenants. Only tenants.history writes entries, and none is ever changed.
 
-    Not tenant-owned: an entry may concern no tenant, and the chain is checked as a whole. Read it through
-    selectors.audit_entries, which asks who reads.
+    It is not tenant-owned: an entry may concern no tenant, and the chain is checked as a whole. Read it through
+    selectors.audit_entries, which checks who reads.
     """
 
     sequence = models.BigIntegerField(unique=True)
     at = models.DateTimeField()
     actor = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    actor_name = models.CharField(max_length=300)  # as it was then; "system" when no person acted
+    actor_name = models.CharField(max_length=300)  # the name at that time; "system" if no person acted
     tenant = models.ForeignKey(Tenant, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     action = models.CharField(max_length=60)
     subject = models.CharField(max_length=300)
     reason = models.CharField(max_length=300)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
-    # The newest seal of the ledger when this was written: whoever removes seals contradicts the history.
+    # The newest seal of the ledger when this was written. So the removal of seals contradicts the history.
     seal_number = models.BigIntegerField(null=True, blank=True)
     seal_digest = models.CharField(max_length=64, blank=True)
     previous_hash = models.CharField(max_length=64)
@@ -293,7 +294,7 @@ class AuditEntry(models.Model):
 
 
 class AuditHead(models.Model):
-    """Where the chain ends: one row, locked by each append, and the witness against a cut-off end."""
+    """The end of the chain: one row, which each append locks. It shows whether the last entries were cut off."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     sequence = models.BigIntegerField()

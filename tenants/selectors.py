@@ -1,4 +1,4 @@
-"""Reads: who belongs where. Each function says in which scope it works."""
+"""Reads of people, tenants and memberships. Each function says in which scope it works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenants.repeated import RepeatedRead
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
 
-Place = tuple[int, str | None]  # a person's id, and the name in the address of a tenant; None: a role over all counts
+Place = tuple[int, str | None]  # a person's id, and the tenant's name in addresses, or None where staff roles count
 
 
 def tenant_by_slug(slug: str) -> Tenant | None:
@@ -24,7 +24,7 @@ def tenant_by_slug(slug: str) -> Tenant | None:
 
 
 def person_by_address(address: str) -> User | None:
-    """Whose address this is, proven or not."""
+    """Return the person with this address, whether it is verified or not."""
     address = address.strip().lower()
     address_row = EmailAddress.objects.filter(email=address).order_by("-verified", "pk").select_related("user").first()
     return address_row.user if address_row else User.objects.filter(email=address).first()
@@ -35,8 +35,9 @@ def staff_roles(user: User) -> frozenset[str]:
 
 
 def access_of(user: User | None, tenant: Tenant | None, own: Iterable[Membership] | None = None) -> Access:
-    """The roles that count here: over all, and in this tenant. Works in any scope, because it decides
-    whether one may be opened. `own`: the person's memberships, where they are at hand."""
+    """Return the person's access with the roles that count here: staff roles, and those in this tenant. Works in any
+    scope, because it decides whether a scope may be opened. `own` are the person's memberships, if the caller has
+    them."""
     if user is None or not user.is_active:
         return NOBODY
     roles = staff_roles(user)
@@ -50,8 +51,8 @@ def access_of(user: User | None, tenant: Tenant | None, own: Iterable[Membership
 
 
 def accesses_of(places: Collection[Place]) -> dict[Place, Access]:
-    """What `access_of` says at each of these places, in four statements for all of them. Where there is no such person
-    or tenant, nobody has access."""
+    """Return what `access_of` returns for each of these places, in four statements for all of them. A place without
+    such a person or tenant gives no access."""
     users = User.objects.in_bulk({person for person, _ in places})
     tenants = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in={slug for _, slug in places if slug})}
     over_all: defaultdict[int, set[str]] = defaultdict(set)
@@ -72,9 +73,9 @@ def accesses_of(places: Collection[Place]) -> dict[Place, Access]:
 
 
 def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
-    """What a token that `token_by_hash` has read may at an address: one for a tenant counts its person's membership
-    there, and only there; one for no tenant counts its person's roles over all, wherever it is shown. At an address of
-    no tenant, the first brings what it may in its own."""
+    """Return the access of a token, as `token_by_hash` has read it, at an address. A token for a tenant has its
+    person's role in that tenant, and works only there; a token for no tenant has its person's staff roles at every
+    address. At an address of no tenant, a token for a tenant has its rights in its own tenant."""
     place = token.tenant or tenant
     if not token.user.is_active or (tenant is not None and place != tenant):
         return NOBODY
@@ -85,7 +86,7 @@ def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
 
 
 def access_again(access: Access, at: datetime) -> Access:
-    """The same caller at the same place, as of now: a stream outlives a token and a membership."""
+    """Return the access that the same caller has now at the same place: a stream outlives a token and a membership."""
     if access.token is None:
         user = User.objects.filter(pk=access.user.pk).first() if access.user else None
         return access_of(user, access.tenant)
@@ -96,7 +97,8 @@ def access_again(access: Access, at: datetime) -> Access:
 
 
 def access_anywhere(user: User) -> Access:
-    """All roles that the person has in any tenant or over all: for what every member of the coalition may see."""
+    """Return an access with all roles of the person, in any tenant or as staff: for what every member of the coalition
+    may see."""
     if not user.is_active:
         return NOBODY
     with scope_disabled("a person's own memberships lie in several tenants"):
@@ -105,7 +107,7 @@ def access_anywhere(user: User) -> Access:
 
 
 def token_by_hash(token_hash: str) -> ApiToken | None:
-    """Whatever its state, and with the role that its person has in its tenant now: the caller looks at that."""
+    """Return the token with the role that its person has in its tenant now. The caller checks the token's state."""
     return next(iter(_tokens(token_hash=token_hash)), None)
 
 
@@ -120,13 +122,14 @@ _tokens = RepeatedRead(_tokens_of, scoped=False, token_hash="of a token")  # noq
 
 
 def tokens_working(user: User, at: datetime) -> list[ApiToken]:
-    """All of a person's own that work now, the newest first; in any scope."""
+    """Return the person's own tokens that work now, the newest first. Works in any scope."""
     rows = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=at).select_related("tenant")
     return list(rows.order_by("-pk"))
 
 
 def token_list(access: Access) -> QuerySet[ApiToken]:
-    """The tenant's tokens, or of those the reader's own; at an address of no tenant, the reader's own for none."""
+    """Return the tenant's tokens: all for a reader who may change them, else the reader's own. At an address of no
+    tenant, return the reader's own tokens that are for no tenant."""
     rows = ApiToken.objects.filter(tenant=access.tenant).select_related("user")
     everybodys = access.tenant is not None and access.allows(Permission.TOKENS_CHANGE)
     return rows if everybodys else rows.filter(user=access.user)
@@ -140,7 +143,7 @@ class OwnTenant:
 
 
 def memberships_of(user: User) -> list[Membership]:
-    """All of a person's, with their tenants, by name; in any scope."""
+    """Return all memberships of a person with their tenants, by the tenant's name. Works in any scope."""
     with scope_disabled("a person's own memberships lie in several tenants"):
         rows = Membership.objects.filter(user=user).select_related("tenant")
         return list(rows.order_by("tenant__name", "pk"))
@@ -151,7 +154,7 @@ def own_tenants(memberships: Iterable[Membership]) -> list[OwnTenant]:
 
 
 def user_tenants(user: User) -> list[OwnTenant]:
-    """Every tenant the person belongs to, in any scope: the switcher shows them all."""
+    """Return every tenant that the person belongs to. Works in any scope, because the switcher shows them all."""
     return own_tenants(memberships_of(user))
 
 
@@ -159,11 +162,11 @@ def user_tenants(user: User) -> list[OwnTenant]:
 class TenantReached:
     slug: str
     name: str
-    role: str | None  # None: reached by a role over all
+    role: str | None  # None if reached by a staff role
 
 
 def tenants_reached(access: Access) -> list[TenantReached]:
-    """Where the caller may go, by name: for the staff everywhere, with a token for one tenant there alone."""
+    """Return the tenants that the caller may open, by name: staff may open all, a token for a tenant only that one."""
     if access.user is None:
         return []
     if access.allows(Permission.TENANTS_VIEW):
@@ -183,7 +186,7 @@ class TenantSummary:
 
 
 def tenant_list() -> list[TenantSummary]:
-    """Every tenant, for the staff."""
+    """Return every tenant, for the staff."""
     by_tenant: dict[int, list[Membership]] = {}
     with scope_disabled("staff see every tenant"):
         for row in Membership.objects.select_related("user").order_by("pk"):
@@ -197,48 +200,48 @@ def _summary(tenant: Tenant, members: list[Membership]) -> TenantSummary:
 
 
 def member_list() -> QuerySet[Membership]:
-    """The open tenant's members, by name."""
+    """Return the open tenant's members, by name."""
     return Membership.objects.select_related("user").order_by("user__name", "user__email")
 
 
 def member_by_id(member_id: int) -> Membership | None:
-    """Of the open tenant."""
+    """Return a membership of the open tenant."""
     return Membership.objects.select_related("user", "tenant").filter(pk=member_id).first()
 
 
 def invitation_by_id(invitation_id: int) -> Invitation | None:
-    """Of the open tenant, whatever its state."""
+    """Return an invitation of the open tenant, whatever its state."""
     return Invitation.objects.select_related("tenant", "invited_by").filter(pk=invitation_id).first()
 
 
 def invitation_list(at: datetime) -> QuerySet[Invitation]:
-    """The open tenant's invitations that can still be accepted."""
+    """Return the open tenant's invitations that can still be accepted."""
     rows = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=at)
     return rows.select_related("invited_by").order_by("-created_at")
 
 
 def invitation_by_hash(token_hash: str) -> Invitation | None:
-    """Whoever has the token may read the invitation, whatever its state, before belonging to the tenant."""
+    """Return the invitation with this token, whatever its state. Its holder need not belong to the tenant yet."""
     with scope_disabled("an invitation is found by its token, by somebody who has no tenant yet"):
         rows = Invitation.objects.select_related("tenant", "invited_by")
         return rows.filter(token_hash=token_hash).first()
 
 
 def invitations_of_owners(most: int) -> list[Invitation]:
-    """Of all tenants, those of owners who have not come yet, the newest first; also what has expired meanwhile."""
+    """Return the invitations of all tenants to owners that were not accepted yet, also expired ones, newest first."""
     with scope_disabled("staff see who was invited to begin a tenant"):
         rows = Invitation.objects.select_related("tenant", "invited_by")
         return list(rows.filter(role=OWNER, accepted_at=None, revoked_at=None).order_by("-created_at", "-pk")[:most])
 
 
 def invitation_anywhere(invitation_id: int) -> Invitation | None:
-    """Of any tenant, for the staff."""
+    """Return an invitation of any tenant, for the staff."""
     with scope_disabled("staff change an invitation at an address of no tenant"):
         return Invitation.objects.select_related("tenant", "invited_by").filter(pk=invitation_id).first()
 
 
 def invitations_to(emails: Iterable[str], at: datetime) -> list[Invitation]:
-    """To whichever tenants these addresses are invited now. Only for addresses that somebody has proved to own."""
+    """Return the open invitations to these addresses, of all tenants. The addresses must be verified."""
     with scope_disabled("the invited person belongs to none of these tenants yet"):
         rows = Invitation.objects.select_related("tenant", "invited_by")
         waiting = rows.filter(email__in=list(emails), accepted_at=None, revoked_at=None, expires_at__gt=at)
@@ -246,24 +249,24 @@ def invitations_to(emails: Iterable[str], at: datetime) -> list[Invitation]:
 
 
 def addresses_of(user: User) -> list[str]:
-    """The mailboxes that the person has proved to own, in lower case."""
+    """Return the addresses that the person has verified, in lower case."""
     rows = EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True)
     return [email.lower() for email in rows]
 
 
 def user_owns_address(user: User, email: str) -> bool:
-    """Has the person proved that the mailbox is theirs?"""
+    """Return whether the person has verified the address."""
     return EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists()
 
 
 def persons_by_addresses(emails: Iterable[str]) -> list[tuple[str, int]]:
-    """(address, person) of those who have proved to own one of these addresses, which are in lower case."""
+    """Return (address, person) of those who have verified one of these addresses, which are in lower case."""
     rows = EmailAddress.objects.filter(email__in=list(emails), verified=True, user__is_active=True)
     return list(rows.order_by("pk").values_list("email", "user_id"))
 
 
 def audit_entries(access: Access) -> QuerySet[AuditEntry]:
-    """What this reader may see of the history: the tenant's part, everything, or nothing. Newest first."""
+    """Return what this reader may see of the history, newest first: the tenant's part, everything, or nothing."""
     entries = AuditEntry.objects.order_by("-sequence")
     if access.tenant is not None and access.allows(Permission.TENANT_HISTORY_VIEW):
         return entries.filter(tenant=access.tenant)
@@ -275,15 +278,15 @@ def audit_entries(access: Access) -> QuerySet[AuditEntry]:
 @dataclass(frozen=True)
 class ClaimMappingRow:
     mapping: ClaimMapping
-    members: int  # that this mapping made and that are still there
+    members: int  # memberships that this mapping made and that still exist
 
 
 def claim_mapping_list() -> list[ClaimMappingRow]:
-    """The operator's table, by tenant, each row with the memberships that it made."""
+    """Return the operator's mappings by tenant, each with the number of memberships that it made."""
     with scope_disabled("staff see what a mapping of claims made in every tenant"):
-        made = Counter(Membership.objects.exclude(claim="").values_list("tenant_id", "claim").order_by())
+        counts = Counter(Membership.objects.exclude(claim="").values_list("tenant_id", "claim").order_by())
     rows = ClaimMapping.objects.select_related("tenant").order_by("tenant__name", "tenant__slug", "pk")
-    return [ClaimMappingRow(row, made[row.tenant_id, str(row)]) for row in rows]
+    return [ClaimMappingRow(row, counts[row.tenant_id, str(row)]) for row in rows]
 
 
 def staff_list() -> Iterable[StaffGrant]:

@@ -1,4 +1,4 @@
-"""The feed: what happened, told in the transaction in which it happens, and how the news reaches its readers."""
+"""The feed: events, written in the transaction of the change that they report, and how news of them reaches readers."""
 
 from scheduling.feed.events import event, events_append, job_event, job_subject
 from scheduling.feed.kinds import OWN_KINDS, EventKind, kind_of, message_text, subject_job

@@ -1,4 +1,4 @@
-"""Events: what happened, told in the transaction in which it happens."""
+"""Events: how they are made, and appended to the feed in the transaction of the change that they report."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def event(
     subject: str = "",
     data: Mapping[str, Any] | None = None,
 ) -> Event:
-    """An event to be written. Without a tenant everybody may know."""
+    """Return an event, which is not stored yet. Everybody may read an event that has no tenant."""
     return Event(kind=kind, pool_id=pool_id, tenant_id=tenant_id, subject=subject, at=at, data=dict(data or {}))
 
 
 def job_event(kind: EventKind, job: TrainingJob, *, at: datetime, data: Mapping[str, Any]) -> Event:
-    """An event about a job, for its tenant."""
+    """Return an event about a job, for its tenant."""
     return event(kind, pool_id=job.pool_id, tenant_id=job.tenant_id, subject=job_subject(job.pk), at=at, data=data)
 
 
 def events_append(events: Iterable[Event]) -> None:
-    """In one statement, in this order. Belongs into the transaction of the change itself; open pages hear of it after
-    the commit."""
+    """Append the events in this order, in one statement. Call this in the transaction of the change that they report;
+    open pages get the news after the commit."""
     events_tell(Event.objects.bulk_create(events, batch_size=5_000))
 
 
 def job_subject(job_id: int) -> str:
-    """How a job is named in events and in the book."""
+    """Return the name of a job in events and in the book."""
     return f"job:{job_id}"

@@ -1,13 +1,12 @@
-"""Every kind of event, once: whom it concerns, which parts of pages it moves, and its words.
+"""The kinds of events: for each its audience, the parts of pages that it changes, and its words.
 
-A new kind is one member of `EventKind`. Whatever else must know about all kinds asks the list: who may read it, what a
-webhook can ask for, what an open page loads again, the title in a job's story, and the words of the notice that persons
-get of it: `scheduling.notices.kinds` says which kind of notice it makes, and so who gets one.
+A new kind is one member of `EventKind`. All code that must know every kind reads this list: for who may read an event,
+what a webhook can subscribe to, what an open page loads again, the title in a job's story, and the words of the notice
+that persons get. `scheduling.notices.kinds` says which kind of notice an event makes, and so who gets it.
 
-Of a job: a sentence under the title in its story stands in `scheduling.jobs.read_life`, where there is more to say than
-the title does. A kind that moves nothing in the job's course says so here (`BESIDE`); what any other does to it
-`scheduling.audit.verification.lives` has to know. tests/feed/test_event_kinds.py finds a kind of which neither is said,
-and one that nobody writes.
+If a job's story needs more than the title, the sentence under it is in `scheduling.jobs.read_life`. A kind that changes
+nothing in the job's course is marked here (`BESIDE`); `scheduling.audit.verification.lives` has to know what any other
+kind does to the job. tests/feed/test_event_kinds.py fails for a kind that has neither, and for one that no code writes.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from typing import Any
 
 from tenants.ledger.amounts import THOUSANDS, price_of_one, rounded, shown
 
-# Parts of pages, by the names under which they are told to load again.
+# Parts of pages, by the names in the messages that make a page load them again.
 SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE = "slot", "prices", "jobs", "money", "servers", "share"
-NOTICES = "notices"  # of one person; no event moves them
+NOTICES = "notices"  # of one person; no event changes them
 
 Data = Mapping[str, Any]
 
 
 class Audience(Enum):
-    """Who may read an event: everybody, or members of one tenant: all of them, or those who may
-    see its jobs or its money."""
+    """Who may read an event: everybody, or the members of one tenant, or only those of them who may see its jobs or
+    its money."""
 
     EVERYBODY = "everybody"
     TENANT = "tenant"
@@ -38,7 +37,7 @@ class Audience(Enum):
 
 @dataclass(frozen=True)
 class NoticeWords:
-    """The words of a notice. `text` makes a sentence of a job's name and the event's data."""
+    """The words of a notice. `text` returns a sentence from a job's name and the event's data."""
 
     is_good: bool
     title: str
@@ -94,7 +93,7 @@ def _concern(name: str, data: Data) -> str:
 
 
 def _low_balance(_: str, data: Data) -> str:
-    """By the slot, where an older version did not write how long one is."""
+    """Return the sentence. It counts in slots if an older version wrote the event, without the length of a slot."""
     if "slot_seconds" not in data:
         return f"{shown(data['available'])} credits last {data['slots_left']} slot{'s' * (data['slots_left'] != 1)}."
     pace, seconds = data["per_slot"], data["slot_seconds"]
@@ -105,7 +104,7 @@ def _low_balance(_: str, data: Data) -> str:
 
 
 def _lasting(seconds: float) -> str:
-    """In words, and never longer than it is: whole minutes up to two hours, then tenths of hours."""
+    """Return a duration in words, rounded down: to whole minutes up to two hours, then to tenths of hours."""
     if seconds < 60:
         return "less than a minute"
     if seconds < 7_200:
@@ -145,7 +144,7 @@ def _several(count: int, word: str) -> str:
     return f"{count} {word}{'s' * (count != 1)}"
 
 
-BESIDE = False  # of a kind that is told beside a job's course: the job stands where it stood
+BESIDE = False  # marks a kind of event about a job that does not change the job's state
 
 _JOB = Audience.TENANT_JOBS, (JOBS, SERVERS, MONEY)
 _POOL = Audience.EVERYBODY, (PRICES, SERVERS)
@@ -153,9 +152,10 @@ _CLUSTER = Audience.EVERYBODY, (SERVERS, SHARE, PRICES)
 
 
 class EventKind(StrEnum):
-    """The kind as it is stored; its audience; topics of pages that it moves; its heading in a job's story, if it is
-    about a job; the words of a notice, if persons may want one: of jobs, of money, and of what the platform did; and
-    whether it moves a job that it is about: its state, lane, attempt, awards or what it waits for."""
+    """A kind of event. Its parts are: the name under which it is stored; its audience; the topics of pages that it
+    changes; its heading in a job's story, if it is about a job; the words of its notice, if persons may want one (about
+    jobs, money, and what the platform did); and whether it changes the job that it is about: its state, lane, attempt,
+    awards, or what it waits for."""
 
     audience: Audience
     topics: tuple[str, ...]
@@ -182,7 +182,7 @@ class EventKind(StrEnum):
     JOB_SUBMITTED = "job_submitted", *_JOB, "Submitted"
     JOB_QUEUED = "job_queued", *_JOB, "Waits for the next interval"
     JOB_WAITING = "job_waiting", *_JOB, "Waits", NoticeWords(False, "Outbid.", _waiting)
-    # It waits, as before, and its next boundary finds it worth nothing any more: that another event says.
+    # The job still waits, as before. At its next boundary it will be worth nothing, which another event reports.
     JOB_LAST_CHANCE = (
         "job_last_chance", Audience.TENANT_JOBS, (JOBS,), "Outbid in its last chance",
         NoticeWords(False, "Last chance missed.", _last_chance), BESIDE,
@@ -211,7 +211,7 @@ class EventKind(StrEnum):
     )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
     AWARD_GIVEN_UP = "award_given_up", Audience.TENANT, (JOBS, SERVERS, MONEY), "Given up"
-    # The award whose program it is began before.
+    # The award of this program began before.
     JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, (), "Program started", None, BESIDE
     AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", NoticeWords(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (
@@ -234,8 +234,8 @@ class EventKind(StrEnum):
     FAIRNESS_CONCERN = "fairness_concern", Audience.TENANT, (), "", NoticeWords(False, "Fairness.", _concern)
     WEBHOOK_SWITCHED_OFF = "webhook_switched_off", Audience.TENANT, ()
     # The market, for everybody.
-    SLOT_SETTLED = "slot_settled", Audience.EVERYBODY, (SLOT, MONEY)  # the money of whoever pays or earns in the slot
-    INTERVAL_CLOSED = "interval_closed", Audience.EVERYBODY, (PRICES, SERVERS, MONEY)  # what is decided is held or paid
+    SLOT_SETTLED = "slot_settled", Audience.EVERYBODY, (SLOT, MONEY)  # the money of all who pay or earn in the slot
+    INTERVAL_CLOSED = "interval_closed", Audience.EVERYBODY, (PRICES, SERVERS, MONEY)  # decisions hold or move money
     PRICES_POSTED = "prices_posted", Audience.EVERYBODY, (PRICES,)
     USE_PRICES_SET = "use_prices_set", *_POOL
     WEIGHTS_PROMOTED = "weights_promoted", *_POOL
@@ -277,7 +277,7 @@ _BY_VALUE: Mapping[str, EventKind] = {kind.value: kind for kind in EventKind}
 
 
 def kind_of(stored: str) -> EventKind | None:
-    """None: of a kind that an older version wrote."""
+    """Return the kind of a stored event, or None if this version does not have the kind any more."""
     return _BY_VALUE.get(stored)
 
 
@@ -285,14 +285,14 @@ def kinds_for(*audiences: Audience) -> frozenset[EventKind]:
     return frozenset(kind for kind in EventKind if kind.audience in audiences)
 
 
-# Those of one tenant, so that a webhook can ask for them.
+# The kinds of one tenant's events, which a webhook can subscribe to.
 OWN_KINDS = kinds_for(Audience.TENANT, Audience.TENANT_JOBS, Audience.TENANT_MONEY)
-# Those that some reader may have asked to be told of at once.
+# The kinds that a reader may have asked to be notified of at once.
 WITH_MESSAGE = frozenset(kind for kind in EventKind if kind.message is not None)
 
 
 def message_text(message: NoticeWords, name: str, data: Data) -> str:
-    """Empty: the event has an older form, and its title says enough."""
+    """Return the sentence of a notice. It is empty if the event has an older form; then its title says enough."""
     try:
         return message.text(name, data)
     except (KeyError, TypeError, ValueError):
@@ -300,6 +300,6 @@ def message_text(message: NoticeWords, name: str, data: Data) -> str:
 
 
 def subject_job(subject: str) -> int | None:
-    """Which job an event is about, if it is about one."""
+    """Return the number of the job that an event is about, or None if it is not about a job."""
     what, _, number = subject.partition(":")
     return int(number) if what == "job" and number.isdigit() else None

@@ -1,8 +1,8 @@
-"""How news travels between processes: over Redis, one channel for each group.
+"""The transport of news between processes: over Redis, one channel for each group.
 
-Sockets and streams listen as in any layer of Channels, in an event loop. Who tells is a thread that has just committed
-and waits for the telling: it writes to Redis itself, over a connection that stays. The layer's own way leads into an
-event loop and back, and where none runs it makes one, with a connection of its own, for every message.
+Sockets and streams listen as in any layer of Channels, in an event loop. The sender is a thread that has just committed
+and waits until the news is sent: it writes to Redis itself, over a connection that stays open. The layer's own method
+goes through an event loop; where none runs it makes one, with a connection of its own, for every message.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from redis import Redis
 
 class NewsLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
     def __init__(self, *, hosts: list[dict[str, Any]], prefix: str) -> None:
-        """`hosts`: one, for all processes."""
+        """`hosts` has one host, which all processes use."""
         super().__init__(hosts=hosts, prefix=prefix)
         (self._host,), self._prefix = hosts, prefix
 
     def groups_tell(self, messages: Mapping[str, Mapping[str, Any]]) -> None:
-        """To each group its message, all in one journey. From a thread; raises `RedisError`."""
+        """Send each group its message, all in one round trip. Call this from a thread. Raises `RedisError`."""
         with self._teller.pipeline(transaction=False) as journey:
             for group, message in messages.items():
                 journey.publish(f"{self._prefix}__group__{group}", self.serialize(message))

@@ -1,8 +1,8 @@
-"""Tells open pages that something moved, once it is committed. Names of topics and numbers only: a page then asks for
-its rows over HTTP, where the reader's scope and rights are those of the moment.
+"""Notifies open pages of a change, once it is committed. A message has only names of topics and numbers: the page then
+requests its rows over HTTP, under the reader's scope and rights of that moment.
 
-One group of sockets for each tenant, one for each person, one for everybody who looks at a pool. Lost messages do no
-harm: whoever connects again catches up from the feed.
+There is one group of sockets for each tenant, one for each person, and one for all readers of a pool. Lost messages do
+no harm: a page that connects again catches up from the feed.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from scheduling.models import Event
 EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE, NOTICES})
 CURSOR_SECONDS = 1.0
 
-_cursor: tuple[float, int] | None = None  # of the feed: when this process asked for it last, and what it was then
+_cursor: tuple[float, int] | None = None  # of the feed: when this process read it last, and its value then
 
 
 @dataclass
 class News:
-    """What a group is told. `told`: a reader may have asked to be told at once of something among it."""
+    """The news for one group. `is_urgent`: a reader may have asked to be notified at once of something in it."""
 
     topics: set[str] = field(default_factory=set)
-    told: bool = False
+    is_urgent: bool = False
 
     def add(self, event: Event) -> None:
         self.join(News(set(topics_of(event)), event.kind in WITH_MESSAGE))
 
     def join(self, other: News) -> None:
         self.topics |= other.topics
-        self.told = self.told or other.told
+        self.is_urgent = self.is_urgent or other.is_urgent
 
 
 @dataclass
 class Telling:
-    """What one transaction has to tell, once it is committed: one journey to the broker, however often it was said."""
+    """All news of one transaction. It is sent after the commit, in one round trip to the broker."""
 
-    savepoints: frozenset[str | None]  # those that were open when this began; with one of them all of this is undone
+    savepoints: frozenset[str | None]  # open when this began; a rollback to one of them undoes all of this
     news: dict[str, News]
 
     def send(self) -> None:
@@ -68,38 +68,39 @@ def pool_group(pool_id: int) -> str:
 
 
 def topics_of(event: Event) -> tuple[str, ...]:
-    """The parts of pages that show what the event is about."""
+    """Return the parts of pages that show what the event is about."""
     kind = kind_of(event.kind)
     topics = kind.topics if kind else ()
     return (*topics, event.subject) if event.subject.startswith("job:") else topics
 
 
 def events_tell(events: Iterable[Event]) -> None:
-    """After the commit of the open transaction. A broker that does not answer undoes nothing."""
+    """Send news of the events after the commit. If the broker does not answer, nothing is undone."""
     news = _by_group(events)
     if news:
         _tell(news)
 
 
 def slot_tell(pool_id: int) -> None:
-    """A slot began: prices, countdown and charts move even where nothing else happened."""
+    """Send news that a slot began: prices, countdown and charts change even if nothing else happened."""
     _tell({pool_group(pool_id): News({SLOT})})
 
 
 def tenant_tell(tenant_id: int, *topics: str) -> None:
-    """Something of one tenant moved that the feed does not tell of."""
+    """Send news of a change in one tenant that the feed has no event for."""
     _tell({tenant_group(tenant_id): News(set(topics))})
 
 
 def persons_tell(person_ids: Iterable[int]) -> None:
-    """The notices of these persons moved."""
+    """Send news that the notices of these persons changed."""
     news = {person_group(person_id): News({NOTICES}) for person_id in person_ids}
     if news:
         _tell(news)
 
 
 def _tell(news: dict[str, News]) -> None:
-    """Joins what waits for this commit already, if whatever undoes that undoes this too."""
+    """Send the news after the commit. It joins news that already waits for the commit, if every rollback that undoes
+    that news undoes this news too."""
     connection = transaction.get_connection()
     open_now = frozenset(connection.savepoint_ids)
     for _, call, *_ in connection.run_on_commit:
@@ -124,19 +125,19 @@ def _send(news: Mapping[str, News]) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
-    # Whoever was told at once comes back with this cursor for what to be told of next, and hears nothing twice.
-    cursor = _cursor_now() if any(one.told for one in news.values()) else _cursor_of_late()
+    # A page that is notified at once comes back with this cursor for the next notices, and must get nothing twice.
+    cursor = _cursor_now() if any(one.is_urgent for one in news.values()) else _cursor_of_late()
     layer.groups_tell(
         {
-            group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
+            group: {"type": "news", "topics": sorted(one.topics), "told": one.is_urgent, "cursor": cursor}
             for group, one in news.items()
         }
     )
 
 
 def _cursor_of_late() -> int:
-    """As this process asked for it a second ago or less: with an older one, a page that connects again renews a part
-    once more, and misses nothing."""
+    """Return the cursor of the feed as this process read it at most a second ago. With an older cursor, a page that
+    connects again renews a part once more than needed, and misses nothing."""
     if _cursor is None or monotonic() - _cursor[0] >= CURSOR_SECONDS:
         return _cursor_now()
     return _cursor[1]

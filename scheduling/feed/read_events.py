@@ -1,4 +1,4 @@
-"""The feed of what happened, in order, for whoever follows it with a cursor."""
+"""Reads of the feed: events in order, for readers that follow it with a cursor."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ PAGE = 200
 
 @dataclass(frozen=True)
 class Feed:
-    """`cursor`: what to ask after next. With no events it is the one that was asked after."""
+    """A page of the feed. `cursor` is where the next page begins; without events it is where this one began."""
 
     events: tuple[Event, ...]
     cursor: int
 
 
 def event_feed(*, by: Access, after: int = 0, limit: int = PAGE) -> Feed:
-    """Events with ids above `after`, oldest first: public ones, and those of the open tenant that the reader's roles
-    may see. None is ever skipped: what a writer may still bring in below an event holds that event back."""
+    """Return events with ids above `after`, oldest first: public ones, and those of the open tenant that the reader's
+    roles may see. None is ever skipped: an event is held back while a writer may still commit one with a smaller id."""
     events = tuple(event_rows(by=by).filter(id__gt=after).order_by("id")[:limit])
     return Feed(events, events[-1].pk if events else after)
 
 
 def event_rows(*, by: Access) -> QuerySet[Event]:
-    """All that the reader may see and that can no longer be preceded by an event still unseen: a list of them never
-    grows but at its end."""
+    """Return all events that the reader may see and before which no new event can appear: the list grows at its end
+    only."""
     return _visible(by).filter(id__lte=_settled()).select_related("pool")
 
 
 def event_news(*, by: Access, after: int) -> tuple[Event, ...]:
-    """What the reader may know of what happened after the cursor, the newest first and no more than a page of it.
-    Unlike the feed it holds nothing back: whoever only wants to know what moved may be told twice."""
+    """Return the events after the cursor that the reader may see, the newest first and at most a page. Unlike the feed
+    it holds nothing back: a reader that only wants to know what changed may get an event twice."""
     rows = _visible(by).filter(id__gt=after).only("id", "kind", "subject", "tenant_id")
     return tuple(rows.order_by("-id")[:PAGE])
 
 
 def feed_cursor() -> int:
-    """After this one nothing has been missed yet by whoever reads everything else from now on."""
+    """Return the cursor of now: a reader that begins here, and reads everything after it, misses nothing new."""
     return _settled()
 
 
@@ -63,7 +63,8 @@ def _visible(by: Access) -> QuerySet[Event]:
 
 
 def _settled() -> int:
-    """No event with this id or a smaller one can still appear. Asked before the events are: see sql/feed.sql."""
+    """Return the largest id such that no event with it or a smaller one can still appear. It must be read before the
+    events are: see sql/feed.sql."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT scheduling_event_settled()")
         (settled,) = cursor.fetchone()

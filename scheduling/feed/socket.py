@@ -1,4 +1,4 @@
-"""The socket of a tenant's page. It says what moved, never what it is now: see scheduling.feed.notify."""
+"""The sockets of pages. A message names what changed, never its new value: see scheduling.feed.notify."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.scoping import scope
 
-NO_TEXT, LEFT, NO_JSON = 1003, 1006, 4400  # codes of a close; the last is our own, the others are RFC 6455's
-BATCH_SECONDS = 0.05  # one boundary tells several things; they go out as one message
-BEAT_SECONDS = 4.0  # a page that hears nothing for ten seconds says that it is late
+NO_TEXT, ABNORMAL_END, NO_JSON = 1003, 1006, 4400  # codes of a close: the last is our own, the others are RFC 6455's
+BATCH_SECONDS = 0.05  # one boundary sends several pieces of news; they go out as one message
+BEAT_SECONDS = 4.0  # a page that receives nothing for ten seconds says that it is late
 
 log = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=256)
-def _text(topics: tuple[str, ...], told: bool, cursor: int) -> str:
-    """One message is the same for nearly all of thousands of pages: it is written once."""
-    return json.dumps({"topics": topics, "told": told, "cursor": cursor})
+def _text(topics: tuple[str, ...], is_urgent: bool, cursor: int) -> str:
+    """Return the text of a message. Nearly all of thousands of pages get the same one, so it is written once."""
+    return json.dumps({"topics": topics, "told": is_urgent, "cursor": cursor})
 
 
 class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
-    """?after=CURSOR. Each message: the topics that moved, and the cursor to come back with.
+    """The socket of a page, at ?after=CURSOR. Each message has the topics that changed, and the cursor for the next
+    connection.
 
-    Mixed with a consumer that says who may listen; `_groups_now` and `_topics_after` say to what."""
+    It is mixed with a consumer that says who may listen; `_groups_now` and `_topics_after` say to what."""
 
     access: Access
     recheck_seconds: float
@@ -50,14 +51,15 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._groups: list[str] = []
         self._topics: set[str] = set()
-        self._told = False
+        self._is_urgent = False
         self._cursor = 0
         self._batch: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """News of a boundary comes to hundreds of sockets at once and touches no database: it goes past the thread in
-        which all others would first look after old connections. Whoever was not asked lately is asked as ever."""
+        """Handle a message. News of a boundary comes to hundreds of sockets at once and needs no database, so it skips
+        the thread in which Channels would first close old database connections. If the reader's access was not checked
+        lately, the message takes the usual way, with a check."""
         if message["type"] == "news" and self._asked_lately():
             await self.news(message)
         else:
@@ -72,16 +74,16 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         )
 
     async def connect(self) -> None:
-        """Groups first, then the past: what happens between the two is told twice rather than not at all."""
+        """Join the groups first, then read what was missed: news between the two comes twice rather than never."""
         self._groups = await database_sync_to_async(self._groups_now)()
         for group in self._groups:
             await self.channel_layer.group_add(group, self.channel_name)
         try:
             await self.accept()
-            topics, told, self._cursor = await database_sync_to_async(self._missed)()
-            await self._tell(topics, told)
-        except Exception:  # whoever has left meanwhile is told nothing more
-            await self.disconnect(LEFT)
+            topics, is_urgent, self._cursor = await database_sync_to_async(self._missed)()
+            await self._tell(topics, is_urgent)
+        except Exception:  # a reader who has left meanwhile gets nothing more
+            await self.disconnect(ABNORMAL_END)
             raise
         self._beat = asyncio.create_task(self._beats())
 
@@ -93,7 +95,7 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.channel_layer.group_discard(group, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
-        """Pages have nothing to say here. What is no JSON comes from no page."""
+        """Ignore what a page sends, and close the socket after bytes or what is not JSON, as no page sends them."""
         if text_data is None:
             await self._end(NO_TEXT, "a frame of bytes")
             return
@@ -108,25 +110,31 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def news(self, message: dict[str, Any]) -> None:
         self._topics |= set(message["topics"])
-        self._told = self._told or message["told"]
+        self._is_urgent = self._is_urgent or message["told"]
         self._cursor = max(self._cursor, message["cursor"])
         if self._batch is None:
             self._batch = asyncio.create_task(self._flush())
 
     async def _flush(self) -> None:
         await asyncio.sleep(BATCH_SECONDS)
-        topics, told, self._topics, self._told, self._batch = self._topics, self._told, set(), False, None
-        await self._tell(topics, told)
+        topics, is_urgent, self._topics, self._is_urgent, self._batch = (
+            self._topics,
+            self._is_urgent,
+            set(),
+            False,
+            None,
+        )
+        await self._tell(topics, is_urgent)
 
-    async def _tell(self, topics: set[str], told: bool) -> None:
-        """Who may not see jobs is not even told that one moved."""
+    async def _tell(self, topics: set[str], is_urgent: bool) -> None:
+        """Send a message. A reader who may not see jobs does not even get the topics of jobs."""
         if not self.access.allows(Permission.JOBS_VIEW):
             topics = {topic for topic in topics if not topic.startswith("job")}
-        await self.send(text_data=_text(tuple(sorted(topics)), told, self._cursor))
+        await self.send(text_data=_text(tuple(sorted(topics)), is_urgent, self._cursor))
 
     async def _beats(self) -> None:
-        """A sign of life now and then; and who may listen is asked beside the messages, not before one of them, each
-        socket at its own time: at a boundary hundreds would ask at once."""
+        """Send a sign of life now and then, and check whether the reader may still listen. The check runs beside the
+        messages and not before one, each socket at its own time: at a boundary hundreds would check at once."""
         since = random.random() * self.recheck_seconds / 2  # noqa: S311  spreads the load, guards nothing
         while True:
             await asyncio.sleep(min(BEAT_SECONDS, self.recheck_seconds / 4))
@@ -139,7 +147,7 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self._tell(set(), False)
 
     def _missed(self) -> tuple[set[str], bool, int]:
-        """Topics that moved since the page was made, and the cursor as of now."""
+        """Return the topics that changed since the page was made, whether they are urgent, and the cursor of now."""
         cursor = feed_cursor()
         after = self._after()
         return (set(), False, cursor) if after is None else (*self._topics_after(after, cursor), cursor)
@@ -150,7 +158,7 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
 
 class MarketConsumer(TenantConsumer, PageConsumer):
-    """ws/t/<slug>/: what moves in one tenant, and in all pools."""
+    """The socket at ws/t/<slug>/: changes in one tenant, and in all pools."""
 
     def _groups_now(self) -> list[str]:
         tenant = self.access.tenant
@@ -164,19 +172,19 @@ class MarketConsumer(TenantConsumer, PageConsumer):
         if len(events) == PAGE:
             return set(notify.EVERYBODY), True
         topics = {topic for event in events for topic in notify.topics_of(event)}
-        # Slots begin without an event, and notices are made of events a moment later.
+        # Slots begin without an event, and notices are made from events a moment later.
         return topics | {SLOT, *[NOTICES] * bool(events)}, any(event.kind in WITH_MESSAGE for event in events)
 
 
 class OverviewConsumer(StaffConsumer, PageConsumer):
-    """ws/overview/: what moves anywhere. Tenants and pools that are made later are heard after the next connection."""
+    """The socket at ws/overview/: all changes. New tenants and pools are included after the next connection."""
 
     def _groups_now(self) -> list[str]:
         tenants = Tenant.objects.values_list("pk", flat=True)
         return [*map(notify.tenant_group, tenants), *_of_person(self.access), *map(notify.pool_group, _pools())]
 
     def _topics_after(self, after: int, cursor: int) -> tuple[set[str], bool]:
-        """A page over everything is renewed whole, where anything happened."""
+        """Return all topics if anything happened: a page over everything is renewed whole."""
         return (set(notify.EVERYBODY) if cursor > after else {SLOT}), False
 
 

@@ -1,4 +1,4 @@
-"""An array of jobs: submitted in one act, all of its members or none. Each member is then a job as any other."""
+"""Arrays of jobs: all members are submitted in one act, or none. After that each member is a job like any other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BOUGHT_IN_PIECES = InvalidJob(
 
 @dataclass(frozen=True)
 class SubmittedArray:
-    """`repeated`: the same submission had been taken before."""
+    """An array that was accepted. `repeated` says that the same submission had been accepted before."""
 
     array: JobArray
     repeated: bool
@@ -65,7 +65,7 @@ class SubmittedArray:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What is to be submitted: a job for each of `indexes`."""
+    """An array to be submitted: one job for each of `indexes`."""
 
     pool: Pool
     name: str
@@ -96,9 +96,9 @@ def array_submit(
     together: bool = False,
     lane: str = Lane.BATCH.value,
 ) -> SubmittedArray | Refused:
-    """`count` jobs of one specification, with the indexes from 0 on, in the batch lane. Where their program has a
-    parameter `index`, each is told its own. `together`: those of them that wait are bought in one interval, all or
-    none. A submission with a client key happens once."""
+    """Submit `count` jobs of one specification, with the indexes from 0 on, in the batch lane. If their program has a
+    parameter `index`, each job gets its own index in it. `together` says that all members that wait are bought in one
+    interval, or none. A submission with a client key happens once."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     if lane != Lane.BATCH:
@@ -113,7 +113,7 @@ def array_submit(
 def array_describe(
     *,
     pool: Pool,
-    said: JobWording,
+    wording: JobWording,
     count: int | None,
     by: Access,
     at: datetime,
@@ -122,16 +122,16 @@ def array_describe(
     lane: str = Lane.BATCH.value,
     archive: IO[bytes] | None = None,
 ) -> SubmittedArray | Refused:
-    """The same of what a person said: in hours with a `count`, or by a script with `--array`."""
+    """Submit an array as a person describes it: in hours with a `count`, or by a script with `--array`."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     if lane != Lane.BATCH:
         return NOT_AT_ONCE
-    digest = request_digest(pool, {"said": said.document, "array": count} | ({"together": True} if together else {}))
+    digest = request_digest(pool, {"said": wording.document, "array": count} | ({"together": True} if together else {}))
     with scope(by.tenant):
         if before := _earlier(by.tenant, client_key, digest):
             return before
-    understood = job_understood(pool=pool, said=said, by=by, at=at, together=together)
+    understood = job_understood(pool=pool, wording=wording, by=by, at=at, together=together)
     if isinstance(understood, Refused):
         return understood
     if bool(understood.indexes) == (count is not None):
@@ -149,7 +149,7 @@ def array_describe(
 
 
 def _earlier(tenant: Tenant, client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
-    """The key is remembered by the first member."""
+    """Return the array that this key has already made, or None. The key is stored with the array's first member."""
     earlier = earlier_submission(tenant, client_key, digest)
     if earlier is None or isinstance(earlier, Refused):
         return earlier
@@ -163,15 +163,15 @@ def _submit(wish: _Wish) -> SubmittedArray | Refused:
 
 @transaction.atomic
 def _stored(wish: _Wish) -> SubmittedArray | Refused:
-    # 1. Gather and check, once for all: the members differ in their index alone.
+    # 1. Gather and check once for all members, which differ in their index alone.
     if earlier := _earlier(wish.tenant, wish.client_key, wish.digest):
         return earlier
     tenant, pool, at = wish.tenant, wish.pool, wish.at
-    listed = members(wish.name, wish.indexes)
-    if isinstance(listed, FieldRefusal):
-        field = "count" if listed.field == "array" else listed.field
-        return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
-    first, lane = listed[0].name, Lane.BATCH.value
+    entries = members(wish.name, wish.indexes)
+    if isinstance(entries, FieldRefusal):
+        field = "count" if entries.field == "array" else entries.field
+        return InvalidJob("invalid_job", as_sentence(f"{field}: {entries.sentence}"), field)
+    first, lane = entries[0].name, Lane.BATCH.value
     later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
     checked = job_ready(Intake(pool, tenant, wish.user, at, waits=True), first, wish.spec, lane, **later)
     if isinstance(checked, Refused):
@@ -180,16 +180,16 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return BOUGHT_BY_SLOT
     if wish.together and is_divisible(checked.job):
         return BOUGHT_IN_PIECES
-    specs = _specs(checked.job.spec, listed, tenant.pk)
+    specs = _specs(checked.job.spec, entries, tenant.pk)
     if isinstance(specs, InvalidJob):
         return specs
 
-    # 2. Apply: the array, its members, and what is told of each. The first one remembers the key.
+    # 2. Apply: store the array, its members and the events of each. The first member keeps the key.
     array = JobArray.objects.create(
         tenant=tenant,
         pool=pool,
         name=wish.name,
-        indexes=[member.index for member in listed],
+        indexes=[member.index for member in entries],
         submitted_at=at,
         submitted_by=wish.user,
     )
@@ -197,24 +197,26 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     checked.job.array, checked.job.request_digest = array, wish.digest
     checked.job.together = wish.together
     waiting_said(checked, at)
-    submitted = [replace(checked, job=copy(checked.job)) for _ in listed]
-    for place, (each, member, spec) in enumerate(zip(submitted, listed, specs, strict=True)):
+    submitted = [replace(checked, job=copy(checked.job)) for _ in entries]
+    for place, (each, member, spec) in enumerate(zip(submitted, entries, specs, strict=True)):
         each.job.name, each.job.spec, each.job.array_place = member.name, spec, place
     submitted[0].job.client_key = wish.client_key
-    submitted[0] = replace(submitted[0], description=wish.description)  # one for all of them
+    submitted[0] = replace(submitted[0], description=wish.description)  # one description for all members
     rows_store(submitted)
     steps.done("store", jobs=len(submitted), pool=pool.slug)
     waiting_tell(submitted, at, steps, estimated=False)
     return SubmittedArray(array, repeated=False)
 
 
-def _specs(spec: Mapping[str, Any], listed: Sequence[ArrayMember], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:
-    """Each member's: with its index, where its program has a parameter of that name."""
+def _specs(
+    spec: Mapping[str, Any], entries: Sequence[ArrayMember], tenant_id: int
+) -> list[dict[str, Any]] | InvalidJob:
+    """Return the specification of each member, with its index if its program has a parameter of that name."""
     program = program_kept(spec, tenant_id=tenant_id)
     if program is None or INDEX not in {parameter.name for parameter in program[0].program.parameters}:
-        return [dict(spec) for _ in listed]
+        return [dict(spec) for _ in entries]
     specs = []
-    for member in listed:
+    for member in entries:
         parameters = {**spec[PROGRAM]["parameters"], INDEX: member.index}
         values = values_of(program[0].program, parameters)
         if isinstance(values, tuple):

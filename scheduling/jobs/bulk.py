@@ -1,5 +1,5 @@
-"""Many jobs in one act, each with words of its own: all of them or none. Each is then a job as any other, and its row
-and its event say what they would say if it had been submitted by itself."""
+"""Jobs in bulk: many jobs in one act, each with its own specification, and all are submitted or none. After that each
+is a job like any other: its row and its event are the same as if it had been submitted by itself."""
 
 from __future__ import annotations
 
@@ -46,19 +46,20 @@ HOW_MANY = InvalidJob("invalid_job", f"jobs: must be 1 to {MOST_JOBS:,} jobs.", 
 
 @dataclass(frozen=True)
 class JobWords:
-    """What is said of one job: a name and a specification, or `said` by a person in hours. `begin` and `after` as of
-    `job_submit`; where a person said it, they are said there."""
+    """The request for one job: either a name and a specification, or a `wording`, in which a person describes the job.
+    `begin` and `after` are those of `job_submit`; a wording has its own."""
 
     name: str = ""
     spec: Mapping[str, Any] = field(default_factory=dict)
     begin: datetime | None = None
     after: Sequence[Waited] = ()
-    said: JobWording | None = None
+    wording: JobWording | None = None
 
 
 @dataclass(frozen=True)
 class SubmittedJobs:
-    """In the order of what was said. `repeated`: the same submission had been taken before."""
+    """Jobs that were accepted, in the order of the request. `repeated` says that the same submission had been accepted
+    before."""
 
     jobs: Sequence[TrainingJob]
     repeated: bool
@@ -66,7 +67,8 @@ class SubmittedJobs:
 
 @dataclass(frozen=True)
 class JobsRefused(Refused):
-    """None was taken. `refused`: how many of the `jobs` cannot be. `faults`: the first of these by index, and why."""
+    """The refusal of all jobs of a request. `jobs` is how many there are, `refused` how many of them cannot be
+    accepted, and `faults` holds the first of these by index, each with its refusal."""
 
     jobs: int
     refused: int
@@ -82,8 +84,8 @@ def jobs_submit(
     client_key: str | None = None,
     lane: str = Lane.BATCH.value,
 ) -> SubmittedJobs | Refused:
-    """All these jobs, or none of them, in the batch lane. A submission with a client key happens once; each of its jobs
-    keeps a key made of that one."""
+    """Submit all these jobs in the batch lane, or none. A submission with a client key happens once; each of its jobs
+    keeps a key that is derived from that one."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     if lane != Lane.BATCH:
@@ -101,7 +103,7 @@ def jobs_submit(
 def _stored(
     intake: Intake, words: Sequence[JobWords], by: Access, client_key: str | None, digests: Sequence[str]
 ) -> SubmittedJobs | Refused:
-    # 1. Gather and decide: what all of them meet first, then each by itself.
+    # 1. Gather and decide: first what holds for all jobs, then each job by itself.
     if earlier := _earlier(intake.tenant, client_key, digests):
         return earlier
     if closed := pool_closed(intake, Lane.BATCH):
@@ -113,7 +115,7 @@ def _stored(
     ready = [answer for answer in answers if isinstance(answer, Checked)]
     steps.done("check", jobs=len(ready), pool=intake.pool.slug)
 
-    # 2. Apply: the jobs, when they will probably start, and that they were submitted.
+    # 2. Apply: store the jobs, their probable starts, and the events of their submission.
     for each, key, digest in zip(ready, _keys(client_key, len(words)), digests, strict=True):
         each.job.client_key, each.job.request_digest = key, digest
         waiting_said(each, intake.at)
@@ -125,10 +127,10 @@ def _stored(
 
 def _ready(intake: Intake, words: JobWords, by: Access) -> Checked | Refused:
     lane = Lane.BATCH.value
-    if words.said is None:
+    if words.wording is None:
         after = waited_in_order(words.after)
         return job_ready(intake, words.name, words.spec, lane, begin=words.begin, after=after)
-    understood = job_understood(pool=intake.pool, said=words.said, by=by, at=intake.at, intake=intake)
+    understood = job_understood(pool=intake.pool, wording=words.wording, by=by, at=intake.at, intake=intake)
     if isinstance(understood, Refused):
         return understood
     later: dict[str, Any] = {"begin": understood.begin, "after": understood.after}
@@ -137,7 +139,7 @@ def _ready(intake: Intake, words: JobWords, by: Access) -> Checked | Refused:
 
 
 def jobs_refused(refused: Sequence[tuple[int, Refused]], jobs: int) -> JobsRefused:
-    """Why none of so many jobs is taken: of those that cannot be, the index and the refusal."""
+    """Refuse all `jobs` jobs. `refused` holds the index and the refusal of each that cannot be accepted."""
     index, first = refused[0]
     others = f" {len(refused)} of the {jobs:,} jobs cannot be taken, so none is." if len(refused) > 1 else ""
     sentence = f"jobs[{index}]: {first.sentence}{others}"
@@ -145,24 +147,25 @@ def jobs_refused(refused: Sequence[tuple[int, Refused]], jobs: int) -> JobsRefus
 
 
 def _digest(pool: Pool, words: JobWords) -> str:
-    """As that of a job that is submitted by itself."""
+    """Return the same digest as for a job that is submitted by itself."""
     lane = Lane.BATCH.value
-    if words.said is None:
+    if words.wording is None:
         later = (words.begin, waited_in_order(words.after))
         return job_digest(pool, words.name, words.spec, lane, None, None, *later)
-    described = JobDescription(how=words.said.how, said=words.said.document)
+    described = JobDescription(how=words.wording.how, said=words.wording.document)
     return job_digest(pool, "", {}, lane, None, described, None, ())
 
 
 def _keys(client_key: str | None, count: int) -> list[str | None]:
-    """The first job keeps the key itself, so that one key is one submission, whichever way it comes."""
+    """Return a key for each job. The first job keeps the client's key itself, so that a key stands for one submission,
+    whether of one job or in bulk."""
     if client_key is None:
         return [None] * count
     return [client_key, *(hashlib.sha256(f"{client_key} {index}".encode()).hexdigest() for index in range(1, count))]
 
 
 def _earlier(tenant: Tenant, client_key: str | None, digests: Sequence[str]) -> SubmittedJobs | Refused | None:
-    """The jobs that this key has already made: these and no more, or the key was another submission's."""
+    """Return the jobs that this key has already made, or None. The key is refused if it has made others than these."""
     if client_key is None or client_key_take(tenant, client_key) is None:
         return None
     keys = _keys(client_key, len(digests) + 1)

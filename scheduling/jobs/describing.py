@@ -1,6 +1,7 @@
-"""A job as people describe it, in hours or by a batch script: what it means in a pool, and what is asked of the market.
+"""Jobs as people describe them, in hours or by a batch script: what a description means in a pool, as a specification.
 
-Nothing is stored here. What a specification cannot say, when the job may begin, stands beside it.
+`job_understood` reads a description and stores nothing; `job_describe` submits it. A specification cannot say when the
+job may begin, so that is a field of its own beside it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from scheduling.programs.ordering import Waited, members, until, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, saves_in
 from scheduling.programs.sbatch import LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch import read as script_read
-from scheduling.programs.sbatch.files_missing import Brought
+from scheduling.programs.sbatch.files_missing import FileNames
 from scheduling.programs.sbatch.request import GPUS, ask
 from scheduling.programs.sbatch.values import BadValue, When
 from scheduling.programs.sbatch.values import moment as when_read
@@ -49,9 +50,9 @@ from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
 
-UNNAMED = {Described.HOURS.value: "job", Described.SCRIPT.value: "sbatch"}  # the latter as Slurm calls it
+UNNAMED = {Described.HOURS.value: "job", Described.SCRIPT.value: "sbatch"}  # the latter is Slurm's default name
 MOST_AHEAD = timedelta(days=366)
-# Options that a batch script may have and that no job of this market can keep, yet.
+# Options that a batch script may have and that this market cannot fulfil yet.
 UNKEPT = {
     "constraint": "the market places the workers, and cannot be told on which kind of server",
     "nodelist": "the market places the workers, and cannot be told on which servers",
@@ -61,13 +62,13 @@ UNKEPT = {
 
 @dataclass(frozen=True)
 class JobWording:
-    """What a person said. Either `script`, or `hours` (the answers of `scheduling.programs.hours`; who leaves `worker`
-    out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
-    `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
-    jobs that must have ended well before, beside those that a script names. `divisible`: whether it rents in pieces;
-    None: as its script says, else as its program can. `archive`: the digest of the files that come along with a script,
-    and `files` their names, where somebody says them before they were sent; a folder of which nobody says what is in it
-    ends with a stroke."""
+    """A job in a person's words. It has either a `script`, or `hours` (the answers of `scheduling.programs.hours`;
+    without `worker` each worker has a GPU) and the `program` of the catalogue that it runs, if any. `worth` holds
+    `credits` as a text, `later`, and `by` or `within_seconds`. `zone` is the time zone of moments that name none.
+    `index` selects one job of an array. `after` holds jobs that must have ended well before, beside those that a script
+    names. `divisible` says whether the job rents in pieces; None means as its script says, else as its program can.
+    `archive` is the digest of the files that come along with a script. `files` are their names, if they are given
+    before the files are sent; a folder whose content is not given ends with a slash."""
 
     worth: Mapping[str, Any]
     hours: Mapping[str, Any] | None = None
@@ -88,7 +89,7 @@ class JobWording:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As it is kept with the job."""
+        """The wording as it is stored with the job."""
         script = self.script is not None
         document: dict[str, Any] = {"script": self.script} if script else {"hours": dict(self.hours or {})}
         document |= {"program": dict(self.program)} if self.program else {}
@@ -102,42 +103,43 @@ class JobWording:
 
 
 def is_array(wording: JobWording) -> bool:
-    """Whether it is a script that can be read and has an `--array`, of which no one job is meant."""
+    """Return whether the wording is a readable script with `--array`, and selects no single job of it by `index`."""
     script = script_read(wording.script) if wording.script is not None and wording.index is None else ()
     return not isinstance(script, tuple) and bool(script.options.array)
 
 
 @dataclass(frozen=True)
 class Understood:
-    """What the market will be asked, and of a script what came of each line. `begin`: not before this moment."""
+    """A description as the pool understands it: the specification, and what became of each line of a script. The job
+    starts no sooner than `begin`."""
 
     how: str
-    said: Mapping[str, Any]
+    wording: Mapping[str, Any]
     name: str
     spec: Mapping[str, Any]
     run: InHours
     lines: tuple[OptionLine, ...] = ()
     begin: datetime | None = None
-    document: Mapping[str, Any] | None = None  # of the program that a script becomes; None: nothing of it would run
+    document: Mapping[str, Any] | None = None  # of the program that a script becomes; None if it runs nothing
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of that program
     indexes: tuple[int, ...] = ()  # of the script's array
     after: tuple[Waited, ...] = ()
-    after_line: int = 0  # of the script, that names them
-    # The specification as the batch lane reads it at this moment; None where the job begins later, or its program is
-    # registered only when it is submitted.
+    after_line: int = 0  # the line of the script that names them
+    # The specification as the batch lane reads it now. None if the job begins later, or if its program is registered
+    # only with the submission.
     read: SpecRead | None = None
 
     @property
     def row(self) -> JobDescription:
-        """To be stored with its job."""
+        """The description as it is stored with its job."""
         lines = [[line.number, line.option, line.verdict, line.sentence] for line in self.lines]
-        return JobDescription(how=self.how, said=self.said, lines=lines)
+        return JobDescription(how=self.how, said=self.wording, lines=lines)
 
 
 @dataclass(frozen=True)
 class NotUnderstood(InvalidJob):
-    """`faults`: all that is wrong, each with the line of the script (or null), the option, the field, a sentence, and
-    what is nearest to it and allowed."""
+    """The refusal of a description. `faults` are all that is wrong, each with the line of the script (or null), the
+    option, the field, a sentence, and the nearest value that is allowed."""
 
     faults: tuple[Mapping[str, Any], ...]
 
@@ -146,16 +148,16 @@ Fault = LineRefusal | FieldRefusal
 
 
 def job_understood(
-    *, pool: Pool, said: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
+    *, pool: Pool, wording: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
 ) -> Understood | Refused:
-    """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
-    `together`: it is an array whose jobs are bought all or none. `intake`: of pool and tenant at this moment, for
-    whoever asks about many."""
+    """Return the description as this pool understands it now, or a refusal with all that is wrong. Nothing is stored.
+    `together` says that it is an array whose jobs are bought all or none. `intake` is that of pool and tenant now, if
+    the caller checks many descriptions."""
     if by.tenant is None:
         return NOT_ALLOWED
     intake = intake or Intake(pool, by.tenant, by.user, at)
-    brought = _brought(said, by)
-    outcome = understand(said, [each.name for each in intake.rows.resources], float(pool.slot_seconds), at, brought)
+    files = _files(wording, by)
+    outcome = understand(wording, [each.name for each in intake.rows.resources], float(pool.slot_seconds), at, files)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):
@@ -172,8 +174,8 @@ def job_understood(
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
     saves = None if outcome.document is None else saves_in(outcome.document)
-    known: dict[str, Any] = {"unregistered": saves, "together": together}
-    checked = spec_checked(intake, outcome.name, outcome.spec, lane, arrival, **known)
+    options: dict[str, Any] = {"unregistered": saves, "together": together}
+    checked = spec_checked(intake, outcome.name, outcome.spec, lane, arrival, **options)
     if isinstance(checked, Refused):
         return checked
     spec, read = checked
@@ -183,7 +185,7 @@ def job_understood(
 def job_describe(
     *,
     pool: Pool,
-    said: JobWording,
+    wording: JobWording,
     lane: str,
     by: Access,
     at: datetime,
@@ -191,22 +193,22 @@ def job_describe(
     otherwise: str | None = None,
     archive: IO[bytes] | None = None,
 ) -> Submitted | Refused:
-    """Submits what was said. A script is registered as a program of the tenant first, and stays one though the job
-    may be refused: the same script is the same version the next time. `archive`: the files that come along with it,
-    where they were not sent before."""
+    """Submit a job as a person describes it. A script is first registered as a program of the tenant, and stays one
+    even if the job is refused: the same script is the same version the next time. `archive` holds the files that come
+    along with it, if they were not sent before."""
     if not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     wish: dict[str, Any] = {"pool": pool, "lane": lane, "otherwise": otherwise, "by": by, "client_key": client_key}
-    before = submission_before(said=said.document, **wish)
+    before = submission_before(wording=wording.document, **wish)
     if isinstance(before, Refused):
         return before
-    if before is not None:  # what was said may mean nothing any more; what of it was not done is done
-        row = JobDescription(how=said.how, said=said.document)
+    if before is not None:  # the wording may be invalid by now; the earlier submission is completed
+        row = JobDescription(how=wording.how, said=wording.document)
         return job_submit(name=before.job.name, spec=before.job.spec, at=at, description=row, **wish)
-    understood = job_understood(pool=pool, said=said, by=by, at=at)
+    understood = job_understood(pool=pool, wording=wording, by=by, at=at)
     if isinstance(understood, Refused):
         return understood
-    if understood.indexes and said.index is None:
+    if understood.indexes and wording.index is None:
         sentence = "index: a script with --array goes to the batch lane as a whole; a job of it alone needs its index."
         return InvalidJob("invalid_job", sentence, "index")
     spec = understood.spec
@@ -221,7 +223,7 @@ def job_describe(
 
 @dataclass(frozen=True)
 class JobHead:
-    """What is said of a job but for its worth. No `run`: the `faults` say why."""
+    """A description without its worth. If `run` is None, the `faults` say why."""
 
     name: str
     run: InHours | None = None
@@ -238,13 +240,14 @@ class JobHead:
 
 
 def understand(
-    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime, brought: Brought | None = None
+    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime, files: FileNames | None = None
 ) -> Understood | tuple[Fault, ...]:
-    """Pure. `resources`: those of the pool. `brought`: what comes along with a script; None: nobody knows."""
+    """Return what a wording means, or all that is wrong with it. Reads no database. `resources` are the pool's. `files`
+    are the names of files that come along with a script, or None if they are not known."""
     if wording.script is None:
         head = _of_hours(wording, resources)
     else:
-        head = _of_script(wording, wording.script, resources, at, brought)
+        head = _of_script(wording, wording.script, resources, at, files)
     faults: list[Fault] = [*head.faults]
     begin = head.begin
     if begin is not None and begin > at + MOST_AHEAD:
@@ -266,7 +269,7 @@ def understand(
     spec |= {DIVISIBLE: divisible} if divisible is not None else {}
     return Understood(
         how=wording.how,
-        said=wording.document,
+        wording=wording.document,
         name=head.name if wording.index is None else f"{head.name}[{wording.index}]",
         spec=spec | ({PROGRAM: dict(wording.program)} if wording.program is not None else {}),
         run=head.run,
@@ -288,15 +291,15 @@ def _of_hours(wording: JobWording, resources: Sequence[str]) -> JobHead:
     return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=wording.begin)
 
 
-def _brought(said: JobWording, by: Access) -> Brought | None:
-    """The files that come along, as far as they are known."""
-    if said.files is not None or not said.archive:
-        return Brought.of(said.files or ())
-    return files_brought(said.archive, by)
+def _files(wording: JobWording, by: Access) -> FileNames | None:
+    """Return the names of the files that come along, or None if they are not known."""
+    if wording.files is not None or not wording.archive:
+        return FileNames.of(wording.files or ())
+    return files_brought(wording.archive, by)
 
 
 def _of_script(
-    wording: JobWording, text: str, resources: Sequence[str], at: datetime, brought: Brought | None
+    wording: JobWording, text: str, resources: Sequence[str], at: datetime, files: FileNames | None
 ) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
@@ -322,7 +325,7 @@ def _of_script(
         return JobHead(name, None, (*faults, *document), begin, deadline, place)
     if document is None and wording.archive:
         return JobHead(name, None, (*faults, FieldRefusal("archive", "belongs to a script that runs something")))
-    lines = tuple(script_lines(script, request, name, lines_here(script, request), brought))
+    lines = tuple(script_lines(script, request, name, lines_here(script, request), files))
     return JobHead(
         name,
         request.job,
@@ -340,7 +343,7 @@ def _of_script(
 
 
 def refusal_of(faults: Sequence[Fault]) -> NotUnderstood:
-    """With the first fault as its sentence."""
+    """Return the refusal of a description with these faults. Its sentence is the first fault's."""
     rows = tuple(map(_fault_row, faults))
     first = rows[0]
     place = f"Line {first['line']}" if first["line"] else first["field"]
@@ -359,7 +362,8 @@ def _faults(outcome: object) -> tuple[Any, ...]:
 
 
 def _gpu(resources: Sequence[str]) -> dict[str, int]:
-    """What a worker takes where nobody says it; nothing where the pool counts no GPUs under a usual name."""
+    """Return the demand of a worker if the description has none: a GPU, or nothing if the pool has no GPUs under a
+    usual name."""
     name = next((name for name in GPUS if name in resources), None)
     return {} if name is None else {name: 1}
 
@@ -382,7 +386,8 @@ def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Faul
 def _worth(
     wording: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
 ) -> Worth | tuple[FieldRefusal, ...]:
-    """The three answers, counted from the arrival. Whose script has a deadline need not say by when."""
+    """Return the worth from its three answers, with times counted from the arrival. If the script has a `deadline`,
+    `by` and `within_seconds` may both be absent."""
     answers = wording.worth
     unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]
     faults = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
@@ -414,7 +419,8 @@ def _worth(
 
 
 def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:
-    """As the interface writes moments, or as a batch script does; else what is wrong with it."""
+    """Return the moment that a text names, as the interface writes moments or as a batch script does; or a sentence
+    that says what is wrong with it."""
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
@@ -428,7 +434,7 @@ def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:
 
 
 def _moment(when: When | None, at: datetime, zone: tzinfo) -> datetime | str | None:
-    """None: nothing is said. A sentence where the calendar ends before it."""
+    """Return the moment that `when` means, None if there is no `when`, or a sentence if the calendar ends before it."""
     if when is None:
         return None
     if when.after_seconds is not None:

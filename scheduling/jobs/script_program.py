@@ -28,7 +28,7 @@ from scheduling.programs.catalogue import (
 )
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch.beginning import beginning, notes
-from scheduling.programs.sbatch.files_missing import Brought, files_missing
+from scheduling.programs.sbatch.files_missing import FileNames, files_missing
 from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.request import ScriptRequest
 from scheduling.programs.sbatch.steps import steps
@@ -74,7 +74,7 @@ def script_document(
 
 
 def script_lines(
-    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], files: Brought | None
+    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], files: FileNames | None
 ) -> Iterator[OptionLine]:
     """Yield the lines of the script's head as a program keeps them, and what becomes of its commands. `files` are those
     that come along, or None where nobody knows."""
@@ -143,12 +143,12 @@ def script_register(
     return {PROGRAM: {"name": str(document["name"]), "version": outcome.row.version, "parameters": dict(parameters)}}
 
 
-def files_brought(archive: str, by: Access) -> Brought | None:
+def files_brought(archive: str, by: Access) -> FileNames | None:
     """Return what is in an archive that the tenant has sent before; None if there is none, or none of the tenant's."""
     own = ProgramVersion.objects.filter(program__tenant=by.tenant, archive=archive)
     if by.tenant is None or not own.exists() or (names := archive_names(archive)) is None:
         return None
-    return Brought(frozenset(b"/".join(path).decode("utf-8", "replace") for path in names))
+    return FileNames(frozenset(b"/".join(path).decode("utf-8", "replace") for path in names))
 
 
 def _way_along(file: str) -> str:

@@ -1,4 +1,4 @@
-"""Submitting a job: checked, remembered under its client's key, and handed to its lane."""
+"""Submission of a job: it is checked, stored under its client's key, and handed to its lane."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class OverBudget(RefusedForMoney):
 
 @dataclass(frozen=True)
 class Checked:
-    """The row that would be stored, and what it means. `begin`: no sooner does it arrive. `description`: as it was
-    said, stored with the job."""
+    """A job that passed all checks: the row that would be stored, and what it means. It arrives no sooner than `begin`.
+    `description` is how a person described it, and is stored with the job."""
 
     job: TrainingJob
     read: SpecRead
@@ -86,9 +86,10 @@ class Checked:
 
 
 class Intake:
-    """A pool and a tenant as they stand while jobs are taken in: what each of these jobs is checked against. Each part
-    is read when the first job needs it, so many jobs ask the database for no more than one. `rows`: as they were read a
-    moment ago. `waits`: the jobs are to wait for an interval, so what ever fits is read with all else."""
+    """The state of a pool and a tenant that submitted jobs are checked against. Each part is read when the first job
+    needs it, so many jobs cost no more queries than one. `rows` are the rows if the caller has just read them. `waits`
+    says that the jobs will wait for an interval: then the pool's text, which says whether a job can ever fit, is read
+    in the same query."""
 
     def __init__(
         self,
@@ -120,8 +121,8 @@ class Intake:
         return NewSpecReader(self.pool, self.rows)
 
     @cached_property
-    def left(self) -> int | None:
-        """What the budgets of this period leave the person; None: no limit."""
+    def budget_rest(self) -> int | None:
+        """Return what the budgets of this period leave the person to spend, or None if there is no limit."""
         if not self.rows.any_budget:
             return None
         limits = tenant_limits(tenant_id=self.tenant.pk, at=self.at)
@@ -130,7 +131,7 @@ class Intake:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be submitted, whichever lane looks at it."""
+    """A job to be submitted, in the same form for both lanes."""
 
     tenant: Tenant
     pool: Pool
@@ -147,7 +148,8 @@ class Wish:
 
 @dataclass(frozen=True)
 class Submitted:
-    """`award`: what an instant job got at once. `repeated`: the same submission had been taken before."""
+    """A job that was accepted. `award` is what an instant job was awarded at once. `repeated` says that the same
+    submission had been accepted before."""
 
     job: TrainingJob
     award: Award | None
@@ -168,13 +170,13 @@ def job_submit(
     begin: datetime | None = None,
     after: Sequence[Waited] = (),
 ) -> Submitted | Refused:
-    """`spec`: the job in the words of a scenario file, without name, tenant, lane and arrival.
+    """Submit one job. `spec` is the job as in a scenario file, without name, tenant, lane and arrival.
 
-    `otherwise`: "batch", for a job that waits for the next interval if the instant lane does not take it at once.
-    `description`: what was said, if `spec` was made of it; stored with the job. `begin`: no sooner than then does the
-    job arrive, and its value counts from then. `after`: numbers of jobs of the tenant that must have ended
-    well before, and arrays all of whose jobs must, as A-12. A submission with a client key happens once: repeated, also
-    after a lost reply, it gives the same job back, and does what of it was not done.
+    `otherwise` is "batch" for a job that shall wait for the next interval if the instant lane does not accept it at
+    once. `description` is the person's description that `spec` was made of, and is stored with the job. The job arrives
+    no sooner than `begin`, and its value counts from then. `after` holds numbers of the tenant's jobs that must have
+    ended well before, and arrays all of whose jobs must have, such as A-12. A submission with a client key happens
+    once: a repetition, also after a lost reply, returns the same job and completes what had not been done.
     """
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
@@ -187,7 +189,7 @@ def job_submit(
         answer = _submit(wish, lane)
         if otherwise is not None and isinstance(answer, Refused) and answer.code in NOT_AT_ONCE:
             answer = _submit(wish, otherwise, instead_of=answer.code)
-    if otherwise is None or isinstance(answer, Refused) or _taken(answer.job):
+    if otherwise is None or isinstance(answer, Refused) or _is_accepted(answer.job):
         return answer
     queued = job_queue(job_id=answer.job.pk, by=by, at=at)
     if isinstance(queued, Refused):  # no interval holds it, or the same submission, sent twice at once, has queued it
@@ -197,7 +199,7 @@ def job_submit(
 
 
 def lanes_refused(lane: str, otherwise: str | None) -> InvalidJob | None:
-    """Why no job can be decided about in this lane, and else in the other one."""
+    """Return why a job cannot be decided about in this lane, or not in `otherwise` after it."""
     if lane not in Lane.values:
         return InvalidJob("invalid_job", f"lane: must be one of {', '.join(Lane.values)}.", "lane")
     if otherwise is not None and (lane, otherwise) != (Lane.INSTANT, Lane.BATCH):
@@ -205,7 +207,7 @@ def lanes_refused(lane: str, otherwise: str | None) -> InvalidJob | None:
     return None
 
 
-def _taken(job: TrainingJob) -> bool:
+def _is_accepted(job: TrainingJob) -> bool:
     return job.lane == Lane.BATCH or job.state != JobState.REJECTED
 
 
@@ -218,8 +220,8 @@ def _later_refused(lane: str, begin: datetime | None, after: Sequence[Waited], a
 
 
 def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
-    """Those of them that are still to end; or what is wrong with waiting for them. Needs the tenant's scope: a job of
-    another tenant is one that is not there."""
+    """Return those of the jobs and arrays that have not finished yet, or a sentence that says why nothing can wait for
+    them. Needs the tenant's scope, in which a job of another tenant does not exist."""
     if not after:
         return ()
     if len(after) > MOST_AFTER:
@@ -234,8 +236,8 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     for each, rows_of_it in states.items():
         if not rows_of_it:
             what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
-            meant = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
-            hint = f"; the array of that number is {array_named(int(each))}" if meant else ""
+            is_array = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
+            hint = f"; the array of that number is {array_named(int(each))}" if is_array else ""
             return f"must be {what} of the tenant, and there is no {name}{hint}"
         for row in rows_of_it:
             if row.state not in (*LIVE_STATES, JobState.FINISHED):
@@ -244,9 +246,9 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     return tuple(each for each, rows_of_it in states.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
 
 
-@transaction.atomic(savepoint=False)  # what fails here undoes all of it anyway
+@transaction.atomic(savepoint=False)  # a failure here undoes the whole transaction anyway
 def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
-    """`instead_of`: why the instant lane did not even look at it."""
+    """Check and store the job in `lane`. `instead_of` is the code of the instant lane's refusal, if there was one."""
     if earlier := earlier_submission(wish.tenant, wish.client_key, wish.digest):
         return earlier
     intake = Intake(wish.pool, wish.tenant, wish.user, wish.at, waits=lane == Lane.BATCH)
@@ -267,7 +269,7 @@ def job_ready(
     after: Sequence[Waited] = (),
     together: bool = False,
 ) -> Checked | Refused:
-    """The row as it waits in its lane, but for its client's key; or why no such job is taken. `after`: in order."""
+    """Return the row as it will wait in its lane, without the client's key, or a refusal. `after` is in order."""
     checked = job_checked(intake, name, spec, lane, begin=begin, together=together)
     if isinstance(checked, Refused):
         return checked
@@ -290,8 +292,8 @@ def job_checked(
     read: SpecRead | None = None,
     together: bool = False,
 ) -> Checked | Refused:
-    """What would be stored, or why it cannot be. `read`: the specification as it was checked and read a moment ago for
-    this lane and arrival; it is not looked at again. `together`: it is bought with others, all or none."""
+    """Return what would be stored, or a refusal. `read` is the specification as it was just checked and read for this
+    lane and arrival; it is not checked again. `together` says that the job is bought with others, all or none."""
     pool, at = intake.pool, intake.at
     if refusal := lanes_refused(lane, None) or pool_closed(intake, lane):
         return refusal
@@ -326,17 +328,17 @@ def spec_checked(
     unregistered: Saves | None = None,
     together: bool = False,
 ) -> tuple[Mapping[str, Any], SpecRead] | InvalidJob:
-    """Whether name and specification can be a job's in this pool; with the version of its program pinned, and whether
-    it rents in pieces, as far as its program says that.
+    """Check that a job of this pool can have this name and specification. Return the specification, with the version
+    of its program pinned and with whether it rents in pieces, as far as its program says that, and what was read.
 
-    `unregistered`: how its program saves that is registered only when the job is submitted, and so not pinned.
+    `unregistered` says how the program saves if it is registered only with the submission, and so cannot be pinned.
     """
     pool, tenant_id = intake.pool, intake.tenant.pk
     try:
         if is_blank(text(name, "name")):
             raise BadScenario("name", "must have a character that can be seen")
-        if taken := [field for field in OURS if field in spec]:
-            raise BadScenario(taken[0], "is not part of a job's specification")
+        if extras := [field for field in OURS if field in spec]:
+            raise BadScenario(extras[0], "is not part of a job's specification")
         read = intake.reader.read(spec, arrival=arrival, lane=lane)
         sells_pieces = gives_floors(pool)
         if read.job.divisible and not sells_pieces:
@@ -360,7 +362,7 @@ def spec_checked(
 
 
 def pool_closed(intake: Intake, lane: str) -> Refused | None:
-    """Why the lane takes no new jobs at all."""
+    """Return why the lane accepts no new jobs at all, or None if it does."""
     pool = intake.pool
     if intake.at < pool.epoch_at:
         return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
@@ -372,8 +374,8 @@ def pool_closed(intake: Intake, lane: str) -> Refused | None:
 
 
 def _over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
-    """A budget that is used up lets no job in that would want to rent."""
-    if intake.left == 0 and spec.get("rent") != "never":
+    """Refuse a job that may rent if the budget is used up."""
+    if intake.budget_rest == 0 and spec.get("rent") != "never":
         way_out = "Have it raised, wait for its next period, or forbid the job to rent."
         return OverBudget("over_budget", f"The budget of this period is used up. {way_out}", 0)
     return None
@@ -401,7 +403,7 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
 
 
 def waiting_said(checked: Checked, at: datetime) -> None:
-    """For what the job waits, in its row, which is not saved."""
+    """Write into the job's row what the job waits for. The row is not saved."""
     job = checked.job
     if job.not_before == HELD:
         job.reason_code, job.reason_numbers = "waits_for_jobs", {"jobs": jobs_named(job.after)}
@@ -411,7 +413,7 @@ def waiting_said(checked: Checked, at: datetime) -> None:
 
 
 def rows_store(submitted: Sequence[Checked]) -> None:
-    """Jobs, and how they were described, each in one statement. From here on the jobs have their numbers."""
+    """Store the jobs and their descriptions, each in one statement. After this the jobs have their numbers."""
     TrainingJob.objects.bulk_create([each.job for each in submitted], batch_size=AT_ONCE)
     described = [(each.job, each.description) for each in submitted if each.description is not None]
     for job, description in described:
@@ -423,11 +425,13 @@ def rows_store(submitted: Sequence[Checked]) -> None:
 def waiting_tell(
     submitted: Sequence[Checked], at: datetime, steps: Steps, *, estimated: bool = True, instead_of: str = ""
 ) -> None:
-    """When stored jobs of the batch lane will probably start, where anybody can say, and that they were submitted."""
-    # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
+    """Store when jobs of the batch lane will probably start, where that can be estimated, and append the events of
+    their submission."""
+    # In an elastic pool the start cannot be estimated, and the price of a slot is posted. Nor can it be estimated for a
+    # job that waits for others.
     by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != HELD]
-    known = [(each.job, each.read) for each in by_itself if estimated]
-    estimates = estimates_keep(known, at=at)
+    pairs = [(each.job, each.read) for each in by_itself if estimated]
+    estimates = estimates_keep(pairs, at=at)
     steps.done("estimate")
     events = []
     for each in submitted:
@@ -438,7 +442,7 @@ def waiting_tell(
 
 
 def earlier_submission(tenant: Tenant, client_key: str | None, digest: str) -> Submitted | Refused | None:
-    """The job that this key has already made. Needs the tenant's scope."""
+    """Return the job that an earlier submission with this key made, or None. Needs the tenant's scope."""
     if client_key is None:
         return None
     if flaw := client_key_flaw(client_key):
@@ -453,8 +457,8 @@ def earlier_submission(tenant: Tenant, client_key: str | None, digest: str) -> S
 
 
 def client_key_take(tenant: Tenant, client_key: str) -> int | None:
-    """The number of the job that this key has already made. Whoever comes with the key after us waits until the open
-    transaction is over, before it locks anything else, and then finds the job that we made."""
+    """Lock the key, and return the number of the job that it has already made, or None. A later submission with the
+    same key waits, before it locks anything else, until this transaction ends, and then reads the job made here."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT scheduling_client_key(%s, %s)", [tenant.pk, client_key])
         (number,) = cursor.fetchone()
@@ -462,19 +466,19 @@ def client_key_take(tenant: Tenant, client_key: str) -> int | None:
 
 
 def client_key_flaw(client_key: str) -> Refused | None:
-    """Why no submission can be remembered under this key."""
+    """Return why this cannot be a client key, or None if it can."""
     if 0 < len(client_key) <= LONGEST_KEY and client_key.isprintable():
         return None
     return Refused("invalid_key", f"A client key has 1 to {LONGEST_KEY} printable characters.")
 
 
 def submission_before(
-    *, pool: Pool, said: Mapping[str, Any], lane: str, otherwise: str | None, by: Access, client_key: str | None
+    *, pool: Pool, wording: Mapping[str, Any], lane: str, otherwise: str | None, by: Access, client_key: str | None
 ) -> Submitted | Refused | None:
-    """The job that the same words have made under this key before, whatever they would mean now."""
+    """Return the job that the same wording has made under this key before, whatever the wording would mean now."""
     if by.tenant is None or client_key is None:
         return None
-    request = _with_otherwise({"said": dict(said), "lane": lane}, otherwise)
+    request = _with_otherwise({"said": dict(wording), "lane": lane}, otherwise)
     with scope(by.tenant):
         return earlier_submission(by.tenant, client_key, request_digest(pool, request))
 
@@ -489,7 +493,8 @@ def job_digest(
     begin: datetime | None,
     after: Sequence[Waited],
 ) -> str:
-    """What was said counts where there is a description: the same words, said a moment later, are another value."""
+    """Return the digest of a submission. With a description, the digest is of the person's wording and not of `spec`,
+    because the same wording a moment later means another value."""
     if description is not None:
         return request_digest(pool, _with_otherwise({"said": dict(description.said), "lane": lane}, otherwise))
     request: dict[str, Any] = {"name": name, "spec": dict(spec), "lane": lane}
@@ -503,6 +508,6 @@ def _with_otherwise(request: Mapping[str, Any], otherwise: str | None) -> Mappin
 
 
 def request_digest(pool: Pool, request: Mapping[str, Any]) -> str:
-    """What a client's key is remembered with."""
+    """Return the digest of a request, which is stored with its client key."""
     whole = {**request, "pool": pool.pk}
     return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

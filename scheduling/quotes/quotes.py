@@ -1,8 +1,8 @@
-"""What would become of a job if it were submitted now. The same question as a submission, without its consequence.
+"""Quotes: what would become of a job if it were submitted now. A quote asks what a submission asks, without effect.
 
-A quote locks nothing and writes nothing. In the instant lane it is the very computation that a submission makes, so
-the price is the one that a submission at this moment pays. In the batch lane the decision lies ahead and others may
-still come: the answer is what the next boundary would decide if nobody did, with a range, and marked as an estimate.
+A quote locks nothing and writes nothing. In the instant lane it is the same computation that a submission makes, so
+the price is the one that a submission at this moment pays. In the batch lane the decision comes later and other jobs
+may still arrive: the quote is what the next boundary would decide if none did, with a range, and marked as an estimate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tenants.services.members import NOT_ALLOWED
 
 __all__ = ["Change", "Quote", "QuotedTerms", "job_quote"]
 
-MARGIN = 1.001  # a value just above the price wins; one that only equals it does not
+MARGIN = 1.001  # a value just above the price wins; an equal one does not
 MOST_RAISES = 4
 LEAST_PRICE = credits_of(1)
 
@@ -39,31 +39,31 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """Something else to ask for that would win."""
+    """A change of the job with which it would be admitted."""
 
     # later | fewer_workers | more_workers | fewer_epochs | higher_value | more_budget | higher_max_price
     what: str
     before: float
     after: float
-    terms: QuotedTerms | None  # None: only the money is missing
-    fields: Spec = field(default_factory=dict)  # what would be said differently, in the words of a specification
+    terms: QuotedTerms | None  # None if only money is missing
+    fields: Spec = field(default_factory=dict)  # the fields of the specification that would change
 
 
 @dataclass(frozen=True)
 class Quote:
     lane: str
     terms: QuotedTerms
-    estimate: Estimate | None  # batch lane: the terms are an estimate, and this is the range
-    change: Change | None  # the cheapest one found, where the job would not be admitted
-    by_use: ByUse | None = None  # elastic pool: what a slot costs; the terms are of the next slot alone
-    restarts: Restarts | None = None  # of a program that is started again where its size changes
+    estimate: Estimate | None  # in the batch lane, where the terms are an estimate: the range
+    change: Change | None  # the cheapest one found, if the job would not be admitted
+    by_use: ByUse | None = None  # in an elastic pool: what a slot costs; the terms are of the next slot alone
+    restarts: Restarts | None = None  # of a program that is started again when its size changes
 
 
 def job_quote(
     *, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: datetime, read: SpecRead | None = None
 ) -> Quote | Refused:
-    """Arguments as those of `job_submit`. A job that could not be submitted is refused in the same words. `read`: the
-    specification as it was just checked for the batch lane."""
+    """Return the quote of a job. The arguments are those of `job_submit`, and a job that could not be submitted gets
+    the same refusal. `read` is the specification as it was just checked for the batch lane."""
     if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
         return NOT_ALLOWED
     with scope(by.tenant):
@@ -100,7 +100,7 @@ def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: dat
 
 
 def _cheapest(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:
-    """Of the changes that would win, the one with the lowest price. Each is tried, not guessed."""
+    """Return the change with the lowest price among those that would win. Each is tried, not guessed."""
     offers = [change for change in _changes(job, terms, desk) if change.terms is None or change.terms.admitted]
     return min(offers, key=lambda change: change.terms.net if change.terms else 0, default=None)
 
@@ -109,9 +109,9 @@ def _changes(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Iterator[Chang
     numbers = terms.reason.numbers if terms.reason else {}
     code = terms.reason.code if terms.reason else ""
     if code in ("over_budget", "low_balance") and (price := _price(numbers)) is not None:
-        left = numbers.get("left", numbers.get("available", 0.0))
+        rest = numbers.get("left", numbers.get("available", 0.0))
         least = numbers.get("least_price", price)  # an elastic pool lets it run smaller
-        yield Change("more_budget", float(left or 0), float(least or 0), None)
+        yield Change("more_budget", float(rest or 0), float(least or 0), None)
     if (enough := numbers.get("enough_workers")) is not None:
         yield _tried("more_workers", _most_workers(job.spec), float(enough), {"max_workers": enough}, desk)
     if (epochs := numbers.get("epochs_that_fit")) is not None:
@@ -127,8 +127,8 @@ def _changes(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Iterator[Chang
 
 
 def _fewer(spec: Spec, code: str) -> Iterator[tuple[int, Spec]]:
-    """(workers, what would be said) of smaller gangs: of half and a quarter of the workers, or the fewest that the job
-    must have; and where it is size that is refused, of half and a quarter of those."""
+    """Yield (workers, fields to change) of smaller gangs: half and a quarter of the workers, but no fewer than the job
+    must have; and if the refusal is for its size, half and a quarter of that least number, too."""
     most, least = _most_workers(spec), int(spec.get("min_workers", 1))
     for fewer in sorted({max(most // 2, least), max(most // 4, least)} - {most}):
         yield fewer, {"max_workers": fewer}
@@ -142,10 +142,10 @@ def _most_workers(spec: Spec) -> int:
 
 
 def _dearer(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:
-    """A higher value or limit, as high as the answer says that it takes.
+    """Return the change to a higher value or price limit, as high as the desk's answer requires.
 
-    An answer may name no more than a lower bound of the price, or hit the other limit next: so it is raised again, a
-    few times.
+    An answer may name only a lower bound of the price, or the other limit may apply next: so it is raised again, up to
+    `MOST_RAISES` times.
     """
     fields: dict[str, Any] = {}
     first: tuple[str, float] | None = None
@@ -166,14 +166,14 @@ def _dearer(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:
 
 
 def _raise(spec: Spec, reason: Reason) -> tuple[str, float, float, Spec] | None:
-    """(what, from, to, what would be said) for a refusal for the price; nothing for any other."""
+    """Return (what, from, to, fields to change) for a refusal because of the price, or None for any other refusal."""
     price, worth = _price(reason.numbers), reason.numbers.get("value", reason.numbers.get("best_value"))
     if reason.code == "over_max_price" and price is not None and spec.get("max_price") is not None:
         return "higher_max_price", float(spec["max_price"]), price, {"max_price": price}
     if price is not None:
-        price -= float(reason.numbers.get("own_part") or 0.0)  # it need only be worth what does not come back
+        price -= float(reason.numbers.get("own_part") or 0.0)  # the job need only be worth what does not come back
     if reason.code == "not_worth_it":
-        price = LEAST_PRICE  # none was asked for yet: the next answer names one
+        price = LEAST_PRICE  # no price was computed yet: the next answer names one
     if reason.code not in ("outbid", "not_worth_it") or price is None or not isinstance(worth, int | float):
         return None
     value = _raised(spec["value"], float(worth), price)
@@ -190,8 +190,8 @@ def _tried(what: str, before: float, after: float, fields: Spec, desk: Desk) -> 
 
 
 def _raised(value: Spec, worth: float, price: float) -> dict[str, Any] | None:
-    """The same curve, so much higher that the schedule in question is worth a little more than its price; None where
-    no job may say so high a number: a curve that has all but reached zero is not raised by any sensible factor."""
+    """Return the same curve, raised until the schedule in question is worth a little more than its price. Return None
+    if the number is higher than a job may have: no sensible factor raises a curve that has almost reached zero."""
     name = {"linear": "base", "deadline": "base", "convex": "scale", "sigmoid": "priority"}[value["kind"]]
     if value["kind"] == "linear" or worth <= 0:
         raised = value[name] + price * MARGIN - worth

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from tenants.costly import counters
 
 WINDOW_SECONDS = 60
-# KEYS: of the counters. ARGV: seconds after which they are forgotten. Returns the calls under each, this one included.
+# KEYS are those of the counters, ARGV the seconds after which they expire. Returns each counter's calls, with this one.
 COUNT = """
 local calls = {}
 for place, key in ipairs(KEYS) do
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Allowance:
     limit: int
-    remaining: int  # below 0: too many
+    remaining: int  # below 0 if there were too many calls
     reset_seconds: int
 
     @property
@@ -49,6 +49,6 @@ def allowance(limits: Mapping[str, int], *, at: float) -> Allowance | None:
     except RedisError:
         log.warning("calls are not counted: Redis does not answer")
         return None
-    left = {name: (limit - int(count), limit) for (name, limit), count in zip(limits.items(), calls, strict=True)}
-    remaining, limit = min(left.values())
+    remainders = {name: (limit - int(count), limit) for (name, limit), count in zip(limits.items(), calls, strict=True)}
+    remaining, limit = min(remainders.values())
     return Allowance(limit, remaining, max(1, int((window + 1) * WINDOW_SECONDS - at)))

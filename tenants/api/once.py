@@ -20,10 +20,10 @@ from tenants.access import Refused
 from tenants.api.operations import KEY_PATTERN, Operation
 from tenants.api.problems import MEDIA_TYPE, Problem, ProblemRaised, problem_of, problem_response
 from tenants.models import User
-from tenants.services.answers import Kept, answer_keep, answer_reserve
+from tenants.services.answers import Reply, answer_keep, answer_reserve
 
 KEY = re.compile(KEY_PATTERN)
-# What a service answered, whether it did it or refused. Who is turned away before a service is asked may ask again.
+# Statuses of a service's answers, done or refused. A request that is turned away before the service may be repeated.
 KEPT_STATUSES = frozenset({200, 201, 202, 204, 409, 422})
 INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 printable ASCII characters.")
 
@@ -41,11 +41,11 @@ def once(
     assert isinstance(user, User)  # noqa: S101  the gate has made sure
     digest = _digest(request)
     with transaction.atomic() if whole else nullcontext():
-        with transaction.atomic(savepoint=False):  # what fails here undoes all of it anyway
+        with transaction.atomic(savepoint=False):  # a failure here undoes the whole transaction anyway
             answer = answer_reserve(user=user, key=key, request_digest=digest)
         if isinstance(answer, Refused):
             return problem_response(problem_of(answer))
-        if isinstance(answer, Kept):
+        if isinstance(answer, Reply):
             media = MEDIA_TYPE if answer.status >= 400 else "application/json"
             headers = {"Idempotent-Replay": "true"} | ({"Location": answer.location} if answer.location else {})
             return HttpResponse(answer.body, status=answer.status, content_type=media, headers=headers)

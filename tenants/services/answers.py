@@ -1,6 +1,6 @@
-"""Answers kept for requests that carry an `Idempotency-Key`: a lost reply and a retry do a thing once.
+"""Stored answers of requests with an `Idempotency-Key`, so that a retry after a lost reply does not act twice.
 
-`answer_reserve` and `answer_keep` belong into one transaction, around what the request does. So a crash leaves
+Call `answer_reserve` and `answer_keep` in one transaction, before and after what the request does. So a crash leaves
 either the effect with its answer, or neither.
 """
 
@@ -23,38 +23,39 @@ IN_PROGRESS = Refused(
 
 
 @dataclass(frozen=True)
-class Reserved:
-    """The key is ours until the transaction ends."""
+class Reservation:
+    """The right to answer under a key, which this transaction has until it ends."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The answer that was given under this key."""
+class Reply:
+    """The answer that is stored under a key."""
 
     status: int
     body: str
     location: str
 
 
-def answer_reserve(*, user: User, key: str, request_digest: str) -> Kept | Reserved | Refused:
-    """The answer kept under this key; or the right to make one; or why neither."""
+def answer_reserve(*, user: User, key: str, request_digest: str) -> Reply | Reservation | Refused:
+    """Return the answer that is stored under this key, or the right to store one, or a refusal."""
     if not connection.in_atomic_block:
         raise RuntimeError("a key is reserved in the transaction of what the request does")
     with connection.cursor() as cursor:
-        # Waits for nobody. Taken until commit, so whoever gets it next sees what was kept.
+        # This does not wait for a lock. The lock is held until the commit, so its next holder sees the stored answer.
         cursor.execute("SELECT * FROM tenants_kept_answer(%s, %s, %s)", [user.pk, key, _lock_number(user, key)])
         ours, digest, status, body, location = cursor.fetchone()
     if not ours:
         return IN_PROGRESS
     if digest is None:
-        return Reserved()
-    return Kept(status, body, location) if digest == request_digest else MISMATCH
+        return Reservation()
+    return Reply(status, body, location) if digest == request_digest else MISMATCH
 
 
 def answer_keep(
     *, user: User, key: str, request_digest: str, status: int, body: str, location: str, at: datetime
 ) -> None:
-    """Of two that were made at once, which only what may be done twice allows, the first is kept."""
+    """Store an answer. Of two answers made at the same time, the first is kept. That happens only to operations
+    that may run twice."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO tenants_keptanswer (user_id, key, request_digest, status, body, location, created_at)"
@@ -64,11 +65,11 @@ def answer_keep(
 
 
 def answers_expire(*, at: datetime) -> int:
-    """Forget what is older than a week; the number of rows."""
+    """Delete answers that are older than `KEPT_FOR`, and return their number."""
     return KeptAnswer.objects.filter(created_at__lt=at - KEPT_FOR)._raw_delete(using=connection.alias)
 
 
 def _lock_number(user: User, key: str) -> int:
-    """64 bits, signed. Two keys that fall together cost one of them a second try."""
+    """Return the number of the lock of a key: 64 bits, signed. If two keys collide, one request must be tried again."""
     digest = hashlib.sha256(f"kept answer of {user.pk}: {key}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

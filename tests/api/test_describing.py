@@ -157,7 +157,7 @@ def test_description_sent_again_is_the_same_job_though_time_has_gone_on(world) -
 
     def sent(moment: datetime, **answers: Any) -> Submitted | Refused:
         said = JobWording(worth=worth | answers, hours=HOURS)
-        return job_describe(pool=pool, said=said, lane="batch", by=by, at=moment, client_key="once")
+        return job_describe(pool=pool, wording=said, lane="batch", by=by, at=moment, client_key="once")
 
     first = sent(at)
     assert isinstance(first, Submitted)

@@ -228,7 +228,7 @@ def test_without_the_reservation_the_same_key_makes_many_tokens(monkeypatch: pyt
     new = {"name": "x", "scopes": ["jobs:read"]}
     race(caller, "tenants/lumen/tokens/", new)
     assert ApiToken.objects.count() == 2
-    monkeypatch.setattr("tenants.api.once.answer_reserve", lambda **_: answers.Reserved())
+    monkeypatch.setattr("tenants.api.once.answer_reserve", lambda **_: answers.Reservation())
     race(caller, "tenants/lumen/tokens/", new)
     assert ApiToken.objects.count() > 3
 

@@ -45,12 +45,12 @@ def measure() -> Iterator[dict[str, Any]]:
         said = JobWording(worth=wish, hours=answers)
 
         def in_hours() -> Quote | Any:
-            understood = job_understood(pool=pool, said=said, by=by, at=at)
+            understood = job_understood(pool=pool, wording=said, by=by, at=at)
             assert isinstance(understood, Understood), understood
             asked = {"spec": understood.spec, "read": understood.read}
             return job_quote(pool=pool, name="quote", lane="batch", by=by, at=at, **asked)
 
-        understood = job_understood(pool=pool, said=said, by=by, at=at)
+        understood = job_understood(pool=pool, wording=said, by=by, at=at)
         assert isinstance(understood, Understood), understood
 
         def in_detail() -> Quote | Any:

@@ -41,7 +41,7 @@ def test_a_bash_script_of_five_lines_runs_as_an_array_of_ten(settings: Any) -> N
     assert len(SCRIPT.splitlines()) == 5
     said = JobWording(script=SCRIPT, worth={"credits": "50", "within_seconds": 900, "later": "nothing"})
     at = pool.epoch_at + timedelta(seconds=0.9 * SLOT)
-    outcome = array_describe(pool=pool, said=said, count=None, by=member(renter), at=at, together=True)
+    outcome = array_describe(pool=pool, wording=said, count=None, by=member(renter), at=at, together=True)
     assert isinstance(outcome, SubmittedArray), outcome
     for slot in (0.95, 1, 2):
         advance(pool, slot)

@@ -54,8 +54,8 @@ def one_by_one(pool: Pool, by: Access, words: Sequence[JobWords], slot: float = 
     order: dict[str, Any] = {"pool": pool, "lane": "batch", "by": by, "at": moment(pool, slot)}
     answers: list[Any] = []
     for each in words:
-        if each.said is not None:
-            answers.append(job_describe(said=each.said, **order))
+        if each.wording is not None:
+            answers.append(job_describe(wording=each.wording, **order))
         else:
             answers.append(job_submit(name=each.name, spec=each.spec, begin=each.begin, after=each.after, **order))
     return [answer.job if isinstance(answer, Submitted) else answer for answer in answers]
@@ -82,7 +82,7 @@ def some(seed: int, pool: Pool, before: int) -> list[JobWords]:
         lambda: JobWords("a program", spec(program=PROGRAM)),
         lambda: JobWords("later", spec(), begin=moment(pool, 2.5)),
         lambda: JobWords("after another", spec(), after=[before]),
-        lambda: JobWords(said=JobWording(worth=WORTH, hours=HOURS, name="in hours")),
+        lambda: JobWords(wording=JobWording(worth=WORTH, hours=HOURS, name="in hours")),
     ]
     words = [kind() for kind in kinds] + [dice.choice(kinds)() for _ in range(4)]
     dice.shuffle(words)
@@ -171,7 +171,7 @@ FLAWED: list[tuple[JobWords, str]] = [
     (JobWords("x", SPEC | {"epochs": 5000, "value": {"kind": "deadline", "base": 5.0, "deadline": 9.0}}), ""),
     (JobWords("x", SPEC, after=[987654]), "after"),
     (JobWords("x", SPEC | {"program": {"name": "nothing"}}), "program.name"),
-    (JobWords(said=JobWording(worth=WORTH, hours=HOURS | {"hours": "0"})), "hours.hours"),
+    (JobWords(wording=JobWording(worth=WORTH, hours=HOURS | {"hours": "0"})), "hours.hours"),
 ]
 
 
@@ -205,7 +205,7 @@ def test_a_used_up_budget_lets_only_those_in_that_never_rent(world) -> None:
 
 def test_a_key_makes_the_jobs_once_and_is_that_of_single_jobs_too(world) -> None:
     pool, by, other = world
-    words = [JobWords("a", SPEC), JobWords("b", SPEC), JobWords(said=JobWording(worth=WORTH, hours=HOURS))]
+    words = [JobWords("a", SPEC), JobWords("b", SPEC), JobWords(wording=JobWording(worth=WORTH, hours=HOURS))]
     jobs = in_bulk(pool, by, words, client_key="k")
     again = jobs_submit(pool=pool, words=words, by=by, at=moment(pool, 1.5), client_key="k")
     assert isinstance(again, SubmittedJobs)

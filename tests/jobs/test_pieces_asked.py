@@ -128,19 +128,19 @@ def test_one_job_by_its_script_in_hours_and_in_detail_is_the_same_to_the_byte(
     allow(world.guest)
     pool, guest = world.pool, world.guest
     who = {"pool": pool, "lane": "batch", "by": member(guest), "at": moment(pool, AT)}
-    by_script = job_describe(said=JobWording(WORTH, script=SCRIPT.replace("python3", f"{ours}python3", 1)), **who)
+    by_script = job_describe(wording=JobWording(WORTH, script=SCRIPT.replace("python3", f"{ours}python3", 1)), **who)
     assert isinstance(by_script, Submitted), by_script
     spec = by_script.job.spec
     answers = {"hours": "0.0111111", "most": 2, "least": 1}  # forty seconds, rounded up
     said = JobWording(WORTH, hours=answers, program=spec["program"], name="train", divisible=flag)
-    in_hours = job_describe(said=said, **who)
+    in_hours = job_describe(wording=said, **who)
     assert isinstance(in_hours, Submitted), in_hours
     plain = {name: entry for name, entry in spec.items() if name not in ("divisible", "save_slots")}
     detail = submitted(pool, guest, plain | ({} if flag is None else {"divisible": flag}), name="train")
     assert said_of(detail) == ((False, None) if flag is False else (True, 1.0))
     assert {to_bytes(each) for each in (spec, in_hours.job.spec, detail.spec)} == {to_bytes(detail.spec)}
     # What is said beside a script counts before its lines.
-    other = job_describe(said=JobWording(WORTH, script=SCRIPT, divisible=False), **who)
+    other = job_describe(wording=JobWording(WORTH, script=SCRIPT, divisible=False), **who)
     assert isinstance(other, Submitted)
     assert other.job.spec["divisible"] is False
 
@@ -150,7 +150,7 @@ def test_an_array_by_a_script_that_is_bought_together_is_whole(world: World) -> 
     allow(world.guest)
     script = SCRIPT.replace("--nodes=1-2", "--nodes=1-2 --array=0-1")
     order = {"pool": world.pool, "count": None, "by": member(world.guest), "at": moment(world.pool, AT)}
-    array = array_describe(said=JobWording(WORTH, script=script), together=True, **order)
+    array = array_describe(wording=JobWording(WORTH, script=script), together=True, **order)
     assert isinstance(array, SubmittedArray), array
     with scope(world.guest):
         assert {said_of(job) for job in TrainingJob.objects.all()} == {(None, None)}

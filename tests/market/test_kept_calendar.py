@@ -237,7 +237,7 @@ def test_numbers_of_another_databases_transactions_say_nothing() -> None:
 
 
 def test_of_many_pools_those_that_were_read_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT", 2)
+    monkeypatch.setattr(kept, "CACHE_SIZE", 2)
     pools = [make_live_pool(slug=slug) for slug in ("lumen", "castor", "orrin")]
     for pool in pools:
         assert seen(pool)[1]

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from scheduling.programs.sbatch import Script, read
 from scheduling.programs.sbatch.commands import MOST_SIGNS
-from scheduling.programs.sbatch.files_missing import ANYTHING, Brought, files_missing
+from scheduling.programs.sbatch.files_missing import ANYTHING, FileNames, files_missing
 
 
 def missing(text: str, *names: str, head: str = "#!/bin/bash -eu\n") -> list[tuple[int, str]]:
     script = read(head + text)
     assert isinstance(script, Script), script
-    return list(files_missing(script, Brought.of(names)))
+    return list(files_missing(script, FileNames.of(names)))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from scheduling.programs import sbatch
 from scheduling.programs.archives import FILE, HARD_LINK, LINK, LONGEST_NAME, MOST_ENTRIES, ArchiveEntry, refusals
 from scheduling.programs.sbatch.beginning import beginning, notes
-from scheduling.programs.sbatch.files_missing import Brought, files_missing
+from scheduling.programs.sbatch.files_missing import FileNames, files_missing
 from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import variables_missing
 
@@ -49,9 +49,9 @@ def test_script_of_a_mebibyte_is_read_in_time(words: str) -> None:
 def test_many_files_are_looked_for_in_time(command: str) -> None:
     script = sbatch.read(HEAD + "".join(command.replace("{}", str(number)) for number in range(6_000)))
     assert isinstance(script, sbatch.Script)
-    brought = Brought.of(f"folder{number}/file" for number in range(10_000))
-    assert seconds(lambda: list(files_missing(script, brought))) < MOST_SECONDS
-    assert len(list(files_missing(script, brought))) == 6_000
+    files = FileNames.of(f"folder{number}/file" for number in range(10_000))
+    assert seconds(lambda: list(files_missing(script, files))) < MOST_SECONDS
+    assert len(list(files_missing(script, files))) == 6_000
 
 
 def test_names_of_many_parts_are_looked_at_in_time() -> None:

@@ -12,7 +12,7 @@ import pytest
 from scheduling.jobs.script_program import script_document
 from scheduling.programs.sbatch import read
 from scheduling.programs.sbatch.beginning import beginning, notes
-from scheduling.programs.sbatch.files_missing import Brought, files_missing
+from scheduling.programs.sbatch.files_missing import FileNames, files_missing
 from scheduling.programs.sbatch.launchers import LAUNCHERS, calls
 from scheduling.programs.sbatch.reading import MOST_CHARACTERS
 from scheduling.programs.sbatch.request import ScriptRequest, ask
@@ -238,6 +238,6 @@ def test_a_script_of_one_long_line_is_read_in_time(piece: str) -> None:
     found = read(f"{HEAD}{piece * ((MOST_CHARACTERS - 100) // len(piece))}\n")
     assert not isinstance(found, tuple)
     before = time.process_time()
-    assert len([*notes(found, 2, 2), *steps(found, {}), *calls(found), *files_missing(found, Brought())]) < 10
+    assert len([*notes(found, 2, 2), *steps(found, {}), *calls(found), *files_missing(found, FileNames())]) < 10
     assert beginning(found, "train", "INDEX", 2) is not None
     assert time.process_time() - before < 20

@@ -11,8 +11,8 @@ import pytest
 from scheduling.programs import hours
 from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, Script, read
 from scheduling.programs.sbatch.options import IGNORED as IGNORED_OPTIONS
-from scheduling.programs.sbatch.options import KNOWN, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.options import NOT_KEPT as NOT_KEPT_OPTIONS
+from scheduling.programs.sbatch.options import OPTION_NAMES, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.request import ScriptRequest, ask
 from scheduling.programs.sbatch.values import Export, Gpus, Nodes, When
 
@@ -110,7 +110,7 @@ def test_no_blank_is_needed_before_an_option() -> None:
 def test_every_supported_option_has_a_value_above() -> None:
     assert {field for _, field, _ in VALUES} == {option.field for option in SUPPORTED.values()}
     assert len(SUPPORTED) == 22
-    assert set(SHORTS.values()) <= set(KNOWN)
+    assert set(SHORTS.values()) <= set(OPTION_NAMES)
 
 
 BAD: list[tuple[str, str]] = [  # a line, and the nearest that is allowed

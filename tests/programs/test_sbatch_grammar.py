@@ -10,7 +10,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from scheduling.programs.sbatch import UNDERSTOOD, LineRefusal, Script, read
-from scheduling.programs.sbatch.options import FLAGS, IGNORED, KNOWN, NOT_KEPT, REFUSED, SHORTS, SUPPORTED
+from scheduling.programs.sbatch.options import FLAGS, IGNORED, NOT_KEPT, OPTION_NAMES, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.request import ScriptRequest, ask
 from scheduling.programs.sbatch.values import Gpus, Nodes
 
@@ -97,7 +97,9 @@ def words(draw: st.DrawFn) -> Word:
     if kind == "refused":
         name = draw(st.sampled_from(sorted(REFUSED)))
         return Word(f"--{name}" if name in FLAGS else f"--{name}=1", f"--{name}", False)
-    name = draw(st.text("abcdefgh-", min_size=2, max_size=9).filter(lambda text: text not in KNOWN and text[0] != "-"))
+    name = draw(
+        st.text("abcdefgh-", min_size=2, max_size=9).filter(lambda text: text not in OPTION_NAMES and text[0] != "-")
+    )
     return Word(f"--{name}=1", f"--{name}", False)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scheduling.programs.sbatch.beginning import beginning, notes
 from scheduling.programs.sbatch.commands import MOST_DEEP, MOST_SIGNS, TEXTS_DEEP, shell_read
-from scheduling.programs.sbatch.files_missing import Brought, files_missing
+from scheduling.programs.sbatch.files_missing import FileNames, files_missing
 from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import variables_missing, variables_told
@@ -202,9 +202,9 @@ def test_what_a_function_cannot_answer_is_told() -> None:
 
 def test_files_are_told_where_their_commands_run() -> None:
     body = 'x=`python a.py`\necho "$(python b.py)"\nA=1 $PYTHON c/d.py\n[[ -f e.py ]] && python e.py\n'
-    assert list(files_missing(script(body), Brought())) == [(3, "a.py"), (4, "b.py")]
+    assert list(files_missing(script(body), FileNames())) == [(3, "a.py"), (4, "b.py")]
     hook = 'eval "$(conda shell.bash hook)"\npython a.py\n'
-    assert list(files_missing(script(hook), Brought())) == [(4, "a.py")]
+    assert list(files_missing(script(hook), FileNames())) == [(4, "a.py")]
 
 
 def test_what_has_no_end_hides_nothing_before_it() -> None:

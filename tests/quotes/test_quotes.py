@@ -86,7 +86,7 @@ def test_quote_of_a_job_in_hours_asks_the_database_no_more_than_one_in_detail() 
         """The specification of the quote: that of the description, where none is given."""
         read = None
         if spec is None:
-            understood = job_understood(pool=pool, said=said, by=by, at=at)
+            understood = job_understood(pool=pool, wording=said, by=by, at=at)
             assert isinstance(understood, Understood), understood
             spec, read = understood.spec, understood.read
         outcome = job_quote(pool=pool, name="train", spec=spec, lane="batch", by=by, at=at, read=read)

@@ -71,7 +71,7 @@ EVENTS = Listing(
         moment("before", "Before this time.", "at__lt"),
     ),
 )
-SEEN = (
+VISIBILITY = (
     "Seen are the tenant's own events, as far as the caller's role shows jobs and money, and those that everybody may "
     "know. "
 )
@@ -81,7 +81,8 @@ class Events(TenantView):
     @operation(
         "events_list",
         summary="What happened",
-        description=SEEN + "The oldest first. None is ever skipped or comes in before one that was read. To follow the "
+        description=VISIBILITY
+        + "The oldest first. None is ever skipped or comes in before one that was read. To follow the "
         "feed, ask again with `after` and the last id that was read.",
         permission=Permission.TENANT_VIEW,
         listing=EVENTS,
@@ -99,7 +100,8 @@ class EventStream(TenantView):
     @operation(
         "events_stream",
         summary="What happens, as it happens",
-        description=SEEN + "Server-sent events: `id` is the cursor, `event` the kind, `data` the event as in the list. "
+        description=VISIBILITY
+        + "Server-sent events: `id` is the cursor, `event` the kind, `data` the event as in the list. "
         "It begins behind the header `Last-Event-ID`, else behind `after`, else now. A comment comes every fifteen "
         "seconds in which nothing happens. The stream ends after half an hour, or when the caller loses the right to "
         "it; a client comes back with the last id and misses nothing. Whoever has sixteen open already gets 429 "

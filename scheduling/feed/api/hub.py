@@ -67,7 +67,7 @@ async def _listen(place: _TenantStreams) -> None:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-# Of callers in this process: each open stream holds a thread.
+# Open streams by caller in this process: each holds a thread.
 open_streams: Counter[str] = Counter()
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 

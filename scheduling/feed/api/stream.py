@@ -19,9 +19,9 @@ from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.selectors import access_again
 
-LOOK_SECONDS = 5.0  # nothing heard for so long: looks by itself
+LOOK_SECONDS = 5.0  # after so long without news a stream reads the feed by itself
 BEAT_SECONDS = 15.0
-TOGETHER_SECONDS = 0.05  # one boundary tells several things; they are read at once
+TOGETHER_SECONDS = 0.05  # one boundary sends several pieces of news; they are read at once
 LIFE_SECONDS = 1_800.0
 RIGHTS_ASKED = timedelta(seconds=10)
 RETRY = b"retry: 2000\n\n"

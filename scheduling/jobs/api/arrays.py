@@ -56,7 +56,7 @@ class Arrays(TenantView):
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
         wish |= {name: body[name] for name in ("together", "lane") if name in body}
         if wording is not None:
-            outcome = array_describe(said=wording, count=body.get("count"), **wish)
+            outcome = array_describe(wording=wording, count=body.get("count"), **wish)
         elif missing := [name for name in ("spec", "name", "count") if name not in body]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:

@@ -70,7 +70,7 @@ def _words(body: Mapping[str, Any]) -> JobWords | Refused:
     if isinstance(wording, Refused):
         return wording
     if wording is not None:
-        return JobWords(said=wording)
+        return JobWords(wording=wording)
     if missing := [name for name in ("spec", "name") if name not in body]:
         return InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0])
     return JobWords(body["name"], body["spec"], body.get("begin"), after_of(body))

@@ -60,7 +60,7 @@ class JobsParse(TenantView):
             return self.refused(InvalidJob("invalid_job", "script: say the job in hours or by a script.", "script"))
         if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
-        outcome = job_understood(pool=pool, said=wording, by=self.access, at=clock.now())
+        outcome = job_understood(pool=pool, wording=wording, by=self.access, at=clock.now())
         if isinstance(outcome, Refused):
             return self.refused(outcome, refusal_numbers(outcome))
         lines = lines_shown(wording.script or "", outcome.lines)

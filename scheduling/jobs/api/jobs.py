@@ -127,7 +127,7 @@ class Jobs(TenantView):
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
         wish |= {name: body[name] for name in ("lane", "otherwise") if name in body}
         if wording is not None:
-            outcome = job_describe(said=wording, **wish)
+            outcome = job_describe(wording=wording, **wish)
         elif missing := [name for name in ("spec", "name") if name not in body]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:

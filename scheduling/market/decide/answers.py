@@ -28,7 +28,7 @@ from scheduling.market.decide.chain import START, code_version, policy_bytes
 from scheduling.market.decide.submissions import submission_document
 from scheduling.market.decide.verdicts import Purse, Question
 from scheduling.market.reads.stored_intervals import unpacked
-from scheduling.market.view.pool_rows import KEPT
+from scheduling.market.view.pool_rows import CACHE_SIZE
 from scheduling.models import InstantAnswer, Lane, LaneClock, TrainingJob
 
 
@@ -224,7 +224,7 @@ def question_of(frame: bytes, input_: bytes) -> StoredQuestion:
     return StoredQuestion(question, submission, [GivenUp(*row) for row in document["freed"]])
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _frame(cluster: Cluster, policy: bytes, share_percent: int) -> tuple[str, bytes]:
     """Return digest and compressed content of an answer's frame. They are cached, because the cluster is by far the
     largest part and seldom changes."""

@@ -1,4 +1,4 @@
-"""When a batch job will probably start, and what it will probably cost. A range, kept, so that it can be judged."""
+"""Estimates of when a batch job will start and what it will cost: ranges, which are stored to be judged later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ AT_ONCE = 1_000  # rows of one statement
 
 @dataclass(frozen=True)
 class Estimate:
-    """Slots, and micro-credits for the whole run. At home it costs nothing, so the range begins at 0."""
+    """An estimate: the start in slots, and the price of the whole run in micro-credits. The price range begins at 0,
+    because a job that runs at home costs nothing."""
 
     earliest: int
     latest: int
@@ -28,18 +29,19 @@ class Estimate:
 
 
 def start_estimate(pool: Pool, read: SpecRead) -> Estimate:
-    """From the batch lane's frontier and its prices of late, whatever waits: a plan would cost a whole decision. Where
-    no price was published, nothing is known, and nothing is said."""
+    """Estimate from the batch lane's frontier and its recent prices. Waiting jobs do not count, because a plan would
+    cost a whole decision. A resource without a published price adds nothing to the price."""
     job, posted = read.job, read.rows.posted
     earliest = max(math.ceil(job.arrival), read.rows.frontier)
     units = _unit_slots(job, float(pool.slot_seconds))
     dearest = sum(units[index] * posted[kind] for index, kind in enumerate(read.rows.resource_ids) if kind in posted)
-    # Whoever is outbid at one boundary is heard again at the next; two whole windows is the range that is promised.
+    # A job that is outbid at one boundary bids again at the next; the range covers two whole windows.
     return Estimate(earliest, earliest + 2 * pool.clock_cap, 0, micro_up(float(dearest)))
 
 
 def estimates_keep(jobs: Sequence[tuple[TrainingJob, SpecRead]], *, at: datetime) -> dict[int, StartEstimate]:
-    """By job, of jobs of one pool that came together. Belongs into the transaction of their submission."""
+    """Store the estimates of jobs of one pool, submitted together, and return them by job. Call this in the transaction
+    of the submission."""
     if not jobs:
         return {}
     pool = jobs[0][0].pool
@@ -51,7 +53,8 @@ def estimates_keep(jobs: Sequence[tuple[TrainingJob, SpecRead]], *, at: datetime
 
 
 def _unit_slots(job: Job, slot_seconds: float) -> list[float]:
-    """By resource, amounts times slots of the dearest of its types, on servers apart."""
+    """Return for each resource amount times slots, for the dearest of the job's types and with workers and parameter
+    servers on separate servers."""
     totals = []
     for number, worker in enumerate(job.worker_types):
         for ps_number, ps in enumerate(job.ps_types):

@@ -15,7 +15,7 @@ import numpy as np
 
 from scheduling.core.parts import Parts, parts_of
 from scheduling.core.types import Cluster, FloatArray, Tenant, read_only
-from scheduling.market.view.pool_rows import KEPT, SharingRow, live_tenants, pool_text, rows_of
+from scheduling.market.view.pool_rows import CACHE_SIZE, SharingRow, live_tenants, pool_text, rows_of
 from scheduling.models import Pool, ServerState, TenantPolicy
 from tenants.ledger.amounts import credits_of
 
@@ -141,7 +141,7 @@ def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
     return pool_frame(pool, also=live_tenants(pool) | set(waiting))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_plan: str) -> PoolShape:
     rows = rows_of(text)
     unsaid = SharingRow(str(_UNSAID.rent), _UNSAID.budget, str(_UNSAID.lend), dict(_UNSAID.reserve_price), usual_plan)

@@ -1,7 +1,7 @@
-"""What the instant lane reads of a pool for one answer: the batch lane's clock, and then all else in one statement, for
-whoever waits for the lane's lock waits for each journey to the database.
+"""The rows of a pool that the instant lane reads for one answer: the batch lane's clock, then all else in one
+statement, because all jobs that wait for the lane's lock wait for each round trip to the database.
 
-A process that has read the pool before reads what was written since, so that the time does not grow with the servers.
+A process that has read the pool before reads only what was written since, so the time does not grow with the servers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SELECT {MOMENT}, EXISTS(SELECT FROM scheduling_shapechange WHERE pool_id = %(poo
 
 @dataclass(frozen=True, eq=False)
 class InstantRows:
-    """`slot`: the first that can be sold. A slot that is settled is over, however late the clock is."""
+    """The rows for one answer. `slot` is the first that can be sold; a settled slot is over, even if the clock lags."""
 
     settled_slot: int
     frontier: int
@@ -44,12 +44,12 @@ class InstantRows:
     slot: int
     text: str  # of the pool's frame
     windows: Sequence[bytes]  # of the intervals whose windows end after `slot`
-    any_freed: bool  # whether anything that was given up is for sale from `slot` on
-    held: Mapping[str, FloatArray]  # part -> (resources, slots, servers) what both lanes hold from `slot` on
+    any_freed: bool  # whether units of given-up awards are for sale from `slot` on
+    held: Mapping[str, FloatArray]  # part -> (resources, slots, servers): what both lanes hold from `slot` on
 
 
 class _Read(NamedTuple):
-    """One row of either statement. `shape`: the pool's text, or whether it is another one than before."""
+    """One row of `_ALL` or `_NEW`. `shape` is the pool's text (`_ALL`), or whether the text has changed (`_NEW`)."""
 
     moment: str
     reader: str
@@ -62,9 +62,9 @@ class _Read(NamedTuple):
 
 
 def instant_rows(pool: Pool, first: int) -> InstantRows:
-    """From slot `first` on, or the first that is not over. Needs the scope of all tenants."""
+    """Read the rows from slot `first` on, or from the first slot that is not over. Needs the scope of all tenants."""
     with connection.cursor() as cursor:
-        # By itself: only where the slot stands in the statement does the database know how few rows lie ahead of it.
+        # A statement of its own: only with the slot as a value does the database know how few rows lie after it.
         cursor.execute(_CLOCK, {"pool": pool.pk, "lane": Lane.BATCH.value})
         settled, frontier, head = cursor.fetchone() or (-1, 0, "")
     slot = max(settled + 1, first)

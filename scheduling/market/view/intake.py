@@ -1,4 +1,4 @@
-"""What new jobs of one tenant meet in a pool: a submission by itself asks for little else."""
+"""The rows of a pool and a tenant that new jobs are checked against. A single submission reads little else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.models import Pool
 
 
 class PoolResource(NamedTuple):
-    """`least`, `step`: amounts that a worker or a parameter server may take of it."""
+    """A resource of the pool. A worker or parameter server takes at least `least` of it, in steps of `step`."""
 
     pk: int
     name: str
@@ -24,15 +24,15 @@ class PoolResource(NamedTuple):
 
 @dataclass(frozen=True)
 class IntakeRows:
-    """All of one moment."""
+    """The rows, all read at the same moment."""
 
     frontier: int  # the first slot that the batch lane has not sold yet
-    draining: bool  # whether a lane is
+    draining: bool  # whether a lane of the pool is draining
     resources: Sequence[PoolResource]  # in the order of rows
     rent_budget: int | None  # of the tenant's instructions, in micro-credits
     any_budget: bool  # whether the tenant or one of its members has a budget for a period
-    posted: Mapping[int, float]  # resource -> the batch lane's highest price of late, where any was published
-    text: str | None  # of the pool's frame; None: nobody asked what ever fits
+    posted: Mapping[int, float]  # resource -> the batch lane's highest recent price, if one was published
+    text: str | None  # of the pool's frame; None if it was read without `fitting`
 
     @property
     def resource_ids(self) -> list[int]:
@@ -40,7 +40,8 @@ class IntakeRows:
 
 
 def intake_rows(pool: Pool, tenant_id: int, *, prices_from: int, fitting: bool) -> IntakeRows:
-    """`prices_from`: the first slot whose posted prices count. `fitting`: what ever fits is asked, too."""
+    """Read the rows. `prices_from` is the first slot whose posted prices count. With `fitting`, the pool's text is
+    read, too, which says whether a job can ever fit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM scheduling_intake(%s, %s, %s, %s)", [pool.pk, tenant_id, prices_from, fitting])
         met, text = cursor.fetchone()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from scheduling.core.types import FloatArray
-from scheduling.market.view.pool_rows import KEPT
+from scheduling.market.view.pool_rows import CACHE_SIZE
 
 # Four columns: the moment (a snapshot), the transaction that reads (which the snapshot does not list as running), the
 # identity of the database, and whether the reading transaction itself wrote any of what is read.
@@ -65,5 +65,5 @@ def reading_keep(pool_id: int, reading: Reading) -> None:
     with _lock:
         _readings.pop(pool_id, None)
         _readings[pool_id] = reading
-        for longest_unread in list(_readings)[:-KEPT]:
+        for longest_unread in list(_readings)[:-CACHE_SIZE]:
             del _readings[longest_unread]

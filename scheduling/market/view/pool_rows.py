@@ -1,7 +1,7 @@
-"""The rows behind a pool's frame, read in one statement: a frame is never made of two moments.
+"""The rows behind a pool's frame, read in one statement, so that a frame never mixes two moments.
 
-The statement answers with one text. Who reads the same text again has the same rows, so what was made of a text is
-kept under it; nobody has to be told that something changed.
+The statement returns one text. The same text means the same rows, so all that is computed from a text is cached under
+it, and no cache has to be invalidated.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from scheduling.models import Pool, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from tenants.scoping import scope_disabled
 
-KEPT = 8  # texts, and frames made of them, in each process
+CACHE_SIZE = 8  # texts, and frames made from them, in each process
 
 POOL_TEXT = "scheduling_pool_text(%(pool)s)"  # in the migrations' sql/submissions.sql
 
 
 @dataclass(frozen=True)
 class SharingRow:
-    """A tenant's standing instructions, as stored. `budget`: micro-credits."""
+    """A tenant's standing instructions, as stored. `budget` is in micro-credits."""
 
     rent: str
     budget: int | None
@@ -36,7 +36,7 @@ class SharingRow:
 
 @dataclass(frozen=True)
 class PoolRows:
-    """Rows with units end with their number."""
+    """The rows of a pool. In a row with units, the last column is their number."""
 
     resources: tuple[tuple[int, str], ...]
     servers: tuple[tuple[int, str, bool, bool], ...]  # id, state, hosts workers, hosts parameter servers
@@ -54,17 +54,17 @@ class PoolRows:
 
     @cached_property
     def lost(self) -> frozenset[int]:
-        """Indexes of servers."""
+        """Return the indexes of lost servers."""
         return frozenset(index for index, (_, state, *_) in enumerate(self.servers) if state == ServerState.LOST)
 
     @cached_property
     def owners(self) -> frozenset[int]:
-        """Tenants that have cells."""
+        """Return the tenants that have cells."""
         return frozenset(tenant_id for _, tenant_id, _, _ in self.cells)
 
 
 def pool_text(pool: Pool) -> str:
-    """To be read with `rows_of`."""
+    """Return the pool's text, for `rows_of`."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {POOL_TEXT}", {"pool": pool.pk})
         (text,) = cursor.fetchone()
@@ -72,13 +72,13 @@ def pool_text(pool: Pool) -> str:
 
 
 def live_tenants(pool: Pool) -> frozenset[int]:
-    """The tenants that have live jobs."""
+    """Return the tenants that have live jobs."""
     with scope_disabled("a plan is made for all tenants of a pool at once"):
         live = TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).order_by()
         return frozenset(live.values_list("tenant_id", flat=True).distinct())
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def rows_of(text: str) -> PoolRows:
     read = json.loads(text)
     tables: dict[str, Any] = {name: tuple(tuple(row) for row in rows or ()) for name, rows in read.items()}

@@ -1,4 +1,4 @@
-"""A job's specification on its own, before anything else of the pool is looked at."""
+"""Readers of a job's specification on its own, without the rest of the pool."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from tenants.ledger.amounts import credits_of
 
 
 def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A specification without what only an engine needs, and without until when its loss is listened to."""
+    """Return a specification without the parts that the core does not use: the program, which only an engine needs, and
+    `until`, the loss at which the job ends."""
     return {name: value for name, value in spec.items() if name not in (PROGRAM, UNTIL)}
 
 
 class SpecReader:
-    """Reads the jobs of a pool. Costs one short query, unlike a frame, however many jobs are read."""
+    """Reads the jobs of a pool. Unlike a frame it costs one short query, however many jobs are read."""
 
     def __init__(self, pool: Pool, resources: Sequence[tuple[int, str]] | None = None) -> None:
-        """`resources`: (row, name) of each, where they are known."""
+        """`resources` are (row, name) of each resource, if the caller has them; then no query is made."""
         if resources is None:
             resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name"))
         self.resource_ids = [pk for pk, _ in resources]
@@ -33,14 +34,14 @@ class SpecReader:
         self._slot_seconds = float(pool.slot_seconds)
         self._jobs: dict[
             float | None, ScenarioJobs
-        ] = {}  # by the owner's budget; jobs that demand the same share its array
+        ] = {}  # by the owner's budget; jobs with the same demand share its array
 
     def read(self, row: TrainingJob) -> Job:
-        """A job that was accepted. What it was accepted under, its owner's budget, may be gone since."""
+        """Read a job that was accepted. Its owner's budget is not checked again, because it may be gone since."""
         return self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0)
 
     def read_spec(self, spec: Mapping[str, Any], *, arrival: float, lane: str, budget: float | None) -> Job:
-        """The job that the words mean; raises `BadScenario` naming the field that cannot be used."""
+        """Return the job that a specification means. Raises `BadScenario`, which names the field that is wrong."""
         if budget not in self._jobs:
             tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self.resources)), budget=budget)
             self._jobs[budget] = ScenarioJobs(self.resources, [tenant], self._slot_seconds)
@@ -49,21 +50,21 @@ class SpecReader:
 
 
 def steps_of(pool: Pool) -> dict[str, AmountSteps]:
-    """By the resource's name."""
+    """Return the least amount and the step of each resource, by name."""
     rows = ResourceKind.objects.filter(pool=pool).values_list("name", "least", "step")
     return {name: AmountSteps(least, step) for name, least, step in rows}
 
 
 @dataclass(frozen=True)
 class SpecRead:
-    """A job of the core, and what it was read under: it counts the resources in their order there."""
+    """A job of the core, and the rows that it was read with. The job counts resources in the order of these rows."""
 
     job: Job
     rows: IntakeRows
 
 
 class NewSpecReader:
-    """Reads new jobs of one tenant, under its instructions and the resources' steps as they were just read."""
+    """Reads new jobs of one tenant, with its instructions and the resources' steps as they were just read."""
 
     def __init__(self, pool: Pool, rows: IntakeRows) -> None:
         self._rows = rows
@@ -72,7 +73,7 @@ class NewSpecReader:
         self._reader = SpecReader(pool, [(row.pk, row.name) for row in rows.resources])
 
     def read(self, spec: Mapping[str, Any], *, arrival: float, lane: str) -> SpecRead:
-        """Raises `BadScenario`."""
+        """Read a specification. Raises `BadScenario` if it cannot be a job here."""
         reader = self._reader
         job = reader.read_spec(spec, arrival=arrival, lane=lane, budget=self._budget)
         demands_check(spec, self._steps)

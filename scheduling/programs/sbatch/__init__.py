@@ -1,4 +1,4 @@
-"""Slurm's batch scripts: what their #SBATCH lines ask for, and what comes of each line here."""
+"""Slurm's batch scripts: what their #SBATCH lines request, and what becomes of each line here."""
 
 from scheduling.programs.sbatch.lines import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine
 from scheduling.programs.sbatch.reading import MOST_CHARACTERS, Options, Script, read

@@ -1,5 +1,5 @@
-"""What stands in a script after its first line: what Slurm and PyTorch's launcher would tell and do, so that a script
-runs here as it runs there."""
+"""The lines that are inserted after a script's first line. They set and do what Slurm and PyTorch's launcher would, so
+that a script runs here as it runs under Slurm."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ HOME = re.compile(r"(?<![\w/.])~/|\$\{?HOME\b")
 
 
 def beginning(script: Script, name: str, index: str, gpus: int, tasks: int = 1) -> list[str]:
-    """The lines. `index`: the variable that holds the index of a member of an array; `gpus`: of a worker; `tasks`: so
-    many processes has a worker under Slurm for each that it has here."""
+    """Return the lines. `index` is the variable that holds the index of an array's member, and `gpus` the GPUs of a
+    worker. For each process that a worker has here it has `tasks` processes under Slurm."""
     folder = script.options.chdir
     lines = [f"cd -- {quoted(folder)}"] if folder is not None else []
     lines += [f"export {variable}={value}" for variable, value in variables_told(script, name, index, gpus, tasks)]
     functions = [*step_function(script), *launcher_functions(script, gpus), *_scontrol_function(script)]
     if functions:
-        # Kept under names of ours: scripts set the others, to what holds on the cluster that they were written for.
+        # Stored under our own names: scripts set the usual ones to values of the cluster that they were written for.
         lines.append('export BOURSE_MEETING="${MASTER_ADDR:+$MASTER_ADDR:${MASTER_PORT-}}"')
         lines.append(f'export BOURSE_NODES="{NODES}" BOURSE_NODE="${{NODE_RANK:-0}}"')
     return [*lines, *functions, *_modules(script), *_shell_options(script)]
 
 
 def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bool, str]]:
-    """Of commands: the line, whether what it asks for is kept, and a sentence. `workers`: at most; `gpus`: of each."""
+    """Yield notes on commands: the line, whether its request is kept, and a sentence. `workers` is the most workers
+    that the job may have, `gpus` the GPUs of each."""
     launched = list(calls(script))
     of_calls = ((call.line, *note) for call in launched for note in call_notes(call, workers, gpus))
     is_started = bool(launched) or any(command.program("srun") for command in script.shell.commands)
@@ -42,7 +43,7 @@ def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bo
 
 
 def _other_notes(script: Script, workers: int, *, is_started: bool) -> Iterator[tuple[int, bool, str]]:
-    """`is_started`: by a command that tells the processes where they meet."""
+    """Yield notes on all but launchers. `is_started`: a command starts the processes and says where they meet."""
     if for_a_time := next(script.shell.places(FOR_A_TIME), None):
         sentence = "What lies in /tmp is not kept, and some servers refuse it: name $TMPDIR in its place."
         yield for_a_time[0], False, sentence
@@ -72,7 +73,7 @@ def _loads_modules(command: Command) -> bool:
 
 
 def _scontrol_function(script: Script) -> list[str]:
-    """`scontrol show hostnames`, by which scripts choose where their processes meet."""
+    """Return a function for `scontrol show hostnames`, with which scripts choose where their processes meet."""
     if not SCONTROL.search(script.shell.text):
         return []
     return [
@@ -87,8 +88,8 @@ def _scontrol_function(script: Script) -> list[str]:
 
 
 def _modules(script: Script) -> list[str]:
-    """What a login shell knows, for scripts that load modules or ask for such a shell. The Python that the engine has
-    stays the first."""
+    """Return lines that read a login shell's profile, for scripts that load modules or request such a shell. The
+    engine's Python stays the first in the path."""
     if "l" not in script.shell_options and not any(map(_loads_modules, script.shell.commands)):
         return []
     return [
@@ -103,7 +104,8 @@ def _modules(script: Script) -> list[str]:
 
 
 def _shell_options(script: Script) -> list[str]:
-    """As its first line has them, as Slurm would start it; a program's script begins with `-eu`."""
+    """Return lines that set the shell options of the script's first line, as Slurm would. A program's script begins
+    with `-eu`."""
     off = "".join(letter for letter in "eu" if letter not in script.shell_options)
     on = "".join(letter for letter in "vx" if letter in script.shell_options)
     return [*([f"set +{off}"] if off else []), *([f"set -{on}"] if on else [])]

@@ -1,7 +1,7 @@
-"""A script in commands: read once, as a shell takes its text apart, as far as that is sure without running it.
+"""The commands of a script: its text is parsed once, as a shell does it, as far as that is certain without running it.
 
-Whatever is asked of a script is answered by them. A script is a stranger's: each of its signs is looked at a few times,
-and what is very long or deep is not read to its end.
+All questions about a script are answered from its commands. Scripts come from strangers: each sign is read a few times
+at most, and a script that is very long or deeply nested is not read to its end.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from scheduling.programs.sbatch.known import (
     variables_set,
 )
 
-MOST_SIGNS = 100_000  # that are read of a script: words, quotes, what stands between them
-MOST_DEEP = 50  # substitutions and the like in one another
-TEXTS_DEEP = 3  # texts for shells in one another
+MOST_SIGNS = 100_000  # read of a script: words, quotes, and the signs between them
+MOST_DEEP = 50  # levels of substitutions and the like
+TEXTS_DEEP = 3  # levels of texts for shells
 WRITING = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 _HEREDOCS = ("<<", "<<-")
 _SHELL_FILE = re.compile(r"\.(?:sh|bash|sbatch|slurm)$")
 _OPTION_WITH_TEXT = re.compile(r"-[a-zA-Z]*c")
-_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)  # of whatever language, in lines for a command to read
+_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)  # of any language, in lines for a command to read
 _FROM_VARIABLE = re.compile(r"\$\{?(\w+)")
-# What may come next, between words and within parts of them. A text is passed over once: each is tried where the last
-# one ended, and none looks ahead. (No possessive repetitions: those of Python 3.11.2, which Debian 12 has, match too
-# little.)
+# The signs that may come next, between words and within parts of them. A text is scanned once: each expression is tried
+# where the last match ended, and none looks ahead. (No possessive repetitions: those of Python 3.11.2, which Debian 12
+# has, match too little.)
 _ESCAPE, _OPEN, _REST = r"(?P<escape>\\[\s\S])", r"(?P<open>\$\(\(|\$\(|\$\{|`", r"(?P<rest>[$']|\\\Z)"
 _SINGLE = r"(?P<single>'[^']*'|\$'[^'\\]*(?:\\[\s\S][^'\\]*)*')"
 _SIGNS = {
@@ -55,32 +55,32 @@ _OF_WORDS = frozenset({"plain", "join", "escape", "single", "open", "rest"})
 
 @dataclass(slots=True)
 class Command:
-    """A simple command. Its words have no quotes any more; where another command says what stands in one, it has
+    """A simple command. Its words are without quotes; a part of a word that another command would print is
     `$(...)`."""
 
-    is_own: bool  # the script's, and not one of a text for a shell
-    variable: str  # that keeps it, and is itself called as a command
+    is_own: bool  # belongs to the script itself, and not to a text for a shell
+    variable: str  # that holds its text, and is itself called as a command
     line: int = 0
     words: list[str] = field(default_factory=list)
-    redirections: list[tuple[str, str]] = field(default_factory=list)  # the sign, and the word behind it
-    programs: list[Program] = field(default_factory=list)  # that it begins, one by the other
+    redirections: list[tuple[str, str]] = field(default_factory=list)  # the sign, and the word after it
+    programs: list[Program] = field(default_factory=list)  # that it starts, each started by the one before
 
     def program(self, *names: str) -> Program | None:
-        """The first program of these names."""
+        """Return the first program with one of these names, or None."""
         return next((each for each in self.programs if each.name in names), None)
 
 
 @dataclass
 class ShellReading:
-    """What a shell reads. `commands`: in order of their lines, also those in `$(...)`, and in texts that are given to a
-    shell or kept in variables; `text`: the script without comments, in the same lines."""
+    """A script as a shell reads it. `commands` are in the order of their lines, with those in `$(...)` and in texts
+    that are passed to a shell or held in variables. `text` is the script without comments, in the same lines."""
 
     commands: list[Command] = field(default_factory=list)
     text: str = ""
     signs: int = 0
 
     def places(self, expression: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Where it stands in the text, with the lines."""
+        """Yield each match of the expression in the text, with its line."""
         line, at = 1, 0
         for match in expression.finditer(self.text):
             line, at = line + self.text.count("\n", at, match.start()), match.start()
@@ -100,7 +100,8 @@ def shell_read(body: str) -> ShellReading:
 
 
 class _Reader:
-    """One way through a text. `outer`: of the text for a shell in which this one stands; `variable`: that keeps it."""
+    """A reader of one text. `outer` is the reader of the text that contains this one, and `variable` is the variable
+    that holds it."""
 
     def __init__(
         self, text: str, line: int, reading: ShellReading, outer: _Reader | None = None, variable: str = ""
@@ -110,12 +111,12 @@ class _Reader:
         self.deep: int = outer.deep if outer else 0
         self.first_deep = self.deep
         self.begin, self.at, self.closes, self.is_over = 0, 0, "", False
-        self.word_at, self.word_line, self.is_quoted = 0, line, False  # of the last word
-        self.pieces, self.comment_end = list[str](), 0  # what stands before comments, and where the last one ends
-        self.heredocs: list[tuple[str, bool, bool, Command]] = []  # whose lines come behind this one
+        self.word_at, self.word_line, self.is_quoted = 0, line, False  # all of the last word
+        self.pieces, self.comment_end = list[str](), 0  # the text before comments, and where the last comment ends
+        self.heredocs: list[tuple[str, bool, bool, Command]] = []  # their lines come after this one
 
     def commands(self, array: str = "") -> None:
-        """Up to the sign that closes them. `array`: they are the words of this one."""
+        """Read commands up to the sign that closes them. With `array`, read the words of the array of this name."""
         command, cases = self._command(array), 0
         while True:
             kind, sign = self._item()
@@ -131,7 +132,7 @@ class _Reader:
                 command.line = command.line or self.line
                 self._redirection(command, sign)
             elif kind == "function":
-                command.words.clear()  # it was its name
+                command.words.clear()  # the word was the function's name
             if not (is_case or is_sum or kind in ("", "operator") or (kind == "newline" and not array)):
                 continue
             cases += is_case - (command.words == ["esac"] and cases > 0)
@@ -155,18 +156,18 @@ class _Reader:
                 self._inner(text, command.line, variable)
 
     def _inner(self, text: str, line: int, variable: str = "", within: str = "commands") -> None:
-        """A text in this one, of commands or with commands in it."""
+        """Read a text inside this one, which is commands or has commands in it."""
         if self.depth < TEXTS_DEEP:
             reader = _Reader(text, line, self.reading, self, variable)
             reader.commands() if within == "commands" else reader.part(within)
 
     def _test(self, command: Command) -> None:
-        """In [[ ]] all signs are words."""
+        """Read up to ]]. Between [[ and ]] all signs are words."""
         while command.words[-1] != "]]" and (item := self._item())[0]:
             command.words.append(item[1])
 
     def _pattern(self) -> bool:
-        """Up to the commands of a case; whether there are none any more."""
+        """Read up to the commands of a case. Return whether the cases are over."""
         while (item := self._item()) not in (("operator", ")"), ("word", "esac"), ("", "")):
             pass
         return item == ("word", "esac")
@@ -181,7 +182,7 @@ class _Reader:
             command.redirections.append((sign, text))
 
     def _item(self) -> tuple[str, str]:
-        """What comes next: a word, or a sign between words with its kind. None at the end."""
+        """Return what comes next: a word, or a sign between words with its kind. Both are empty at the end."""
         while True:
             kind, sign = self._next("commands")
             if sign == "`" == self.closes:
@@ -193,7 +194,7 @@ class _Reader:
                 at, line, word = self.begin, self.line, self._word(kind, sign)
                 self.word_at, self.word_line = at, line
                 if self.is_over and (self.deep > self.first_deep or self.at < len(self.text)):
-                    return "", ""  # it has no end
+                    return "", ""  # the word does not end
                 if not (word.isdigit() and self.text.startswith(("<", ">"), self.at)):  # 2>errors
                     return "word", word
             elif kind not in ("blank", "join"):
@@ -216,7 +217,7 @@ class _Reader:
         return "".join(pieces)
 
     def _piece(self, kind: str, sign: str, within: str) -> str:
-        """What a sign says within a word."""
+        """Return the text that a sign stands for within a word."""
         if kind == "escape":
             is_alone = within == "commands" or (within in ("double", "heredoc") and sign[1] in '"\\$`')
             return sign[1] if is_alone else sign
@@ -231,7 +232,7 @@ class _Reader:
         return sign + self.part("sum") if sign[-2:] == "((" else self._deeper("`" if sign == "`" else ")")
 
     def part(self, within: str) -> str:
-        """The rest of quotes, braces, a sum, or lines for a command to read."""
+        """Read the rest of quotes, braces, a sum, or lines for a command to read."""
         pieces, open_brackets = list[str](), 2
         self.deep += 1
         while True:
@@ -252,7 +253,7 @@ class _Reader:
         return "$(...)"
 
     def _next(self, within: str) -> tuple[str, str]:
-        """The next sign. None at the end, and where a quote has none."""
+        """Return the next sign with its kind. Both are empty at the end of the text, and if a quote does not end."""
         self.line += self.text.count("\n", self.begin, self.at)
         self.begin = self.at
         self.reading.signs += 1
@@ -263,7 +264,7 @@ class _Reader:
         return (str(match.lastgroup), match[0]) if match else ("", "")
 
     def _heredoc_lines(self) -> None:
-        """The lines that commands are given to read stand behind the line of the commands."""
+        """Read the lines that commands get as input. They follow the line of the commands."""
         self.at, line, last, is_for_shell = self.begin + 1, self.line + 1, None, False
         for end, is_quoted, is_indented, command in self.heredocs:
             is_for_shell = is_for_shell if command is last else _reads_commands(last := command)
@@ -282,12 +283,12 @@ class _Reader:
 
 
 def _is_leading(word: str, words: Sequence[str], at: int) -> bool:
-    """Whether it stands there, so far from the last word, behind a few keywords alone."""
+    """Return whether the word is at index `at`, counted from the end, with only a few keywords before it."""
     return -at <= len(words) < 8 and words[at] == word and KEYWORDS.issuperset(words[:at])
 
 
 def _texts(command: Command) -> Iterator[tuple[str, str]]:
-    """What of a command's words is for a shell. With the variable that keeps it, if it may as well be no command."""
+    """Yield each text of a command that is for a shell, and the variable that holds it if it may be no command."""
     words = command.words
     for name, value in variables_set(words):
         if len(value.split(maxsplit=1)) > 1:
@@ -300,11 +301,11 @@ def _texts(command: Command) -> Iterator[tuple[str, str]]:
     for at, word in enumerate(words[:-1]):
         if is_shell and _OPTION_WITH_TEXT.fullmatch(word):
             yield words[at + 1], ""
-        is_option = word[:1] in ("-", "+") or words[at - 1][:1] in ("-", "+")  # or the value of one
+        is_option = word[:1] in ("-", "+") or words[at - 1][:1] in ("-", "+")  # or an option's value
         is_shell = word.rpartition("/")[2] in SHELLS or (is_shell and is_option)
 
 
 def _reads_commands(command: Command) -> bool:
-    """Whether what it is given to read are a shell's commands, or becomes a file of them."""
+    """Return whether the command's input is commands of a shell, or becomes a file of them."""
     files = [*command.words, *(name for _, name in command.redirections)]
     return any(each.name in SHELLS for each in programs(command.words)) or any(map(_SHELL_FILE.search, files))

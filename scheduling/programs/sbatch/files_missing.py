@@ -1,8 +1,8 @@
-"""Files that a script runs and that do not come along with it: `python train.py`, where only the script is sent.
+"""Files that a script runs and that do not come along with it: such as train.py, if only the script is sent.
 
-A script may have its files made or fetched by itself, so nothing is said where that is possible: from a line on that
-goes into another folder, copies, fetches or unpacks something, or runs another script, and of a file that is written
-or asked about. What is told is meant to be right each time, and not to be all.
+A script may make or fetch its files by itself, so no file is reported where that is possible: after a line that enters
+another folder, copies, fetches or unpacks something, or runs another script, and for a file that the script writes or
+tests for. Each report is meant to be right; the reports need not be complete.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from scheduling.programs.sbatch.known import INTERPRETERS, LAUNCHERS, OPTIONS_OF
 from scheduling.programs.sbatch.launchers import begins_launcher
 from scheduling.programs.sbatch.reading import Script
 
-LONGEST_NAME = 1_000  # of a file that is told
+LONGEST_NAME = 1_000  # of a file that is reported
 HARMLESS = re.compile(r"(^|/)(activate|profile|conda\.sh|\.?bashrc|\.bash_profile|\.env|modules\.sh|bash)$|^/etc/")
-ANYTHING = "./"  # the whole folder, of which nobody says what is in it
+ANYTHING = "./"  # the whole folder, with unknown content
 OPTIONS_OF_SHELLS = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}
 _NAME = re.compile(r"[A-Za-z0-9_./+@%,:=-]+")
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What comes along: names of files, and of folders (with a stroke at their end) of which nobody says what is in
-    them. `./`: anything may."""
+class FileNames:
+    """The files that come along with a script: names of files, and of folders with unknown content, which end with a
+    slash. `./` means that any file may come along."""
 
     names: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Brought:
+    def of(cls, names: Iterable[str]) -> FileNames:
         return cls(frozenset(_plain(name) + ("/" if name.endswith("/") else "") for name in names))
 
     def has(self, name: str) -> bool:
-        """The file, or a folder of this name."""
+        """Return whether a file or folder of this name comes along."""
         whole = _plain(name)
         within = (f"{whole[:place]}/" for place, sign in enumerate(whole) if sign == "/")
         place = bisect_left(self._in_order, f"{whole}/")
@@ -50,40 +50,40 @@ class Brought:
 
 
 @dataclass
-class _Seen:
-    """What of a script was read so far."""
+class _Effects:
+    """The effects of the commands that were read so far."""
 
-    made: set[str] = field(default_factory=set)  # names that it writes, or asks about
-    has_hook: bool = False  # as environments are made ready by `conda`
-    is_unsure: bool = False
+    names: set[str] = field(default_factory=set)  # files that they write or test for
+    has_hook: bool = False  # a shell hook, with which `conda` prepares environments
+    is_unsure: bool = False  # any file may be there now
 
 
-def files_missing(script: Script, brought: Brought) -> Iterator[tuple[int, str]]:
-    """Each file once that a command runs and that is not there, with the line of the command."""
+def files_missing(script: Script, files: FileNames) -> Iterator[tuple[int, str]]:
+    """Yield each file that a command runs and that is missing, once, with the line of the command."""
     if script.options.chdir is not None:
         return
-    seen, told = _Seen(), set[str]()
+    effects, names = _Effects(), set[str]()
     for command in script.shell.commands:
         if not command.is_own:
             continue
         words = _words(command)
         name = _plain(_run_by(words))
-        if _can_be_told(name) and name not in seen.made and name not in told and not brought.has(name):
-            told.add(name)
+        if _can_be_told(name) and name not in effects.names and name not in names and not files.has(name):
+            names.add(name)
             yield command.line, name
-        _notice(command, words, seen)
-        if seen.is_unsure:
+        _notice(command, words, effects)
+        if effects.is_unsure:
             return
 
 
 def _words(command: Command) -> Sequence[str]:
-    """From the program on that does the work, or that makes unsure where the others work."""
+    """Return the command's words from the program on that does the work, or that makes it unsure where others work."""
     programs, words = command.programs, command.words
     work = next((each for each in programs if each.name in UNSURE), programs[-1] if programs else None)
     if work is None or (
         work.name[:1] != "$" and "/" in words[work.at] and any(each.name[:1] == "$" for each in programs)
     ):
-        return ()  # a variable says what is done with a file
+        return ()  # only a variable says what happens to the file
     return words[work.at :]
 
 
@@ -93,7 +93,7 @@ def _can_be_told(name: str) -> bool:
 
 
 def _run_by(words: Sequence[str]) -> str:
-    """The file that a command runs; empty where it names none that is sure."""
+    """Return the file that a command runs, or an empty text if that is not certain."""
     if not words:
         return ""
     name, rest = words[0], words[1:]
@@ -110,7 +110,8 @@ def _run_by(words: Sequence[str]) -> str:
 
 
 def _first_of(words: Sequence[str], valued: set[str], *, none: tuple[str, ...]) -> str:
-    """The first word that is no option."""
+    """Return the first word that is not an option, or an empty text if a word in `none` comes before it. Options in
+    `valued` have a value."""
     at = 0
     while at < len(words):
         word = words[at]
@@ -124,26 +125,26 @@ def _first_of(words: Sequence[str], valued: set[str], *, none: tuple[str, ...]) 
     return ""
 
 
-def _notice(command: Command, words: Sequence[str], seen: _Seen) -> None:
-    """What the command makes, and whether anything may be there after it."""
+def _notice(command: Command, words: Sequence[str], effects: _Effects) -> None:
+    """Note which files the command makes, and whether any file may be there after it."""
     writes = [name for operator, name in command.redirections if operator in WRITING]
-    seen.made |= set(map(_plain, writes))
+    effects.names |= set(map(_plain, writes))
     if not words:
         return
     program = words[0].rpartition("/")[2]
     if program in ("[", "[[", "test", "touch", "tee"):
-        seen.made |= {_plain(word) for word in words[1:]}
+        effects.names |= {_plain(word) for word in words[1:]}
     to_unknown = program in ("cat", "echo", "printf", "sed", "envsubst") and "$" in "".join(writes)
     runs_script = program in SHELLS or words[0] in SOURCES or ("/" in words[0] and not words[0].startswith("/"))
     if runs_script and not (len(words) > 1 and HARMLESS.search(words[1])):
-        seen.is_unsure = True
-    seen.has_hook = seen.has_hook or "hook" in words
-    hidden = program == "eval" and not seen.has_hook
-    seen.is_unsure = seen.is_unsure or program in UNSURE or to_unknown or hidden
+        effects.is_unsure = True
+    effects.has_hook = effects.has_hook or "hook" in words
+    hidden = program == "eval" and not effects.has_hook
+    effects.is_unsure = effects.is_unsure or program in UNSURE or to_unknown or hidden
 
 
 def _plain(name: str) -> str:
-    """The same file by its shortest name."""
+    """Return the shortest name of the same file."""
     parts: list[str] = []
     for part in name.split("/"):
         if part == ".." and parts and parts[-1] != "..":

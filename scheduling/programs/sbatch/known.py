@@ -1,4 +1,4 @@
-"""What is known of commands by their names: one table for all that is asked of a script."""
+"""The commands that are known by name: one table for all questions about a script."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ INTERPRETERS = (*SHELLS, "Rscript", "julia", "perl", "ruby", "node")
 LAUNCHERS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed")
 MODULES = ("module", "ml")
 SOURCES = ("source", ".")
-# Commands that begin another one, which stands behind their options; functions of the shell behind the first two alone.
+# Commands that start another one, given after their options. Only after the first two it may be a shell function.
 OF_SHELL = ("srun", "time")
 WRAPPERS = (
     *OF_SHELL, "exec", "nohup", "nice", "timeout", "env", "stdbuf", "command", "setsid", "numactl", "taskset",
     "mpirun", "mpiexec", "conda", "mamba", "micromamba", "poetry", "pipenv", "uv", "xargs", "parallel",
 )  # fmt: skip
 KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "function", "coproc"})
-SETTING = ("export", "declare", "typeset", "local", "readonly", "env")  # variables, by the words behind them
-READING_WORDS = ("eval", "trap", "parallel")  # as the text of commands
-# After one of these any file may be there, or the script may be elsewhere.
+SETTING = ("export", "declare", "typeset", "local", "readonly", "env")  # set variables by the words after them
+READING_WORDS = ("eval", "trap", "parallel")  # read their words as commands
+# After one of these any file may exist, or the script may be in another folder.
 UNSURE = frozenset({
     "cd", "pushd", "popd", "git", "hg", "svn", "wget", "curl", "aria2c", "tar", "unzip", "gunzip", "7z", "cp", "mv",
     "ln", "rsync", "scp", "sftp", "aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "hf", "huggingface-cli",
@@ -29,15 +29,15 @@ UNSURE = frozenset({
 })  # fmt: skip
 PROGRAMS = UNSURE | {*INTERPRETERS, *LAUNCHERS, *MODULES, *WRAPPERS, *READING_WORDS, "scontrol"}
 PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
-OPTIONS_OF_PYTHON = {"-W", "-X"}  # that have a value behind them
+OPTIONS_OF_PYTHON = {"-W", "-X"}  # options with a value after them
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=")
-OPERAND = re.compile(r"-|[0-9]|run$|exec$|[A-Za-z_][A-Za-z0-9_]*=")  # what a wrapper is told before the command
+OPERAND = re.compile(r"-|[0-9]|run$|exec$|[A-Za-z_][A-Za-z0-9_]*=")  # words of a wrapper before the command
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that a command begins. `at`: its place among the words; `hidden`: what keeps the shell from calling a
-    function of that name."""
+    """A program that a command starts. `at` is its index among the words. `hidden` is the word that keeps the shell
+    from calling a function of that name, or empty."""
 
     name: str
     at: int
@@ -45,8 +45,8 @@ class Program:
 
 
 def programs(words: Sequence[str]) -> Iterator[Program]:
-    """Each program that the words of a command begin, one by the other: `timeout`, `srun` and `python`. What a variable
-    has in it may begin another."""
+    """Yield each program that a command starts, each started by the one before: `timeout`, `srun` and `python`. The
+    value of a variable may start another one."""
     at, hidden = 0, ""
     while at < len(words):
         word = words[at]
@@ -69,8 +69,8 @@ def is_program(word: str) -> bool:
 
 
 def variables_set(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each variable that a command sets, with its value."""
-    sets, setter = True, ""  # before its name, and behind one that sets them
+    """Yield each variable that a command sets, with its value."""
+    sets, setter = True, ""  # before the command's name, and after a command that sets variables
     for word in words:
         if sets and (match := VARIABLE.match(word)):
             yield match[1], word[match.end() :]

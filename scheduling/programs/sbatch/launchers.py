@@ -1,8 +1,8 @@
 """Commands that start the processes of a worker: `torchrun`, `accelerate launch`, `deepspeed`, and PyTorch's modules.
 
-Each has options that say how many machines there are and where they meet. A script knows that of the cluster that it
-was written for; here the platform does. So in its first lines stand functions of bash by these names, which leave such
-options out, and say what holds instead. What else a launcher is told stays as it is written.
+Each has options for the number of machines and where they meet. A script's values are those of the cluster that it was
+written for; here the platform sets them. So the script's first lines define functions of bash with these names, which
+drop such options and add the platform's instead. All other options stay as they are written.
 """
 
 from __future__ import annotations
@@ -16,31 +16,32 @@ from scheduling.programs.sbatch.known import OPTIONS_OF_PYTHON, PYTHON
 from scheduling.programs.sbatch.reading import Script
 
 NAMED = re.compile(r"torchrun|torch\.distributed\.(?:run|launch)|accelerate|deepspeed")
-OTHER_SCRIPT = re.compile(r"\b(?:bash|sh|source)\s|\.sh\b|(?:^|\s)\./")  # what it runs may call a launcher
+OTHER_SCRIPT = re.compile(r"\b(?:bash|sh|source)\s|\.sh\b|(?:^|\s)\./")  # a script that it runs may call a launcher
 BY_MODULE = re.compile(r"-m[\s\\]+(?:torch\.distributed\.|accelerate\.commands\.|deepspeed\.launcher\.)")
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """Names of options are written with _ for every -, and without those in front, as all of them take both."""
+    """A launcher. Its options are named with _ for every -, and without leading dashes, as launchers accept both."""
 
-    name: str  # as people call it
+    name: str  # as people write it
     call: str  # its name as a command
-    modules: tuple[str, ...]  # of Python, that are the same
-    started: str  # the module that is run in its place
-    left_out: frozenset[str]  # options in whose place the platform's words stand
+    modules: tuple[str, ...]  # modules of Python that do the same
+    started: str  # the module that runs in its place
+    left_out: frozenset[str]  # options that are dropped, because the platform sets them
     alone: frozenset[str]  # options without a value
-    told: tuple[str, ...]  # lines of bash that add the platform's words to `options`
-    behind: str = ""  # the word behind its name, such as `launch`
-    counted: frozenset[str] = frozenset()  # options that say how many processes, and are told anew
-    per_worker: frozenset[str] = frozenset()  # options that say how many processes a worker has
-    in_all: frozenset[str] = frozenset()  # options that say how many processes all workers have together
-    not_kept: Mapping[str, str] = field(default_factory=dict)  # of those that are left out: what the job does not get
+    additions: tuple[str, ...]  # lines of bash that add the platform's options to `options`
+    behind: str = ""  # the word after its name, such as `launch`
+    counted: frozenset[str] = frozenset()  # options for the number of processes, which are set anew
+    per_worker: frozenset[str] = frozenset()  # options for the number of processes of a worker
+    in_all: frozenset[str] = frozenset()  # options for the number of processes of all workers
+    not_kept: Mapping[str, str] = field(default_factory=dict)  # for options in `left_out`: what the job does not get
 
 
 @dataclass(frozen=True)
 class Call:
-    """A launcher in a script. `words`: behind its name. `hidden`: what keeps the shell from calling the function."""
+    """A call of a launcher in a script. `words` are those after its name. `hidden` is the word that keeps the shell
+    from calling the function, or empty."""
 
     line: int
     launcher: Launcher
@@ -56,7 +57,7 @@ _TORCH_ALONE = frozenset({
     "standalone", "m", "module", "no_python", "run_path", "virtual_local_rank", "use_env", "h", "help",
 })  # fmt: skip
 # Launchers of one worker in one job may run beside each other: each then chooses a port.
-_TORCH_TOLD = (
+_TORCH_ADDITIONS = (
     'if [ -z "$BOURSE_MEETING" ]; then options+=(--standalone); else',
     'options+=("--nnodes=$BOURSE_NODES" "--node_rank=$BOURSE_NODE" "--master_addr=$host" "--master_port=$port")',
     "fi",
@@ -65,11 +66,11 @@ _ALL_GPUS = "all GPUs of each worker are used"
 LAUNCHERS = (
     Launcher(
         "torchrun", "torchrun", ("torch.distributed.run",), "torch.distributed.run", _TORCH_MEETING, _TORCH_ALONE,
-        _TORCH_TOLD, per_worker=frozenset({"nproc_per_node"}),
+        _TORCH_ADDITIONS, per_worker=frozenset({"nproc_per_node"}),
     ),
     Launcher(
         "torch.distributed.launch", "", ("torch.distributed.launch",), "torch.distributed.launch", _TORCH_MEETING,
-        _TORCH_ALONE, _TORCH_TOLD, per_worker=frozenset({"nproc_per_node"}),
+        _TORCH_ALONE, _TORCH_ADDITIONS, per_worker=frozenset({"nproc_per_node"}),
     ),
     Launcher(
         "accelerate launch", "accelerate", ("accelerate.commands.launch",), "accelerate.commands.launch",
@@ -99,7 +100,7 @@ LAUNCHERS = (
         },
     ),
     Launcher(
-        # Its own first half reaches the other machines by ssh, and counts GPUs from 0 whichever were dealt.
+        # Its own first half reaches the other machines by ssh, and counts GPUs from 0, whichever the job got.
         "deepspeed", "deepspeed", ("deepspeed.launcher.runner",), "deepspeed.launcher.launch",
         frozenset({
             "H", "hostfile", "i", "include", "e", "exclude", "num_nodes", "min_elastic_nodes", "max_elastic_nodes",
@@ -130,16 +131,16 @@ LAUNCHERS = (
 )  # fmt: skip
 
 
-# What a script has.
+# The launchers that a script calls.
 
 
 def calls(script: Script) -> Iterator[Call]:
-    """Each launcher that it calls, also in a text that it keeps for later: `LAUNCHER="torchrun ..."`."""
+    """Yield each call of a launcher, also in a text that is held in a variable: `LAUNCHER="torchrun ..."`."""
     return filter(None, map(_call, script.shell.commands))
 
 
 def _call(command: Command) -> Call | None:
-    """What a command calls, if it is a launcher."""
+    """Return the call of a launcher in a command, or None."""
     if not command.programs:
         return None
     last = command.programs[-1]
@@ -156,7 +157,7 @@ def begins_launcher(words: Sequence[str]) -> bool:
 
 
 def _begin(words: Sequence[str]) -> tuple[Launcher, Sequence[str]] | None:
-    """The launcher with which a command begins, and the words behind it."""
+    """Return the launcher that a command begins with, and the words after it, or None."""
     program = words[0].rpartition("/")[2] if words else ""
     if PYTHON.fullmatch(program):
         at = 1
@@ -172,11 +173,12 @@ def _begin(words: Sequence[str]) -> tuple[Launcher, Sequence[str]] | None:
     return None
 
 
-# What is said of it beforehand.
+# The notes on calls, before the script runs.
 
 
 def call_notes(call: Call, workers: int, gpus: int) -> Iterator[tuple[bool, str]]:
-    """Whether what it asks for is kept, and a sentence. `workers`: at most, `gpus`: of each."""
+    """Yield whether the call's request is kept, and a sentence. `workers` is the most workers that the job may have,
+    `gpus` the GPUs of each."""
     launcher, name = call.launcher, call.launcher.name
     if call.hidden:
         instead = launcher.call or "python -m " + launcher.modules[0]
@@ -199,7 +201,7 @@ def call_notes(call: Call, workers: int, gpus: int) -> Iterator[tuple[bool, str]
 
 
 def _count_notes(option: str, count: int, gpus: int, workers: int) -> Iterator[tuple[bool, str]]:
-    """Where it asks for more processes than there are GPUs, or for fewer than there are workers."""
+    """Yield a note if an option requests more processes than there are GPUs, or fewer than there are workers."""
     if gpus and count > gpus * workers:
         where = "a worker has" if workers == 1 else f"the {workers} workers have"
         there = f"{gpus * workers} GPU{'s' if gpus * workers > 1 else ''}"
@@ -209,7 +211,7 @@ def _count_notes(option: str, count: int, gpus: int, workers: int) -> Iterator[t
 
 
 def _options(call: Call) -> Iterator[tuple[str, str, str]]:
-    """The launcher's own options: as they are written, by their names in the table, and their values."""
+    """Yield the launcher's own options: each as it is written, its name in `Launcher`, and its value."""
     words, at = call.words, 0
     while at < len(words) and words[at].startswith("-") and words[at] not in ("-", "--"):
         option, equals, value = words[at].partition("=")
@@ -222,12 +224,12 @@ def _options(call: Call) -> Iterator[tuple[str, str, str]]:
         yield option, key, value
 
 
-# What makes it so.
+# The functions of bash.
 
 
 def launcher_functions(script: Script, gpus: int) -> list[str]:
-    """The functions of bash, in lines; none where the script can have no use for them. Scripts that it runs in bash
-    know them too. `gpus`: of a worker."""
+    """Return the lines of the functions, or none if the script cannot need them. They are exported, so bash scripts
+    that it runs have them, too. `gpus` is the number of GPUs of a worker."""
     if not (NAMED.search(script.shell.text) or OTHER_SCRIPT.search(script.shell.text)):
         return []
     lines = [
@@ -254,8 +256,8 @@ def launcher_functions(script: Script, gpus: int) -> list[str]:
         "  done",
         '  case "$module" in',
     ]
-    for module, told in dict.fromkeys((each.started, each.told) for each in LAUNCHERS):
-        lines += [f"    {module})", *(f"      {line}" for line in told), "      ;;"]
+    for module, additions in dict.fromkeys((each.started, each.additions) for each in LAUNCHERS):
+        lines += [f"    {module})", *(f"      {line}" for line in additions), "      ;;"]
     lines += ["  esac", '  command "$python" -m "$module" "${options[@]}" "$@"', "}"]
     functions = ["bourse_launch"]
     for each in LAUNCHERS:
@@ -274,13 +276,13 @@ def launcher_functions(script: Script, gpus: int) -> list[str]:
 
 
 def _begun(python: str, launcher: Launcher) -> str:
-    """The call of the function, up to the words of the script."""
+    """Return the call of `bourse_launch`, up to the words of the script."""
     lists = (f'" {" ".join(sorted(names))} "' for names in (launcher.left_out, launcher.alone, launcher.counted))
     return f"bourse_launch {python} {launcher.started} {' '.join(lists)}"
 
 
 def _python_functions() -> list[str]:
-    """`python -m torch.distributed.run` is the same as `torchrun`; everything else is Python's own."""
+    """Return functions for which `python -m torch.distributed.run` is `torchrun`. All else goes to Python itself."""
     return [
         "bourse_python() {",
         '  local python="$1" before=()',

@@ -1,4 +1,4 @@
-"""One #SBATCH line: its words, the options in it, and what came of each."""
+"""One #SBATCH line: its words, the options in it, and what became of each."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from dataclasses import dataclass
 
 UNDERSTOOD, IGNORED, NOT_KEPT = "understood", "ignored", "not_kept"
 PREFIX = "#SBATCH"
-OURS = "#BOURSE"  # begins lines that Slurm takes for comments: what no option of sbatch can say
+OURS = "#BOURSE"  # begins lines of our own options, which Slurm reads as comments
 QUOTES = re.compile(r"[\"'\\]")
 
 
 @dataclass(frozen=True)
 class OptionLine:
-    """What comes of one option. `ignored` changes nothing in what is computed; `not_kept` is something that the script
-    asks for and does not get, though it runs."""
+    """What becomes of one option. An option that is `ignored` changes nothing in what is computed; `not_kept` means
+    that the script runs, but does not get what the option requests."""
 
     number: int  # of the line, from 1
-    option: str  # as the script names it, such as --nodes; empty: the line as a whole
+    option: str  # as the script names it, such as --nodes; empty for the line as a whole
     verdict: str  # understood | ignored | not_kept
     sentence: str
 
 
 @dataclass(frozen=True)
 class LineRefusal:
-    """Why a script cannot be taken: the line, and what is allowed that is nearest to what it says."""
+    """Why a script is refused: the line, a sentence, and the nearest text that is allowed."""
 
     line: int
-    option: str  # as the script names it; empty: the line as a whole
+    option: str  # as the script names it; empty for the line as a whole
     sentence: str
     nearest: str = ""
 
 
 @dataclass(frozen=True)
 class OptionText:
-    """An option with its value as it is written. None: the option stands alone."""
+    """An option with its value as it is written, or None if it has no value."""
 
     line: int
     option: str  # as it is written: --nodes or -N
@@ -43,8 +43,8 @@ class OptionText:
 
 
 def words_of(text: str) -> list[str] | None:
-    """The words of a line as Slurm parts them: by blanks, with quotes and backslashes, up to a # outside of quotes,
-    also one within a word. None where a quote does not end."""
+    """Return the words of a line as Slurm splits them: by blanks, with quotes and backslashes, up to a # outside of
+    quotes, even within a word. Return None if a quote does not end."""
     if not QUOTES.search(text):
         return text.partition("#")[0].split()
     parts: list[str] = []
@@ -78,9 +78,9 @@ def words_of(text: str) -> list[str] | None:
 def options_in(
     number: int, words: list[str], shorts: Mapping[str, str], flags: frozenset[str]
 ) -> Iterator[OptionText | str]:
-    """The options of a line; a word that belongs to none is given as it is.
+    """Yield the options of a line; a word that belongs to no option is yielded as it is.
 
-    `shorts` are long names by their letters; `flags` are the long names of those that take no value.
+    `shorts` maps letters to long names; `flags` are the long names of options that take no value.
     """
     at = 0
     while at < len(words):
@@ -106,5 +106,5 @@ def options_in(
 
 
 def _is_option(word: str) -> bool:
-    """Whether a word begins an option and is not the value of the one before: -1 is a value."""
+    """Return whether a word begins an option and is not the value of the one before: -1 is a value."""
     return word.startswith("-") and len(word) > 1 and not word[1].isdigit()

@@ -1,6 +1,7 @@
-"""The options that a #SBATCH line may have: those that are read, those that change nothing here, and those that would.
+"""The options that a #SBATCH line may have: those that are read, those that change nothing here, those that are not
+kept, and those that are refused.
 
-What stands in none of the three lists is no option of sbatch, and is refused too.
+A name in none of these lists is not an option of sbatch, and is refused, too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scheduling.programs.sbatch.values import BadValue
 
 @dataclass(frozen=True)
 class Supported:
-    """An option that is read. `field` is its name in `Options`; `meaning` is told with the value put in."""
+    """An option that is read. `field` is its name in `Options`; `meaning` is the sentence that reports it."""
 
     field: str
     read: Callable[[str], Any]
@@ -61,7 +62,7 @@ SHORTS: Mapping[str, str] = {
     "k": "no-kill", "S": "core-spec", "B": "extra-node-info", "W": "wait", "M": "clusters",
 }  # fmt: skip
 
-# Changes nothing in what is computed, on how much, or when.
+# Options that do not change what is computed, on how many resources, or when.
 IGNORED: Mapping[str, str] = {
     "account": "Your tenant pays.",
     "partition": "You choose the pool where you submit.",
@@ -94,7 +95,7 @@ NOT_KEPT: Mapping[str, str] = {
     "wait-all-nodes": "All workers of a job start together.",
 }
 
-# Would change what runs, on what, or when; with what comes nearest.
+# Options that would change what runs, on what, or when: for each why it is refused, and the nearest allowed text.
 REFUSED: Mapping[str, tuple[str, str]] = {
     "exclusive": ("whole nodes cannot be had for oneself: say how many GPUs, processors and how much memory", "--mem="),
     "mem-per-cpu": ("memory is said for a node or for a GPU", "--mem="),
@@ -157,16 +158,16 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "oom-kill-step": ("a program that takes too much memory is ended as a whole", ""),
 }
 
-# Of lines that begin with #BOURSE: what each says of the field, and what is told of it.
+# Options of #BOURSE lines: for each the field, its value, and the sentence that reports it.
 OURS: Mapping[str, tuple[str, bool, str]] = {
     "--divisible": ("divisible", True, "It can be saved and go on later, so it may rent in pieces."),
     "--whole": ("divisible", False, "It is sold as a whole, from its start to its end."),
 }
 
-# Options that stand alone; all others take a value.
+# Options without a value; all others take one.
 FLAGS = frozenset({
     "verbose", "quiet", "parsable", "requeue", "no-requeue", "hold", "spread-job", "use-min-nodes", "contiguous",
     "overcommit", "oversubscribe", "exclusive", "test-only", "wait", "no-kill", "ignore-pbs", "reboot", "bell",
     "get-user-env", "stepmgr", "nice", "resv-ports",
 })  # fmt: skip
-KNOWN = (*SUPPORTED, *IGNORED, *NOT_KEPT, *REFUSED)
+OPTION_NAMES = (*SUPPORTED, *IGNORED, *NOT_KEPT, *REFUSED)

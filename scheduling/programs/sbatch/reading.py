@@ -1,7 +1,7 @@
-"""A batch script into what it asks for, line by line; or why it cannot be taken, with the line and what is nearest.
+"""Reads what a batch script requests, line by line; or why it is refused, with the line and the nearest allowed text.
 
-Slurm reads #SBATCH lines up to the first command. No line of them goes lost here: each option is understood, ignored,
-not kept, or refused, and that is said of it.
+Slurm reads #SBATCH lines up to the first command. No such line is lost here: each option is understood, ignored, not
+kept, or refused, and the reader gets a sentence about it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scheduling.programs.sbatch.lines import (
     options_in,
     words_of,
 )
-from scheduling.programs.sbatch.options import FLAGS, KNOWN, REFUSED, SHORTS, SUPPORTED
+from scheduling.programs.sbatch.options import FLAGS, OPTION_NAMES, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.options import IGNORED as IGNORED_OPTIONS
 from scheduling.programs.sbatch.options import NOT_KEPT as NOT_KEPT_OPTIONS
 from scheduling.programs.sbatch.options import OURS as OUR_OPTIONS
@@ -35,12 +35,12 @@ from scheduling.programs.sbatch.values import BadValue, Export, Gpus, Nodes, Whe
 
 MOST_CHARACTERS = 1024**2  # of a script
 LONGEST_LINE = 4096  # of a #SBATCH line
-MOST_REFUSALS = 100  # that are told of one script
+MOST_REFUSALS = 100  # reported for one script
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the lines say; None where none says it. Memory is in mebibytes, time in seconds."""
+    """The values of the options; None for options that no line has. Memory is in mebibytes, time in seconds."""
 
     job_name: str | None = None
     nodes: Nodes | None = None
@@ -64,13 +64,13 @@ class Options:
     exclude: tuple[str, ...] | None = None
     begin: When | None = None
     deadline: When | None = None
-    divisible: bool | None = None  # by a line of ours
+    divisible: bool | None = None  # by a #BOURSE line
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script that can be taken. `body` is its whole text: it runs as the program `script`. `places` are the lines of
-    the options that count, by field."""
+    """A script that is accepted. `body` is its whole text, which runs as the program `script`. `places` holds the line
+    of each field's option, of the last one if there are several."""
 
     options: Options
     lines: tuple[OptionLine, ...]
@@ -83,17 +83,17 @@ class Script:
 
     @property
     def shell_options(self) -> frozenset[str]:
-        """Letters of its first line, such as e and u."""
+        """Return the letters of the shell options in the first line, such as e and u."""
         return _shell_options(self.body)
 
     def place(self, field: str) -> int:
-        """The line that says it; 0 where none does."""
+        """Return the line of the field's option, or 0 if there is none."""
         return dict(self.places).get(field, 0)
 
 
 @dataclass(frozen=True)
 class OurWord:
-    """A word of a line that Slurm takes for a comment."""
+    """A word of a #BOURSE line, which Slurm reads as a comment."""
 
     line: int
     word: str
@@ -101,7 +101,7 @@ class OurWord:
 
 @dataclass(frozen=True)
 class _Reading:
-    """The value of a field, the line that says it, and which of all lines told that is."""
+    """The value of a field, the line of its option, and the index of that line in the report."""
 
     value: Any
     line: int
@@ -109,7 +109,7 @@ class _Reading:
 
 
 def read(text: str) -> Script | tuple[LineRefusal, ...]:
-    """The script, or all that keeps it from being taken, in order of the lines."""
+    """Return the script, or all reasons why it is refused, in the order of the lines."""
     if problem := _unreadable(text):
         return (problem,)
     lines = [_shell(text)]
@@ -124,7 +124,7 @@ def read(text: str) -> Script | tuple[LineRefusal, ...]:
             _take_ours(item, readings, lines, refusals)
         else:
             _take(item, readings, lines, refusals)
-        if len(refusals) >= MOST_REFUSALS:  # what is like a word that is unknown takes its time
+        if len(refusals) >= MOST_REFUSALS:  # the search for a similar word takes time
             break
     if refusals:
         return tuple(refusals)
@@ -133,7 +133,7 @@ def read(text: str) -> Script | tuple[LineRefusal, ...]:
 
 
 def _unreadable(text: str) -> LineRefusal | None:
-    """Why the text is no script that could run at all."""
+    """Return why the text is not a script that could run at all, or None if it is."""
     if len(text) > MOST_CHARACTERS:
         return LineRefusal(1, "", f"is longer than {MOST_CHARACTERS:,} characters")
     if "\0" in text:
@@ -151,7 +151,7 @@ def _unreadable(text: str) -> LineRefusal | None:
 
 
 def _shell(text: str) -> OptionLine:
-    """What becomes of the first line."""
+    """Return what becomes of the first line."""
     options = _shell_options(text)
     if "e" in options:
         return OptionLine(1, "", UNDERSTOOD, "It runs in bash, and the first command that fails ends it.")
@@ -166,7 +166,7 @@ def _shell_options(text: str) -> frozenset[str]:
 
 
 def _options(text: str) -> Iterator[OptionText | OurWord | OptionLine | LineRefusal]:
-    """The options of the head in their order. What stands behind the first command Slurm does not read, nor do we."""
+    """Yield the options before the first command, in order. As Slurm does, ignore those after it."""
     head = True
     for number, line in enumerate(text.split("\n"), 1):
         if re.match(rf"{OURS}(\s|\Z)", line):
@@ -233,7 +233,8 @@ def _take(
         sentence, instead = REFUSED[name]
         refusals.append(LineRefusal(item.line, option_text, f"{option_text} cannot be kept: {sentence}", instead))
     else:
-        near = nearest(option_text[2:], KNOWN) if option_text.startswith("--") else ""  # no letter is like another
+        # A single letter has no nearest option.
+        near = nearest(option_text[2:], OPTION_NAMES) if option_text.startswith("--") else ""
         instead = f"--{near}" if near else ""
         refusals.append(LineRefusal(item.line, option_text, f"{shown(option_text)} is no option of sbatch", instead))
 
@@ -241,7 +242,7 @@ def _take(
 def _take_ours(
     item: OurWord, readings: dict[str, _Reading], lines: list[OptionLine], refusals: list[LineRefusal]
 ) -> None:
-    """Decide about a word of ours."""
+    """Decide about a word of a #BOURSE line."""
     if item.word not in OUR_OPTIONS:
         near = nearest(item.word, OUR_OPTIONS) or next(iter(OUR_OPTIONS))
         refusals.append(LineRefusal(item.line, "", f"{shown(item.word)} is no option of {OURS}", near))
@@ -251,7 +252,7 @@ def _take_ours(
 
 
 def _keep(field: str, value: Any, line: OptionLine, readings: dict[str, _Reading], lines: list[OptionLine]) -> None:
-    """What an option says counts, and what a line before said of it does not."""
+    """Keep the value of an option. It replaces the value of an earlier line, which becomes ignored."""
     if field in readings:
         index = readings[field].index
         sentence = f"Line {line.number} says it again, and the last counts."
@@ -261,4 +262,4 @@ def _keep(field: str, value: Any, line: OptionLine, readings: dict[str, _Reading
 
 
 def _like(word: str) -> str:
-    return nearest(word.partition("=")[0].lstrip("-"), KNOWN) or "job-name"
+    return nearest(word.partition("=")[0].lstrip("-"), OPTION_NAMES) or "job-name"

@@ -1,6 +1,6 @@
-"""What a batch script asks for, in workers of a pool: the same as if its job had been described in hours.
+"""The request of a batch script, in workers of a pool, in the same form as a job that is described in hours.
 
-A worker is a node where the script speaks of nodes, a process where it speaks of processes, and else a GPU.
+A worker is a node if the script has options for nodes, a process if it has options for processes, and else a GPU.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from scheduling.programs.sbatch.lines import NOT_KEPT, LineRefusal, OptionLine
 from scheduling.programs.sbatch.reading import Options, Script
 from scheduling.programs.sbatch.values import Nodes
 
-GPUS = ("gpu", "worker")  # what a pool may call its GPUs where it does not tell types apart
-MEMORY, MEBIBYTES = "memory", 1024  # what a pool calls its memory, and what a unit of it is
+GPUS = ("gpu", "worker")  # names of GPUs in a pool that does not distinguish types
+MEMORY, MEBIBYTES = "memory", 1024  # the name of memory in a pool, and the mebibytes of a unit
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,13 @@ class ScriptRequest:
     processes_per_worker: int
     not_kept: tuple[OptionLine, ...] = ()
     gpus_per_worker: int = 0
-    memory_per_worker: int | None = None  # mebibytes that it may take; None: it does not say
+    memory_per_worker: int | None = None  # mebibytes that it may take; None if the script does not say
 
 
 @dataclass(frozen=True)
 class _Workers:
-    """So many workers, each of so many processes with so many GPUs between them."""
+    """The workers of a job: `least` to `most` of them, each with `processes` processes that share `gpus` GPUs.
+    `is_node` says that a worker is a node."""
 
     least: int
     most: int
@@ -41,7 +42,7 @@ class _Workers:
 
 
 def ask(script: Script, resources: Sequence[str]) -> ScriptRequest | tuple[LineRefusal, ...]:
-    """What the script asks of a pool with these resources; or why that cannot be."""
+    """Return what the script requests of a pool with these resources, or why that is impossible."""
     options = script.options
     if refusals := tuple(_contradictions(script)):
         return refusals
@@ -63,7 +64,7 @@ def ask(script: Script, resources: Sequence[str]) -> ScriptRequest | tuple[LineR
 
 
 def _contradictions(script: Script) -> Iterator[LineRefusal]:
-    """Two lines that say different numbers of one thing."""
+    """Yield a refusal for lines that contradict each other."""
     options = script.options
     pairs = (("gres", "gpus_per_node"), ("mem", "mem_per_gpu"))
     for one, other in pairs:
@@ -82,7 +83,7 @@ def _contradictions(script: Script) -> Iterator[LineRefusal]:
 
 
 def _workers(script: Script) -> _Workers | LineRefusal:
-    """How many workers, and what each has of GPUs and processes."""
+    """Return the number of workers, and the GPUs and processes of each."""
     options = script.options
     per_node = options.gpus_per_node or options.gres
     if options.nodes or options.ntasks_per_node or per_node:
@@ -105,7 +106,7 @@ def _workers(script: Script) -> _Workers | LineRefusal:
 
 
 def _nodes(script: Script, options: Options, gpus: int | None) -> _Workers | LineRefusal:
-    """Workers that are nodes."""
+    """Return the workers of a script in which a worker is a node."""
     nodes, tasks = options.nodes, options.ntasks_per_node
     if nodes is None:
         needed = 1
@@ -152,7 +153,8 @@ def _uneven(script: Script, field: str, fitting: int, why: str) -> LineRefusal:
 def _demand(
     script: Script, workers: _Workers, resources: Sequence[str]
 ) -> tuple[dict[str, float], list[OptionLine]] | LineRefusal:
-    """What a worker takes of each resource, and the lines that this pool does not count."""
+    """Return what a worker takes of each resource, and the options that this pool cannot keep because it does not count
+    the resource."""
     options = script.options
     demand: dict[str, float] = {}
     lines: list[OptionLine] = []

@@ -1,6 +1,6 @@
 """`srun` in a script. Slurm starts a script once, on its first node, and `srun` starts the processes; here the script
-itself runs once for each process. So what `srun` starts in all of a job's processes, the script runs itself, by a
-function of that name in its first lines. What would start fewer, or elsewhere, is not kept.
+itself runs once for each process. So a command that `srun` starts in all processes of a job is run by the script
+itself, by a function `srun` in its first lines. An `srun` that starts fewer processes, or elsewhere, is not kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
 
-# Options that change nothing of what runs: what they ask for, a worker has, and what is printed is the log.
+# Options that do not change what runs: a worker has what they request, and all that is printed goes into the log.
 WITHOUT_VALUE = (
     "-u", "--unbuffered", "-l", "--label", "-K", "--kill-on-bad-exit", "-Q", "--quiet", "-v", "--verbose",
     "--exclusive", "--exact", "--overlap",
@@ -21,7 +21,7 @@ WITH_VALUE = (
     "-J", "--job-name", "-t", "--time", "-o", "--output", "-e", "--error", "--mem", "--mem-per-cpu", "--mem-per-gpu",
     "-G", "--gpus", "--gpus-per-node", "--gpus-per-task", "--gres", "--threads-per-core",
 )  # fmt: skip
-# Options with the one value that is kept, as a shell writes it.
+# Options with the only value that can be kept, as a shell writes it.
 OF_ALL = {
     ("-n", "--ntasks"): PROCESSES,
     ("-N", "--nodes"): NODES,
@@ -33,7 +33,7 @@ NAMED = re.compile(r"(?<![\w./-])srun(?![\w./-])")
 
 
 def step_function(script: Script) -> list[str]:
-    """`srun` as a function of bash, in lines; none where the script does not name it."""
+    """Return the lines of a bash function `srun`, or none if the script does not name it."""
     if not NAMED.search(script.shell.text):
         return []
     harmless = "|".join((*WITHOUT_VALUE, *WITH_VALUE))
@@ -75,9 +75,9 @@ def step_function(script: Script) -> list[str]:
 
 
 def steps(script: Script, values: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """Each `srun` with its line and what of it cannot be kept, as it is written; empty where all of it is.
+    """Yield the line of each `srun`, and the part of it that cannot be kept, as it is written, or empty if all is kept.
 
-    `values`: of the job, by the text of `OF_ALL`; without those that nobody knows beforehand.
+    `values` maps texts of `OF_ALL` to their values in the job, as far as they are known before it starts.
     """
     for command in script.shell.commands:
         if program := command.program("srun"):
@@ -104,5 +104,5 @@ def _flaw(words: Sequence[str], values: Mapping[str, str]) -> str:
             continue
         wanted = next((text for names, text in OF_ALL.items() if option in names), None)
         if wanted is None or (value != values.get(wanted, wanted) and "$" not in value):
-            flaw = flaw or f"{option} {value}".rstrip()  # what a variable is, the function looks at
+            flaw = flaw or f"{option} {value}".rstrip()  # the function checks the value of a variable
     return "" if words[at : at + 1] == ["hostname"] else flaw

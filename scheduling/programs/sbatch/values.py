@@ -1,4 +1,4 @@
-"""What the values of options say: each is read into a number, a text or a small record, or it is told what is wrong."""
+"""Readers of option values: each returns a number, a text or a small record, or a `BadValue` with what is wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scheduling.programs.fields import shown
 from scheduling.programs.ordering import Waited, array_named, waited_in_order
 
-MOST = 10**6  # of anything that is counted
+MOST = 10**6  # the highest count of anything
 MOST_INDEXES = 1_000  # jobs of one array
 MOST_HOSTS = 1_000
 MOST_SECONDS = 366 * 86_400
@@ -18,7 +18,7 @@ MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @dataclass(frozen=True)
 class BadValue:
-    """What is wrong with a value, and the nearest that would do."""
+    """What is wrong with a value, and the nearest valid one."""
 
     sentence: str
     nearest: str = ""
@@ -26,7 +26,7 @@ class BadValue:
 
 @dataclass(frozen=True)
 class Gpus:
-    """So many GPUs, of one type where `kind` is not empty."""
+    """A number of GPUs, of one type if `kind` is not empty."""
 
     count: int
     kind: str = ""
@@ -34,7 +34,7 @@ class Gpus:
 
 @dataclass(frozen=True)
 class Nodes:
-    """At least and at most so many servers."""
+    """The least and the highest number of servers."""
 
     least: int
     most: int
@@ -42,7 +42,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class When:
-    """A moment: so many seconds after the submission; or else, `at`, by the calendar and clock of who submits, as
+    """A moment: either `after_seconds` after the submission, or `at`, in the submitter's time zone, such as
     2026-12-01T08:00:00."""
 
     after_seconds: int | None = None
@@ -51,14 +51,14 @@ class When:
 
 @dataclass(frozen=True)
 class Export:
-    """Which variables the script starts with: those named here. `everything`: also those of whoever submits."""
+    """The variables that the script starts with. `everything` says that the submitter's are requested, too."""
 
     everything: bool
     variables: tuple[tuple[str, str], ...] = ()
 
 
 def whole(text: str, *, least: int = 1, most: int = MOST) -> int | BadValue:
-    """A whole number in digits."""
+    """Read a whole number in digits."""
     if not re.fullmatch(r"[0-9]{1,12}", text, re.ASCII):
         return BadValue(f"must be a whole number, not {shown(text)}", str(least))
     number = int(text)
@@ -70,14 +70,14 @@ def whole(text: str, *, least: int = 1, most: int = MOST) -> int | BadValue:
 
 
 def plain_text(text: str) -> str | BadValue:
-    """A short text that can be shown on one line."""
+    """Read a short text that can be shown on one line."""
     if not text or len(text) > LONGEST or not text.isprintable():
         return BadValue(f"must be 1 to {LONGEST} printable characters, not {shown(text)}")
     return text
 
 
 def nodes(text: str) -> Nodes | BadValue:
-    """A number of servers, or a range of it: 2 or 2-4."""
+    """Read a number of servers, or a range of numbers: 2 or 2-4."""
     low, dash, high = text.partition("-")
     least = whole(low)
     most = whole(high) if dash else least
@@ -89,7 +89,7 @@ def nodes(text: str) -> Nodes | BadValue:
 
 
 def gpus(text: str) -> Gpus | BadValue:
-    """A number of GPUs, or a type and a number: 4 or a100:4."""
+    """Read a number of GPUs, or a type and a number: 4 or a100:4."""
     if "," in text:
         return BadValue("names several types of GPUs, and all workers of a job are alike", text.split(",")[0])
     kind, colon, count = text.rpartition(":")
@@ -102,7 +102,7 @@ def gpus(text: str) -> Gpus | BadValue:
 
 
 def gres(text: str) -> Gpus | BadValue:
-    """GPUs of a node: gpu, gpu:2 or gpu:a100:2. No other generic resource is known here."""
+    """Read GPUs of a node: gpu, gpu:2 or gpu:a100:2. No other generic resource is known here."""
     name, colon, rest = text.partition(":")
     if "," in text or name != "gpu":
         return BadValue(f"knows GPUs alone, not {shown(text)}", "gpu:1")
@@ -114,7 +114,7 @@ def gres(text: str) -> Gpus | BadValue:
 
 
 def memory(text: str) -> int | BadValue:
-    """Mebibytes: a number with K, M, G or T; M where none of them stands there. Parts are rounded up."""
+    """Read mebibytes from a number with K, M, G or T, or M if it has no letter. Fractions are rounded up."""
     match = re.fullmatch(r"([0-9]{1,12})([KMGT]?)B?", text, re.ASCII | re.IGNORECASE)
     if not match:
         return BadValue(f"must be a number with K, M, G or T, not {shown(text)}", "16G")
@@ -126,7 +126,7 @@ def memory(text: str) -> int | BadValue:
 
 
 def duration(text: str) -> int | BadValue:
-    """Seconds of M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, as Slurm reads them."""
+    """Read seconds from M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, as Slurm does."""
     if text.lower() in ("0", "infinite", "unlimited", "-1"):
         return BadValue("must have an end: what is bought is so much time", "24:00:00")
     days, dash, clock = text.rpartition("-")
@@ -149,7 +149,7 @@ def duration(text: str) -> int | BadValue:
 
 
 def indexes(text: str) -> tuple[int, ...] | BadValue:
-    """The indexes of an array in rising order, each once: 0-9, 1,3,5-7 or 0-20:4."""
+    """Read the indexes of an array, and return them in rising order, each once: 0-9, 1,3,5-7 or 0-20:4."""
     if "%" in text:
         return BadValue("a limit of how many run at once cannot be kept", text.partition("%")[0])
     numbers: set[int] = set()
@@ -169,7 +169,8 @@ def indexes(text: str) -> tuple[int, ...] | BadValue:
 
 
 def after_ok(text: str) -> tuple[Waited, ...] | BadValue:
-    """Jobs that must have ended well, or all jobs of an array: afterok:12, afterok:12:15 or afterok:A-3."""
+    """Read jobs that must have ended well, or arrays all of whose jobs must: afterok:12, afterok:12:15 or
+    afterok:A-3."""
     if "?" in text:
         return BadValue("one of several conditions cannot be kept: all of them must hold", text.replace("?", ","))
     jobs: list[Waited] = []
@@ -187,7 +188,7 @@ def after_ok(text: str) -> tuple[Waited, ...] | BadValue:
 
 
 def moment(text: str) -> When | BadValue:
-    """now, now+2hours, 2026-12-01, 2026-12-01T08:00 or 2026-12-01T08:00:00."""
+    """Read a moment: now, now+2hours, 2026-12-01, 2026-12-01T08:00 or 2026-12-01T08:00:00."""
     if text == "now":
         return When(0)
     later = re.fullmatch(r"now\+([0-9]{1,9})(seconds?|minutes?|hours?|days?|weeks?)?", text, re.ASCII)
@@ -209,7 +210,7 @@ def moment(text: str) -> When | BadValue:
 
 
 def pattern(text: str) -> str | BadValue:
-    """A file's name, with %j, %A, %a, %x, %N, %n, %s, %t, %u or %% in it."""
+    """Read a file's name, which may have %j, %A, %a, %x, %N, %n, %s, %t, %u or %% in it."""
     name = plain_text(text)
     if isinstance(name, BadValue):
         return name
@@ -220,12 +221,12 @@ def pattern(text: str) -> str | BadValue:
 
 
 def path(text: str) -> str | BadValue:
-    """A folder's name."""
+    """Read a folder's name."""
     return plain_text(text)
 
 
 def constraint(text: str) -> tuple[str, ...] | BadValue:
-    """Features that every server must have: a100 or a100&nvlink."""
+    """Read the features that every server must have: a100 or a100&nvlink."""
     features = text.split("&")
     if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", feature, re.ASCII) for feature in features):
         names = re.findall(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", text, re.ASCII)
@@ -234,7 +235,7 @@ def constraint(text: str) -> tuple[str, ...] | BadValue:
 
 
 def hosts(text: str) -> tuple[str, ...] | BadValue:
-    """Names of servers, with ranges in brackets: n1,n[3-5,8]."""
+    """Read names of servers, with ranges in brackets: n1,n[3-5,8]."""
     names: list[str] = []
     rest = text
     while rest:
@@ -252,7 +253,7 @@ def hosts(text: str) -> tuple[str, ...] | BadValue:
 
 
 def _numbers(text: str, most: int) -> list[str] | None:
-    """The numbers in brackets with their leading zeros, no more than `most`; None where it is not such a list."""
+    """Return the numbers in brackets with their leading zeros, at most `most`; None if it is not such a list."""
     texts: list[str] = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
@@ -265,7 +266,7 @@ def _numbers(text: str, most: int) -> list[str] | None:
 
 
 def export(text: str) -> Export | BadValue:
-    """ALL, NONE, or variables with their values: ALL,SEED=3."""
+    """Read ALL, NONE, or variables with their values: ALL,SEED=3."""
     if text == "NONE":
         return Export(everything=False)
     everything, variables = False, dict[str, str]()

@@ -235,7 +235,7 @@ def _submitted(
     upload = {"archive": file.file} if file and form_request.wording and form_request.wording.archive else {}
     if form_request.wording is not None and form_request.lane == Lane.BATCH and is_array(form_request.wording):
         together = bool(form.cleaned_data["together"])
-        array = array_describe(said=form_request.wording, count=None, together=together, **upload, **wish)
+        array = array_describe(wording=form_request.wording, count=None, together=together, **upload, **wish)
         if isinstance(array, SubmittedArray):
             return redirect(f"{reverse('tenant_jobs', args=[open_tenant(request).slug])}?array={array.array.pk}")
         _complain(form, array)
@@ -249,7 +249,7 @@ def _submitted(
         ):
             _complain(form, NO_ARRAY)
             return _page(request, pool, form, QuoteCard(at, at), form_request.meaning, status=422)
-        outcome = job_describe(said=form_request.wording, **upload, **wish)
+        outcome = job_describe(wording=form_request.wording, **upload, **wish)
     else:
         outcome = submission(name=form_request.name, spec=form_request.spec, **wish)
     if isinstance(outcome, Submitted):
@@ -318,7 +318,7 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
         return None, ToldCard()
     wording = said_in(answers, source, name, form.program_of_catalogue(), archive)
     together = source == SCRIPT and bool(answers.get("together"))
-    outcome = job_understood(pool=pool, said=wording, by=request.access, at=at, together=together)
+    outcome = job_understood(pool=pool, wording=wording, by=request.access, at=at, together=together)
     if isinstance(outcome, NotUnderstood):
         for field, sentence in complaints(outcome, source):
             form.add_error(field, sentence)
