@@ -106,7 +106,7 @@ WRITES_DECIMALS = {
     "scheduling/operator/api/pool_fields.py",
     "scheduling/models/cluster.py",
     "scheduling/market/view/demands.py",
-    "scheduling/market/view/specs.py",
+    "scheduling/market/view/intake.py",
     "scheduling/operator/pages/pool_forms.py",
 }
 

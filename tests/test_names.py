@@ -22,3 +22,56 @@ def test_each_class_has_a_name_of_its_own() -> None:
             if isinstance(statement, ast.ClassDef) and statement.name not in SHARED:
                 places[statement.name].append(file.relative_to(ROOT).as_posix())
     assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+# They say what happened to a value, and not what it is.
+PARTICIPLES = {
+    "asked", "chosen", "drawn", "found", "given", "gone", "heard", "kept", "known",
+    "listed", "made", "said", "seen", "sent", "shown", "taken", "told", "written",
+}  # fmt: skip
+# Of values that are serialized by their fields' names, of forms that are open in browsers, and of columns of published
+# tables; and methods with many callers.
+EXCEPTIONS = {
+    "client/bourse_client/client.py": {"listed", "said", "shown"},
+    "scheduling/books/read_statements.py": {"kept"},
+    "scheduling/core/metrics/fairness.py": {"kept"},
+    "scheduling/fairness/pages/picture.py": {"kept"},
+    "scheduling/fairness/read_values.py": {"kept"},
+    "scheduling/jobs/cancel_preview.py": {"kept"},
+    "scheduling/jobs/read_slots.py": {"kept"},
+    "scheduling/lab/pages/form.py": {"written"},
+    "scheduling/market/reads/forgone.py": {"kept"},
+    "scheduling/market/reads/use.py": {"taken"},
+    "scheduling/money/credits.py": {"asked"},
+    "scheduling/operator/cells.py": {"asked"},
+    "scheduling/operator/pages/cell_form.py": {"seen"},
+    "scheduling/operator/pages/cluster_import.py": {"shown"},
+    "scheduling/operator/servers.py": {"asked"},
+    "scheduling/programs/fields.py": {"shown"},
+    "scheduling/quotes/plans.py": {"chosen"},
+    "scheduling/what_if/seen.py": {"said"},
+    "tenants/ledger/amounts.py": {"shown"},
+}
+
+
+def test_no_name_is_a_bare_participle() -> None:
+    """Variables, parameters, functions and classes. Columns of the database and fields of the interface keep theirs."""
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for file in sorted(file for app in (*APPS, "client/bourse_client") for file in (ROOT / app).rglob("*.py")):
+        path = file.relative_to(ROOT)
+        if {"migrations", "models", "api"} & set(path.parts[:-1]) or path.name == "shapes.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            name = _bound_by(node)
+            if name.strip("_").lower() in PARTICIPLES:
+                names[path.as_posix()].add(name)
+    assert dict(names) == EXCEPTIONS
+
+
+def _bound_by(node: ast.AST) -> str:
+    """Return the name that a node binds; it is empty where it binds none."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    return node.arg if isinstance(node, ast.arg) else ""

@@ -59,7 +59,7 @@ def ledger_view(
         closing=closing,
         outside=came,
         groups=_flat(tenant, pools, moves) if order else _groups(tenant, pools, moves, choice, top, each=each),
-        shown=TenantBalances(*(sum(getattr(row, name) for row in moves) for name in ("available", "held", "earned"))),
+        on_page=TenantBalances(*(sum(getattr(row, name) for row in moves) for name in ("available", "held", "earned"))),
         newer=below is not None,
         next=moves[-1].position if has_more and not order else None,
         flat=order is not None,

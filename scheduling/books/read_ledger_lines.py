@@ -69,7 +69,7 @@ class LedgerView:
     closing: TenantBalances
     outside: Outside
     groups: tuple[LedgerGroup, ...]
-    shown: TenantBalances  # sums of the rows on this page
+    on_page: TenantBalances  # sums of the rows on this page
     newer: bool  # this is not the first page
     next: Position | None
     flat: bool = False  # sorted by anything else than time: rows are not grouped, and have no balance

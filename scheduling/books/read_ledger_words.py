@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from scheduling.market.reads import AwardSeen, reason_few
 from tenants.ledger.movements import Movement
 
-Seen = tuple[Movement, AwardSeen | None]
+AwardMovement = tuple[Movement, AwardSeen | None]
 
 
-def sentence_of(rows: Sequence[Seen], by: str = "") -> str:
+def sentence_of(rows: Sequence[AwardMovement], by: str = "") -> str:
     """Return the sentence for one movement, or for several of one sort. `by` is who submitted the job."""
     movement = rows[0][0]
     words = _SENTENCES.get(movement.kind)
@@ -29,7 +29,7 @@ def _about(movement: Movement) -> str:
     return " for {job}" if movement.subject.startswith("job:") and (movement.held or movement.available) else ""
 
 
-def _hold(rows: Sequence[Seen]) -> str:
+def _hold(rows: Sequence[AwardMovement]) -> str:
     movement, award = rows[0]
     slots = _slots(movement.facts.get("end", 0) - movement.facts.get("start", 0))
     size = f", {_workers(award.workers)} for {slots}" if award else (f", {slots}" if slots else "")
@@ -37,7 +37,7 @@ def _hold(rows: Sequence[Seen]) -> str:
     return f"Awarded {{job}}{lane}{size}: payment set aside."
 
 
-def _settle(rows: Sequence[Seen]) -> str:
+def _settle(rows: Sequence[AwardMovement]) -> str:
     if rows[0][0].held:
         awards = {award.award_id: award for _, award in rows if award}
         slots = _slots(len(rows))
@@ -49,7 +49,7 @@ def _settle(rows: Sequence[Seen]) -> str:
     return _earned(rows)
 
 
-def _earned(rows: Sequence[Seen]) -> str:
+def _earned(rows: Sequence[AwardMovement]) -> str:
     awards = {award.award_id: award for _, award in rows if award}
     if len(awards) == 1:
         (award,) = awards.values()
@@ -58,7 +58,7 @@ def _earned(rows: Sequence[Seen]) -> str:
     return f"Earned from {renters} renters, {len(rows)} payments."
 
 
-def _cancel(rows: Sequence[Seen]) -> str:
+def _cancel(rows: Sequence[AwardMovement]) -> str:
     movement = rows[0][0]
     if not movement.held:
         return "Kept for you of a rent that was cancelled before its start."
@@ -66,30 +66,30 @@ def _cancel(rows: Sequence[Seen]) -> str:
     return f"Cancelled {{job}} before its start: what was set aside came back.{owners_part}"
 
 
-def _refund(rows: Sequence[Seen]) -> str:
+def _refund(rows: Sequence[AwardMovement]) -> str:
     facts = rows[0][0].facts
     if facts.get("cause") == "server_lost":
         return f"Refund: server {facts.get('server', '')} was lost, and {{job}} was not delivered from there on."
     return f"Refund for {{job}}: {reason_few(str(facts.get('cause', 'the platform failed')))}."
 
 
-def _release(rows: Sequence[Seen]) -> str:
+def _release(rows: Sequence[AwardMovement]) -> str:
     return "Set aside for {job} and not needed: given back."
 
 
-def _paid_in(rows: Sequence[Seen]) -> str:
+def _paid_in(rows: Sequence[AwardMovement]) -> str:
     return "Paid in from outside, by the operator."
 
 
-def _paid_out(rows: Sequence[Seen]) -> str:
+def _paid_out(rows: Sequence[AwardMovement]) -> str:
     return "Paid out, by the operator."
 
 
-def _collected(rows: Sequence[Seen]) -> str:
+def _collected(rows: Sequence[AwardMovement]) -> str:
     return "What was earned until then moved to available, and can be spent."
 
 
-def _reverse(rows: Sequence[Seen]) -> str:
+def _reverse(rows: Sequence[AwardMovement]) -> str:
     return f"Corrects transaction {rows[0][0].corrects}: the same amounts the other way round."
 
 
@@ -101,7 +101,7 @@ def _slots(number: int) -> str:
     return f"{number} slot{'' if number == 1 else 's'}" if number else ""
 
 
-_SENTENCES: dict[str, Callable[[Sequence[Seen]], str]] = {
+_SENTENCES: dict[str, Callable[[Sequence[AwardMovement]], str]] = {
     "hold": _hold,
     "settle": _settle,
     "cancel": _cancel,

@@ -397,7 +397,7 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
     steps.done("store", lane=job.lane, pool=job.pool.slug)
     if clock is not None:
         news = submission_event(job, at=at)
-        return Submitted(job, instant_admit(job=job, clock=clock, at=at, told=[news]), repeated=False)
+        return Submitted(job, instant_admit(job=job, clock=clock, at=at, earlier_news=[news]), repeated=False)
     waiting_tell([checked], at, steps, instead_of=instead_of)
     return Submitted(job, None, repeated=False)
 

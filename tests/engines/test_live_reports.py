@@ -378,7 +378,7 @@ def test_whoever_opens_the_page_sees_curve_estimate_and_end(folder: Path) -> Non
     with scope(world.renter):
         before = job_outlook(again(world.job))
     assert before is not None
-    assert (before.done, before.left, before.reported, before.record) == (0, None, (), OutlookRecord())
+    assert (before.done, before.rest, before.reported, before.record) == (0, None, (), OutlookRecord())
     world.report(falling(20))
     world.tick(0.5, clock=False)
     client = client_as("owner", world.renter)

@@ -64,7 +64,7 @@ def test_an_interval_reads_its_pool_once() -> None:
     make_waiting(pool, lumen)
     with CaptureQueriesContext(connection) as captured:
         run_slots(pool, 0, 1)
-    readings = [query for query in captured if "scheduling_servercapacity" in query["sql"]]
+    readings = [query for query in captured if "scheduling_pool_text(" in query["sql"]]
     assert len(readings) == 2  # of two slots, in each of which something is decided
 
 

@@ -51,11 +51,13 @@ class LaneAnswer:
     outcome: Booking | Reason  # a booking names the counter's servers, see `scheduling.core.calendar`
 
 
-def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Sequence[Event] = ()) -> Award | None:
+def instant_admit(
+    *, job: TrainingJob, clock: LaneClock, at: datetime, earlier_news: Sequence[Event] = ()
+) -> Award | None:
     """Decide about a job that this same transaction has stored, under the lane's lock: nobody else sees the job yet.
 
-    `clock` is the lane's clock, locked; its head becomes this answer's digest. `told` are events about the job from
-    before the answer; they are written together with the answer's events.
+    `clock` is the lane's clock, locked; its head becomes this answer's digest. `earlier_news` are events about the job
+    from before the answer; they are written together with the answer's events.
     """
     if not connection.in_atomic_block or job.state != JobState.QUEUED:
         raise RuntimeError("a job of the instant lane is decided once, in the transaction that stores it")
@@ -70,12 +72,12 @@ def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Seq
             booking, head = answer.outcome, clock.head
             try:
                 with transaction.atomic():
-                    award = _award(job, answer, booking, clock, told, at)
+                    award = _award(job, answer, booking, clock, earlier_news, at)
                 steps.done("award", last=True, award=award.pk, start=award.start, end=award.end, paid=award.paid)
                 return award
             except _TooDear as error:  # the batch lane, or another pool, took money of this tenant meanwhile
                 reason, clock.head = error.reason, head
-        _refuse(job, answer, booking, reason, clock, told, at)
+        _refuse(job, answer, booking, reason, clock, earlier_news, at)
         steps.done("refuse", last=True, reason=reason.code)
     return None
 

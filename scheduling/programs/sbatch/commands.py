@@ -14,7 +14,7 @@ from scheduling.programs.sbatch.known import (
     KEYWORDS,
     READING_WORDS,
     SHELLS,
-    Program,
+    ProgramCall,
     is_program,
     programs,
     variables_set,
@@ -63,9 +63,9 @@ class Command:
     line: int = 0
     words: list[str] = field(default_factory=list)
     redirections: list[tuple[str, str]] = field(default_factory=list)  # the sign, and the word after it
-    programs: list[Program] = field(default_factory=list)  # that it starts, each started by the one before
+    programs: list[ProgramCall] = field(default_factory=list)  # that it starts, each started by the one before
 
-    def program(self, *names: str) -> Program | None:
+    def program(self, *names: str) -> ProgramCall | None:
         """Return the first program with one of these names, or None."""
         return next((each for each in self.programs if each.name in names), None)
 
@@ -89,7 +89,7 @@ class ShellReading:
 
 def shell_read(body: str) -> ShellReading:
     reading = ShellReading()
-    reader = _Reader(body, 1, reading)
+    reader = _ShellReader(body, 1, reading)
     reader.commands()
     reading.text = _COMMENT_LINE.sub("", "".join([*reader.pieces, body[reader.comment_end :]]))
     names = (_FROM_VARIABLE.match(each.name) for command in reading.commands for each in command.programs)
@@ -99,12 +99,12 @@ def shell_read(body: str) -> ShellReading:
     return reading
 
 
-class _Reader:
+class _ShellReader:
     """A reader of one text. `outer` is the reader of the text that contains this one, and `variable` is the variable
     that holds it."""
 
     def __init__(
-        self, text: str, line: int, reading: ShellReading, outer: _Reader | None = None, variable: str = ""
+        self, text: str, line: int, reading: ShellReading, outer: _ShellReader | None = None, variable: str = ""
     ) -> None:
         self.text, self.line, self.reading, self.variable = text, line, reading, variable
         self.depth: int = outer.depth + 1 if outer else 0
@@ -158,7 +158,7 @@ class _Reader:
     def _inner(self, text: str, line: int, variable: str = "", within: str = "commands") -> None:
         """Read a text inside this one, which is commands or has commands in it."""
         if self.depth < TEXTS_DEEP:
-            reader = _Reader(text, line, self.reading, self, variable)
+            reader = _ShellReader(text, line, self.reading, self, variable)
             reader.commands() if within == "commands" else reader.part(within)
 
     def _test(self, command: Command) -> None:

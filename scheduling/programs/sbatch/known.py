@@ -35,7 +35,7 @@ OPERAND = re.compile(r"-|[0-9]|run$|exec$|[A-Za-z_][A-Za-z0-9_]*=")  # words of 
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramCall:
     """A program that a command starts. `at` is its index among the words. `hidden` is the word that keeps the shell
     from calling a function of that name, or empty."""
 
@@ -44,7 +44,7 @@ class Program:
     hidden: str
 
 
-def programs(words: Sequence[str]) -> Iterator[Program]:
+def programs(words: Sequence[str]) -> Iterator[ProgramCall]:
     """Yield each program that a command starts, each started by the one before: `timeout`, `srun` and `python`. The
     value of a variable may start another one."""
     at, hidden = 0, ""
@@ -54,7 +54,7 @@ def programs(words: Sequence[str]) -> Iterator[Program]:
             at += 2 if word == "function" else 1
             continue
         name = word.rpartition("/")[2]
-        yield Program(name, at, hidden or (word if name != word else ""))
+        yield ProgramCall(name, at, hidden or (word if name != word else ""))
         is_variable, at = word[:1] == "$", at + 1
         if not (is_variable or name in WRAPPERS) or (name == "command" and words[at : at + 1] in (["-v"], ["-V"])):
             return
