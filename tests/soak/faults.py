@@ -18,19 +18,23 @@ def dying(work: Callable[[], Any], transactions: int, *, committed: bool) -> boo
 
     `committed`: right after that transaction has committed, so that its answer is lost; else before, so that it is
     undone. False: the work has fewer transactions, and was done. The world lives in one transaction that is undone in
-    the end; what is a transaction to the market is a savepoint here, and the outermost of them are counted.
+    the end; what is a transaction to the market is a savepoint here, also where it asks for none within another one.
+    The outermost of them are counted.
     """
-    depth, ended = 0, 0
+    depth, ended, savepoints = 0, 0, list[bool]()
     enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
 
     def entered(self: transaction.Atomic) -> None:
         nonlocal depth
+        savepoints.append(self.savepoint)
+        self.savepoint = self.savepoint or depth == 0
         enter(self)
         depth += 1
 
     def left(self: transaction.Atomic, kind: Any, error: Any, trace: Any) -> None:
         nonlocal depth, ended
         depth -= 1
+        self.savepoint = savepoints.pop()
         last = depth == 0 and kind is None and ended == transactions
         ended += depth == 0
         if last and not committed:
