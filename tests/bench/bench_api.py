@@ -17,7 +17,8 @@ from django.conf import settings
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """In a process of its own: settings are read once, and these are of another database than the other benches'."""
+    """Measure in a process of its own, because settings are read once, and these name another database than the other
+    benches'."""
     folder = Path(settings.BASE_DIR) / "var" / "bench-million"
     command = [sys.executable, "-m", "tests.bench.million", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:

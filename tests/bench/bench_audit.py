@@ -37,7 +37,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _month() -> dict[str, Any]:
-    """Finer slots and more work than the test has."""
+    """Measure a month with finer slots and more work than the test's."""
     pool, tenants = month.make_month(slot_seconds=2 * 3600)
     lost = month.live(pool, tenants, month.DAYS * 12, jobs=2.0)
     found = month.promises(pool, servers_lost=lost)

@@ -34,7 +34,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _once(words: Sequence[str], environment: dict[str, str]) -> float:
-    """Milliseconds of a whole process."""
+    """Return the milliseconds that a whole process takes."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "bourse_client", *words]
     subprocess.run(

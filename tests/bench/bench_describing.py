@@ -67,7 +67,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _by_turns(*ways: Callable[[], Quote | Any]) -> list[float]:
-    """Milliseconds of each, the median: one after the other, so that both see the same machine."""
+    """Return the median milliseconds of each way. The ways are measured in turns, so that all see the same machine."""
     took: list[list[float]] = [[] for _ in ways]
     for _ in range(TIMES):
         for way, times in zip(ways, took, strict=True):

@@ -109,7 +109,7 @@ def _submit(pool: Pool, by: Access, name: str) -> None:
 
 
 def _payment_seen(page: Any, beside: Executor, pool: Pool) -> float | None:
-    """A slot passes; None where it paid nobody."""
+    """Let a slot pass. Return the seconds until the ledger shows its payments, or None if it paid nobody."""
     page.evaluate(COUNT, "#ledger-entries .lend")
     began = time.time()
     beside.submit(_pass_slot, pool).result()

@@ -21,7 +21,8 @@ from tests.bench.pages.second_start import second_start
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """In a process of its own: settings are read once, and these are of another database than the other benches'."""
+    """Measure in a process of its own, because settings are read once, and these name another database than the other
+    benches'."""
     with tempfile.TemporaryDirectory(prefix="bourse-bench-pages-", dir="/var/tmp") as folder:
         command = [sys.executable, "-m", "tests.bench.pages", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:

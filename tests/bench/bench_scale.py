@@ -44,7 +44,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _row(row: str) -> Iterator[Figure]:
-    """The figures of every size, then how those grew that there are of two."""
+    """Yield the figures of every size, then the growth of those that were measured at two sizes."""
     only = os.environ.get("BENCH_SIZES", "")
     sizes = import_module(f"tests.bench.scale.{row}").SIZES
     values: dict[tuple[str, str], dict[int, float]] = {}
@@ -62,7 +62,7 @@ def _row(row: str) -> Iterator[Figure]:
 
 
 def _measured(row: str, size: int) -> Iterator[Figure]:
-    """In a process of its own, so that its peak memory is the row's, with a database of its own."""
+    """Measure a row in a process of its own, so that its peak memory is the row's, and with a database of its own."""
     command = [sys.executable, "-m", "tests.bench.scale", row, str(size)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:
         assert process.stdout is not None

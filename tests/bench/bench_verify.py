@@ -44,7 +44,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _live(pool: Pool, tenants: list[Tenant], first: int, last: int) -> float:
-    """Seconds to settle and decide these slots, with a job or two in each."""
+    """Return the seconds that it takes to settle and decide these slots, with a job or two in each."""
     seconds = 0.0
     for begin in range(first, last, AT_ONCE):
         _submit(pool, tenants, begin)
