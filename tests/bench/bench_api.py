@@ -1,7 +1,7 @@
-"""The interface with 1,000,000 jobs and 10,000,000 entries of the book in the database: `tests.bench.million`.
+"""The interface with 1,000,000 jobs and 10,000,000 entries of the book in the database, by `tests.bench.million`.
 
-The database is built once, in minutes, and kept in `var/`; CLEAN=1 builds it anew. Building tells how far it is on
-standard error.
+The database is built once, in minutes, and kept in `var/`; CLEAN=1 builds it anew. While it is built, its progress is
+written to standard error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calendar's answer to "what is free here": 550 servers, 2,000 slots, 4 resources, windows of 64 slots."""
+"""The time in which the calendar tells what is free: 550 servers, 2,000 slots, 4 resources, windows of 64 slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the command line takes to start: to help, and to ask and show a list."""
+"""The time that the command line takes to start: to show its help, and to request and show a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A job as people describe it: its quote beside one in detail, and a batch script read line by line."""
+"""The quote of a job as people describe it, beside one of a job in detail; and how long a batch script takes to be
+read."""
 
 from __future__ import annotations
 

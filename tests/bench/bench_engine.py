@@ -1,4 +1,4 @@
-"""The local engine: how late gangs begin, and how long before the end of their time they are gone."""
+"""The local engine: how late its gangs begin, and how long before the end of their time they are gone."""
 
 from __future__ import annotations
 

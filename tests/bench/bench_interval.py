@@ -87,7 +87,7 @@ def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
 
 
 def market(plan: AlonePlan = AlonePlan.KEEP, *, tenants: int = TENANTS, servers: int = SERVERS) -> Pool:
-    """Create a pool of `tenants` that own as many of its `servers` each."""
+    """Create a pool whose `servers` servers are divided evenly among `tenants` tenants, each server as a whole."""
     fixed = {"mode": "guarantee", "theta": {"worker": 4.0, "ps": 4.0}, "price_floor": {"worker": 0.05, "ps": 0.05}}
     pool = Pool.objects.create(
         slug=f"large-{plan}",

@@ -38,7 +38,7 @@ rules: [alone, backfill, fair_share, market]
 
 
 def measure() -> Iterator[Figure]:
-    """A fresh process for each reader, so that its peak of memory is its own."""
+    """Measure each reader in a fresh process, so that its peak of memory is its own; then intervals, then Philly."""
     for read in (read_sacct, read_swf):
         with get_context("spawn").Pool(1) as process:
             yield from process.apply(read)

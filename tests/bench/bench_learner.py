@@ -1,11 +1,12 @@
-"""How long a slot of an elastic pool takes beside a learner at work, and without it: one slot each in turn, in one run.
+"""The time of a slot of an elastic pool with a learner at work beside it, and without: one slot each in turn, in one
+run.
 
-The pool is decided by DL2's shipped weights. The learner's process is the one that the worker starts; it is stopped
-(SIGSTOP) for two slots of three, so that whatever else the machine does touches all alike. A turn is one slot of each
-way, in another order each time. Two of the ways are equal, both without the learner: how far these two are apart says
-what the machine's other work makes of the figure. Every quotient has an interval, by drawing blocks of turns again;
-once more for the half of the turns in which others used the processors least. Slots are short (few jobs), since the
-same delay is a larger part of a short one.
+The pool is decided by DL2's shipped weights. The learner's process is the one that the worker starts. It is stopped
+(SIGSTOP) for two slots of three, so that whatever else the machine does touches all slots alike. A turn is one slot of
+each way, in another order each time. Two of the ways are equal, both without the learner: the difference between these
+two shows how much the machine's other work changes the figure. Every quotient has an interval, by drawing blocks of
+turns again; it is given once more for the half of the turns in which others used the processors least. Slots are short
+(few jobs), since the same delay is a larger part of a short one.
 """
 
 from __future__ import annotations

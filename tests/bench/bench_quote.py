@@ -1,4 +1,5 @@
-"""A batch quote with all its changes tried, beside 300 and beside 10,000 waiting jobs; and an instant one."""
+"""The time of a batch quote with all its changes tried, beside 300 and beside 10,000 waiting jobs; and of an instant
+one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How far one pool goes: each row at its full size and at a tenth of it, in a process and a database of its own.
+"""How large one pool can be: each row at its full size and at a tenth of it, in a process and a database of its own.
 
 A row is a module of `tests/bench/scale` that is named in ROWS. It has `SIZES`, a tenth first and then the full size,
 and `measure(size)`, which yields figures with name, value, unit, target and detail like a bench's own. Each figure gets
-the size and the peak memory of its process; figures in seconds that have one name at both sizes give another figure,
+the size and the peak memory of its process. Figures in seconds that have one name at both sizes give another figure,
 their growth. `BENCH_ROWS=interval,settle` measures these rows alone, `BENCH_SIZES=10000` these sizes alone.
 """
 

@@ -1,7 +1,7 @@
 """Whole runs over a real log: FIFO, fair shares and Astraea's guarantee, with plans kept and with plans renewed, on 80
 days of the Philly cluster.
 
-The log is looked for in the folder that PHILLY_TRACE names, else in ../shared/traces/philly beside the repository.
+The log is expected in the folder that PHILLY_TRACE names, or else in ../shared/traces/philly beside the repository.
 Without it there is nothing to measure, and one line says so.
 """
 

@@ -1,10 +1,10 @@
 """Jobs submitted through the interface, one by one, in bulk and as arrays, beside plain `sbatch`, in turns on the same
-machine; and where our time goes.
+machine; and the parts of the time that the interface takes.
 
-All answer when the job is taken: ours is in the database by then, on the disk. `sbatch` hands over a script of one
-line, held, so that neither of them starts anything. Each client is of another tenant, so that nobody's calls wait for
-the same tenant's. No two jobs in bulk ask for the same, and each has a program with parameters of its own. Where there
-is no Slurm, the rest is measured all the same.
+All answer when the job is accepted: ours is in the database by then, on the disk. `sbatch` submits a script of one
+line, held, so that neither of them starts anything. Each client is of another tenant, so that no call waits for another
+one of the same tenant. No two jobs in bulk request the same, and each has a program with parameters of its own. Where
+there is no Slurm, the rest is measured all the same.
 """
 
 from __future__ import annotations

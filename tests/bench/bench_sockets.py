@@ -1,4 +1,4 @@
-"""Open pages: 500 sockets on one web process hear that a slot began; and what the market page costs."""
+"""Open pages: how soon 500 sockets on one web process learn that a slot began, and what the market page costs."""
 
 from __future__ import annotations
 

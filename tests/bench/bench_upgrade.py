@@ -1,8 +1,8 @@
 """An upgrade from before version 1.0 with ten million lines in the book: how long anybody waits for a migration.
 
-A small market is made at work, by the services, and taken to the tables of that time. Then its rows are copied, with
-other keys, until the large tables are large. While today's migrations run, two others work on: one with what each
-decision and settlement does to single rows, one that adds lines to the book.
+A small market is made by the services at work, and then taken back to the tables of that time. Its rows are copied,
+with other keys, until the large tables are large. While today's migrations run, two clients work on: one does what each
+decision and settlement does to single rows, the other adds lines to the book.
 """
 
 from __future__ import annotations

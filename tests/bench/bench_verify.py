@@ -1,4 +1,4 @@
-"""Old intervals among many new ones: the whole history is replayed at a cost that grows as its length, no faster."""
+"""Old intervals among many new ones: the time to replay the whole history grows with its length, and no faster."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.flood PORT LINES`: sends the requests that it reads again and again, until it is ended.
+"""`python -m tests.bench.flood PORT LINES` sends the requests that it reads again and again, until it is ended.
 
-Each line of standard input is one request in hexadecimal, ready for the wire. Each of the connections takes the next
-one as soon as it has its answer. Ended by SIGTERM, it prints how many answers had which status.
+Each line of standard input is one request in hexadecimal, as it is sent. LINES is the number of connections. Each takes
+the next request as soon as it has its answer. When it is ended by SIGTERM, it prints how many answers had which status.
 """
 
 from __future__ import annotations
