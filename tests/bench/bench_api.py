@@ -17,8 +17,7 @@ from django.conf import settings
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """Measure in a process of its own, because settings are read once, and these name another database than the other
-    benches'."""
+    """Measure in a process of its own, as settings are read once, and these name another database than usual."""
     folder = Path(settings.BASE_DIR) / "var" / "bench-million"
     command = [sys.executable, "-m", "tests.bench.million", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:

@@ -24,8 +24,8 @@ TRACE = Path(__file__).parents[3] / "shared" / "traces" / "philly"
 
 
 def scenario_of(jobs: int, servers: int, slots: int, seed: int) -> Scenario:
-    """Return a scenario in the ranges of section 5.1. All jobs arrive in the first day, so that one boundary collects
-    them all."""
+    """Return a scenario in section 5.1's ranges. All jobs arrive in the first day, so one boundary collects them
+    all."""
     return read(synthetic(seed=seed, servers=servers, jobs=jobs, span=23.5, slots=10 * slots))
 
 
@@ -84,8 +84,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def whole_trace() -> Iterator[dict[str, Any]]:
-    """Measure days 20 to 99 of the Philly trace, and the first 20 of these: the time for a job must not grow with the
-    trace."""
+    """Measure days 20 to 99 of the Philly trace, and their first 20: a job must not take longer in a longer trace."""
     for days in (20, 80):
         with gzip.open(TRACE / "jobs.csv.gz", "rt") as jobs, (TRACE / "tenants.csv").open() as tenants:
             scenario = read(philly(jobs, tenants, from_day=20, days=days, scale_quota=0.25, seed=1))

@@ -16,8 +16,7 @@ SERVERS, SLOTS, WINDOW = 550, 2000, 64
 
 
 def make_calendar() -> Shared:
-    """Return a calendar in which three quarters of every server are home cells of four tenants, and half of everything
-    is taken."""
+    """Return a calendar: three quarters of every server are home cells of four tenants, half of everything is taken."""
     dice = np.random.default_rng(5)
     capacity = np.tile([[8.0], [2.0], [64.0], [256.0]], (1, SERVERS))
     cells = np.zeros((4, 4, SERVERS))

@@ -1,5 +1,4 @@
-"""The quote of a job as people describe it, beside one of a job in detail; and how long a batch script takes to be
-read."""
+"""A job as people describe it: the time of its quote beside one in detail, and of reading a batch script."""
 
 from __future__ import annotations
 

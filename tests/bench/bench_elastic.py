@@ -78,8 +78,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _slots(pool: Pool, tenants: list[Tenant], name: str, poor: int) -> dict[str, Any]:
-    """Return the figure of the median of several slots. In each, the slot is decided and applied, and the one before it
-    paid."""
+    """Return the median of several slots. Each is decided and applied, and the slot before it is paid."""
     for slot in range(WARM):
         slot_advance(pool=pool, slot=slot)
     found = []
@@ -141,8 +140,7 @@ def _tenants(name: str) -> list[Tenant]:
 
 
 def _purses(tenants: list[Tenant], poor: int, key: str) -> None:
-    """Grant credits to every tenant before a slot. The first `poor` tenants get so little that they spend it in the
-    slot."""
+    """Grant credits to every tenant before a slot. The first `poor` tenants get no more than they spend in it."""
     amounts = [(tenant, LITTLE if number < poor else PLENTY) for number, tenant in enumerate(tenants)]
     postings = [
         Posting(

@@ -84,8 +84,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def long_queue() -> Iterator[dict[str, Any]]:
-    """Measure two boundaries of 32 slots in a row. At the second one, old drafts compete with a plan made from
-    nothing."""
+    """Measure two boundaries of 32 slots in a row. At the second, old drafts compete with a plan from nothing."""
     scenario = planned(read(synthetic(seed=1, span=23.5, slots=320, **QUEUE)), RENEW)
     first, plan = decided(scenario, 32, "posted", 0.0)
     second, later = decided(scenario, 32, "posted", 0.0, next_boundary(scenario, 32, plan))

@@ -54,8 +54,7 @@ def measure() -> Iterator[Figure]:
 
 
 def study_body() -> str:
-    """Return the page's body for a study as large as that of the Philly log. Its jobs are few, which does not show on
-    the page."""
+    """Return the page's body for a study as large as the Philly log's. That it has fewer jobs does not show."""
     dice, jobs = random.Random(3), []
     for day in range(DAYS):
         for _ in range(JOBS_A_DAY):

@@ -1,5 +1,4 @@
-"""The time of a slot of an elastic pool with a learner at work beside it, and without: one slot each in turn, in one
-run.
+"""The time of a slot of an elastic pool with a learner at work beside it, and without, in turns of one run.
 
 The pool is decided by DL2's shipped weights. The learner's process is the one that the worker starts. It is stopped
 (SIGSTOP) for two slots of three, so that whatever else the machine does touches all slots alike. A turn is one slot of
@@ -91,8 +90,7 @@ def _turns(pool: Pool, tenants: list[Any], beside: Beside) -> tuple[FloatArray, 
 
 
 def _others_seconds() -> float:
-    """Return the seconds of processor time that all but this process, its learner and its database have used up to
-    now."""
+    """Return the processor seconds of all but this process, its learner and its database, up to now."""
     machine, us = psutil.cpu_times(), psutil.Process()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
@@ -109,8 +107,7 @@ def _others_seconds() -> float:
 
 
 class Beside:
-    """A learner that does one step after the other, each in a process of its own. `seconds` is the processor time of
-    these processes."""
+    """A learner that does one step after the other, each in a new process. `seconds` is their processor time."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool, self.seconds, self.had = pool, 0.0, 0.0

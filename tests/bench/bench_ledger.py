@@ -57,8 +57,7 @@ def _accept(answer: object) -> None:
 
 
 def _writers(tenants: list[int]) -> Iterator[dict[str, Any]]:
-    """Measure postings by one and by four writers. Each posting is one call of a service and one durable transaction of
-    the database."""
+    """Measure postings by one and four writers. Each is one call of a service and one durable transaction."""
     for writers in (1, 4):
         seconds = _run_writers(writers, POSTINGS // writers, tenants)
         yield _figure(

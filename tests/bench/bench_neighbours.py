@@ -92,8 +92,7 @@ class Reader:
         self.headers = {"Authorization": f"Bearer {secret}", "Accept": "application/json"}
 
     def times(self, calls: int) -> list[float]:
-        """Return the milliseconds of each call. Each call has a connection of its own, so that every web process is
-        used."""
+        """Return the milliseconds of each call. Each has a connection of its own, so that every web process is used."""
         return [self._time() for _ in range(calls)]
 
     def _time(self) -> float:

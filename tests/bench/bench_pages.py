@@ -21,8 +21,7 @@ from tests.bench.pages.second_start import second_start
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """Measure in a process of its own, because settings are read once, and these name another database than the other
-    benches'."""
+    """Measure in a process of its own, as settings are read once, and these name another database than usual."""
     with tempfile.TemporaryDirectory(prefix="bourse-bench-pages-", dir="/var/tmp") as folder:
         command = [sys.executable, "-m", "tests.bench.pages", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:

@@ -1,5 +1,4 @@
-"""The time of a batch quote with all its changes tried, beside 300 and beside 10,000 waiting jobs; and of an instant
-one."""
+"""The time of a batch quote with all its changes tried, beside 300 and 10,000 waiting jobs; and of an instant one."""
 
 from __future__ import annotations
 

@@ -171,8 +171,7 @@ def _sbatch(slurm: Cluster) -> None:
 def _where_it_goes(
     what: str, tenant: Tenant, caller: Program, path: str, body: Callable[[], dict[str, Any]], times: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure the parts of a submission in one process, without the network. The profiler makes all parts slower
-    alike."""
+    """Measure the parts of a submission in one process, without the network. The profiler slows all parts alike."""
     sent = body()
 
     def submit() -> None:

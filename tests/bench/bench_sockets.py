@@ -60,8 +60,7 @@ def _sockets(pool: Pool, port: int, sessions: dict[str, str], web: psutil.Proces
 async def _listen(
     pool: Pool, port: int, sessions: list[tuple[str, str]], web: psutil.Process
 ) -> tuple[list[list[float]], int]:
-    """Return the seconds from the tick to each socket's message, tick by tick, and by how many bytes the web process
-    grew."""
+    """Return the seconds from each tick to each socket's message, and by how many bytes the web process grew."""
     before = web.memory_info().rss
     sockets = []
     for number in range(SOCKETS):

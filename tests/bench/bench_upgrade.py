@@ -99,8 +99,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 class AtWork(threading.Thread):
-    """A client of the version before. It executes its statements, each in a transaction of its own, until it is
-    ended."""
+    """A client of the version before. It executes its statements, each in its own transaction, until it is ended."""
 
     def __init__(self, address: str, work: tuple[str, ...]) -> None:
         super().__init__()
@@ -178,8 +177,7 @@ def _columns(connection: psycopg.Connection[Any], table: str) -> list[tuple[str,
 
 
 def _keys(connection: psycopg.Connection[Any], table: str) -> set[str]:
-    """Return one column of each unique index, in which the copies will differ: an integer column if it has one, best a
-    bigint."""
+    """Return one column of each unique index, in which the copies differ: an integer one if there is, best a bigint."""
     indexes = connection.execute(
         "SELECT array_agg(attname::text ORDER BY array_position(ARRAY[20, 23]::oid[], atttypid), attnum DESC)"
         " FROM pg_index"

@@ -91,8 +91,7 @@ class Command(BaseCommand):
 
 
 def _study(at: datetime) -> LabStudy | Refused:
-    """Create a study of a made-up month of the demonstration's tenants, up to yesterday. The worker finishes it in
-    seconds."""
+    """Create a study of a made-up month of the demo's tenants, up to yesterday. The worker finishes it in seconds."""
     owners = {tenant.slug: 1 for tenant in demo_content.TENANTS}
     document, log = made_up_month(owners, (at - timedelta(days=MONTH)).date(), MONTH, SEED)
     by = access_of_system("the demo")

@@ -166,8 +166,7 @@ def _verification(pool: Pool) -> Iterator[dict[str, Any]]:
 
 
 def _everything(pool: Pool) -> tuple[float, float]:
-    """Verify everything, as an auditor requests it and the clock's ticks do it. Return the seconds by the clock and of
-    this process."""
+    """Verify everything, as an auditor requests it and the clock's ticks do it. Return real and processor seconds."""
     now = timezone.now()  # what a bench that was broken off has left behind
     AuditRun.objects.filter(state__in=OPEN_AUDITS).update(state=AuditState.CANCELLED, ended_at=now)
     VerificationRun.objects.filter(state__in=OPEN_WORK).update(state=WorkState.CANCELLED, ended_at=now)

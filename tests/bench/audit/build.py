@@ -46,8 +46,7 @@ MARKET, QUICK, FAIRNESS, AT_ONCE_FIGURES = "market", "market, many at once", "fa
 
 
 class Took:
-    """The seconds, processor time and number of each kind of work, over all builds of a folder. They are kept in a
-    file."""
+    """Seconds, processor time and number of each kind of work, over all builds of a folder. They are kept in a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

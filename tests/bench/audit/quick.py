@@ -1,5 +1,4 @@
-"""Decides the same intervals as the market, a hundred in one transaction: what the market would read back is kept in
-memory.
+"""Decides the same intervals as the market, a hundred in one transaction, with what would be read back in memory.
 
 This is for a pool in which nothing outlives its slot: each slot is one window, and every job runs in one. Only what an
 audit reads is written: intervals, floors, awards, jobs and their events, posted prices and the book, and of the

@@ -1,5 +1,4 @@
-"""Calls a real web process over loopback, on connections that are kept, and measures how long each answer took and what
-it cost.
+"""Calls a real web process over loopback, on kept connections: how long each answer took, and what it cost.
 
 There are as many web processes as `manage.py up` starts.
 """
@@ -71,8 +70,8 @@ def _month() -> str:
 
 
 def _catch_up(pool: Pool, tenant: Tenant, owner: User, state: State) -> None:
-    """Advance the market to the present and let it decide about one job. The intervals before get the contents of this
-    one's."""
+    """Advance the market to the present, where it decides about one job. Earlier intervals get a copy of its
+    contents."""
     with scope(tenant):
         job_submit(pool=pool, name="now", spec=SPEC, lane="batch", by=access_of(owner, tenant), at=timezone.now())
     for _ in range(50):
@@ -128,8 +127,7 @@ def _single(name: str, found: dict[str, Any], target: str) -> dict[str, Any]:
 
 
 def _asked(port: int, secret: str, addresses: list[str], pause: float = 0.0) -> dict[str, Any]:
-    """Request each address. Return the milliseconds of the answers, and their statuses. The first answer is not
-    counted."""
+    """Request each address. Return the milliseconds and statuses of the answers, without the first one."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     times: list[float] = []
     statuses: set[int] = set()
@@ -158,8 +156,7 @@ def _ask(line: http.client.HTTPConnection, method: str, path: str, secret: str, 
 
 
 def _submissions(port: int, tenant: Tenant, secret: str) -> Iterator[dict[str, Any]]:
-    """Measure submissions of sixteen clients. First each submits again as soon as it has its answer, and then each once
-    a second."""
+    """Measure sixteen clients: each submits again as soon as it has its answer, and later each once a second."""
     for name, lane, pause in (
         ("batch lane, one after the other", "batch", 0.0),
         ("batch lane, each once a second", "batch", 1.0),

@@ -1,5 +1,4 @@
-"""Measures the pages that a tenant opens most, with a million jobs in the database: time, work and number of
-queries."""
+"""Measures the pages that a tenant opens most, beside a million jobs: time, work and number of queries."""
 
 from __future__ import annotations
 

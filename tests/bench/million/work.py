@@ -1,5 +1,4 @@
-"""Measures how long the web process and the database worked for an answer, which does not grow with what else runs
-here.
+"""Measures how long web process and database worked for an answer, which does not grow with what else runs here.
 
 The time by the clock does grow. On a machine that others use too, judge by the work, and by the fastest answer.
 """
@@ -23,7 +22,7 @@ class Work:
         self._database = psutil.Process(int(first_line))
 
     def added_to(self, figures: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield each figure with the processor time for one of its answers. The figures are measured one after the
+        """Yield each figure with the processor time for one of its answers. Figures are measured one after the
         other."""
         before = self.seconds()
         for figure in figures:

@@ -1,5 +1,4 @@
-"""Requests every page from a web process over loopback, then opens it in Chromium, and reports the worst of each
-figure."""
+"""Requests every page from a web process, then opens it in Chromium, and reports the worst of each figure."""
 
 from __future__ import annotations
 
@@ -151,8 +150,7 @@ def timed(port: int, user: User | None, pages: list[Looked], work: Work) -> None
 
 
 def in_browser(address: str, persons: dict[str, User | None], pages: list[Looked]) -> None:
-    """Measure the height of each page, and its nodes if a script has added some. Without a Chromium, heights cannot be
-    measured."""
+    """Measure each page's height, and its nodes if scripts have added some. Heights cannot be had without Chromium."""
     if not Path(CHROMIUM).exists():
         raise SystemExit(f"no Chromium at {CHROMIUM}: on Debian, apt-get install chromium")
     sessions = {name: session_of(user) for name, user in persons.items() if user is not None}

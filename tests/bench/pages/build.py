@@ -68,8 +68,8 @@ class Market:
 
 
 def market_in(state: State, size: Size) -> Market:
-    """Return the market that is kept in this folder, or a new one. The note is written last: without it, all is made
-    anew."""
+    """Return the market that is kept in this folder, or make one. Without the note, which is written last, all is
+    new."""
     note = state.folder / "built.json"
     if note.exists():
         return Market(**json.loads(note.read_text(encoding="utf-8")))

@@ -63,8 +63,7 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 
 def _figure(name: str, pool: Pool, tenants: list[Tenant], size: int) -> dict[str, Any]:
-    """Measure instant answers without the first ones of a process and of a tenant without cells, which read the whole
-    pool."""
+    """Measure instant answers, without the first ones of a process and of tenants, which read the whole pool."""
     first = [_seconds(pool, tenant) for tenant in tenants[:RENTERS]]
     processor = time.process_time()
     took = [_seconds(pool, tenants[number % len(tenants)]) for number in range(ANSWERS)]

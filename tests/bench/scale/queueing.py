@@ -1,5 +1,4 @@
-"""Many pools as a queue: how late boundaries are done by a number of workers beside a database with a number of cores.
-Pure.
+"""Many pools as a queue: how late `workers` workers beside a database of `cores` cores do boundaries. Pure.
 
 A task comes, waits for a worker, computes there, and then needs a core of the database for a while. Its worker is busy
 until both are done, also while it waits for the core. In both queues, the task that came first is served first.

@@ -87,8 +87,7 @@ def _size(interval: Interval) -> int:
 
 
 def _without_unchanged(contents: Contents, before: Contents) -> tuple[Contents, int]:
-    """Return the contents without the jobs that waited before, still wait, and are described as before; and the number
-    of these jobs."""
+    """Return the contents without jobs that waited before and still wait, described as before; and their number."""
     view, plan, last = json.loads(contents.view), json.loads(contents.plan), json.loads(before.view)
     rows_before = {row["number"]: row for row in last["jobs"]}
     waited, booked = set(last["waiting"]), {row["job"] for row in plan["bookings"]}
