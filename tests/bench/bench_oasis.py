@@ -22,7 +22,7 @@ RESOURCES = ("gpu", "cpu", "memory_gb", "storage_gb", "mbps")
 
 
 def make_cluster(seed: int) -> Cluster:
-    """Return fifty GPU machines of two sizes for workers, and fifty others for parameter servers, 20-50 Gbit/s."""
+    """Return fifty GPU machines of two sizes for workers, fifty without GPUs for parameter servers; 20-50 Gbit/s."""
     dice = np.random.default_rng([seed, 0])
     gpu_machines = np.array([[16, 64, 732, 1000], [4, 64, 488, 1000]], dtype=float)[dice.integers(0, 2, SERVERS)]
     plain_machines = np.tile([0.0, 36, 60, 1000], (SERVERS, 1))

@@ -75,7 +75,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def other_searches() -> Iterator[dict[str, Any]]:
-    """Measure the other ways to find gangs that an operator may choose. Jobs are fewer: each gang takes a solver."""
+    """Measure the ways to find gangs that an operator may choose, on fewer jobs: they call a solver for every gang."""
     greedy = admissions(market(12, seed=7, span=8.0))[1]
     for external in ("milp", "rounding"):
         times, admitted = admissions(market(12, seed=7, span=8.0), external=external)

@@ -1,4 +1,4 @@
-"""Requests every page from a web process, then opens it in Chromium, and reports the worst of each figure."""
+"""Requests every page over loopback, then opens it in Chromium, and reports the worst of each figure."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 
 def _figure(name: str, pool: Pool, tenants: list[Tenant], size: int) -> dict[str, Any]:
-    """Measure instant answers, without the first ones of a process and of tenants, which read the whole pool."""
+    """Measure instant answers without the first of a process and of a tenant without cells, which read all of the
+    pool."""
     first = [_seconds(pool, tenant) for tenant in tenants[:RENTERS]]
     processor = time.process_time()
     took = [_seconds(pool, tenants[number % len(tenants)]) for number in range(ANSWERS)]
