@@ -70,8 +70,8 @@ def _note_use(token: ApiToken) -> None:
 
 
 def limits_of(auth: Any, user: User) -> dict[str, int]:
-    """Return the names under which a call is counted, each with its most calls in a minute: the token or the session,
-    and the person with all of them. Otherwise a person who makes fifty tokens would have fifty limits."""
+    """Return the names under which a call is counted, each with the calls that it allows in a minute: the token or
+    the session, and the person with all of them. Otherwise a person who makes fifty tokens would have fifty limits."""
     credential = f"token:{auth.pk}" if isinstance(auth, ApiToken) else f"session:{user.pk}"
     return {credential: settings.API_CALLS_PER_MINUTE, person_name(user): settings.API_CALLS_PER_MINUTE_OF_PERSON}
 

@@ -41,8 +41,8 @@ class Allowance:
 
 def allowance(limits: Mapping[str, int], *, at: float) -> Allowance | None:
     """Count one call under each name, and return what is left under the name that has least. `limits` maps each name to
-    its most calls in a window, and `at` is in seconds since 1970. Return None if Redis does not answer: a market that
-    stands still would be worse than one that is called too often."""
+    the calls that it allows in a window, and `at` is in seconds since 1970. Return None if Redis does not answer: a
+    market that stands still would be worse than one that is called too often."""
     window = int(at // WINDOW_SECONDS)
     try:
         keys = [f"bourse:calls:{name}:{window}" for name in limits]

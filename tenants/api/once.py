@@ -35,7 +35,8 @@ def once(
     """Do what is requested once for a key, and give repetitions the same answer. The answer is kept in the transaction
     of the effect, so there are both or neither, and one of each.
 
-    A request that is not `whole` has transactions of its own and does no harm twice; its answer is kept after them.
+    A request that is not `whole` has transactions of its own, and does no harm when it is repeated; its answer is kept
+    after them.
     """
     user = request.user
     if not KEY.fullmatch(key):

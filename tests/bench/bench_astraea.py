@@ -24,8 +24,8 @@ TRACE = Path(__file__).parents[3] / "shared" / "traces" / "philly"
 
 
 def scenario_of(jobs: int, servers: int, slots: int, seed: int) -> Scenario:
-    """Return a scenario in section 5.1's ranges. All jobs arrive in the first day, so one boundary collects them
-    all."""
+    """Return a scenario in section 5.1's ranges. They all arrive in the first day, so that one boundary collects
+    them."""
     return read(synthetic(seed=seed, servers=servers, jobs=jobs, span=23.5, slots=10 * slots))
 
 

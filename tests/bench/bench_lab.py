@@ -91,7 +91,7 @@ def _reading(form: str, jobs: int, seconds: float) -> list[Figure]:
 
 
 def philly() -> Iterator[Figure]:
-    """Measure the Philly log under four rules, the market with three worths: six replays, on every core."""
+    """Measure Philly under four rules, the market with three assumptions of worth: six replays, on every core."""
     if not (TRACE / "jobs.csv.gz").exists():
         yield figure("lab_philly", None, "", None, "skipped: no Philly log here; PHILLY_TRACE may name its folder")
         return

@@ -2,8 +2,8 @@
 auditor get it: kilobytes, nodes, screens and milliseconds; and how soon a second start has its first page.
 
 `BENCH_ONLY=servers,ledger` measures these addresses alone, `BENCH_ROLES=owner` these people alone, and
-`BENCH_BROWSER=0` no heights. The progress of building is written to standard error. `python -m tests.bench.pages
-FOLDER` keeps what it has built in that folder for the next time.
+`BENCH_BROWSER=0` no heights. The progress of building is written to standard error. With
+`python -m tests.bench.pages FOLDER`, what was built is kept in that folder for the next time.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Work:
         self._database = psutil.Process(int(first_line))
 
     def added_to(self, figures: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield each figure with the processor time for one of its answers. Figures are measured one after the
+        """Yield each figure with the processor time for one of its answers. The figures must be measured one after the
         other."""
         before = self.seconds()
         for figure in figures:

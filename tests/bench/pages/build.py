@@ -68,8 +68,8 @@ class Market:
 
 
 def market_in(state: State, size: Size) -> Market:
-    """Return the market that is kept in this folder, or make one. Without the note, which is written last, all is
-    new."""
+    """Return the market that is kept in this folder, or make it. The note is written last: without it, all is made
+    anew."""
     note = state.folder / "built.json"
     if note.exists():
         return Market(**json.loads(note.read_text(encoding="utf-8")))
