@@ -1,8 +1,8 @@
-"""Every code that the product may tell somebody, as its own text has them: read with `ast`, nothing is run.
+"""Finds every code that the product may tell somebody, in its source, which is read with `ast` and not run.
 
 A code is what a `Reason`, a `Cause`, a refusal or a `Problem` is made with, what a job's `reason_code` is set to, and
-what an event names as a "reason". It is found where it stands as a text, as a constant of a module, or as what is given
-to a function that passes it on.
+what an event names as a "reason". It is found where it is written as a text, as a constant of a module, or as an
+argument of a function that passes it on.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 APPS = ("marketplace", "scheduling", "tenants")
-# Constructors that take a code, and where: its place among the arguments, and its name.
+# Constructors that take a code, each with the code's place among the arguments.
 REASONS = {"Reason": 0, "Cause": 0}
 PROBLEMS = {"Problem": 1, "Unavailable": 0}
 REFUSED = "Refused"
-# Classes of these names that are something else.
+# Classes with such a name that are something else.
 OTHERS = {
     "scheduling/operator/api/pool_fields.py": {"Reason"},
 }
-# Names in a dictionary that is written out, where something decides; on pages, in the interface and on the command line
-# a "reason" is what a person wrote.
+# Keys of written-out dictionaries whose values are codes, in modules that decide. On pages, in the interface and on the
+# command line a "reason" is what a person wrote.
 KEYS = {"reason", "reason_code"}
 WITHOUT_KEYS = ("/pages/", "/api/", "/management/", "/lab/", "/app/", "/engines/", "/models/", "/read_", "/reads/")
 
 
 @dataclass(frozen=True)
 class Code:
-    """`kind`: reason, refusal or problem. `numbers`: the names of its numbers where they are written out. `maker`: the
-    class that it is given to."""
+    """A code that was found. `kind` is reason, refusal or problem. `numbers` are the names of its numbers where they
+    are written out, and `maker` is the class to which it is given."""
 
     kind: str
     code: str
     place: str
     maker: str = ""
     numbers: frozenset[str] | None = None
-    state: str | None = None  # of a Refusal around it: the name of the constant, "WAITING" where there is none
+    state: str | None = None  # that a Refusal around it names: the constant, or "WAITING" by default
 
 
 @dataclass
 class Module:
     path: str
     tree: ast.Module
-    imported: dict[str, str] = field(default_factory=dict)  # name here -> name there
+    imported: dict[str, str] = field(default_factory=dict)  # name in this module -> name in the other
     constants: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -56,7 +56,7 @@ class Module:
 
 @dataclass(frozen=True)
 class PassedOn:
-    """A parameter of a function that becomes a code inside."""
+    """A parameter of a function that is used as a code inside it."""
 
     kind: str
     function: str
@@ -68,7 +68,7 @@ class PassedOn:
 @dataclass
 class Codes:
     codes: list[Code] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)  # "path: expression" that nobody can read a code from
+    open: list[str] = field(default_factory=list)  # "path: expression" of those whose code cannot be read
 
 
 @cache
@@ -98,7 +98,7 @@ def _texts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 def codes_of(sources: Sequence[Module]) -> Codes:
-    """All of them, and the places whose code cannot be read."""
+    """Return all codes in the sources, and the places whose code cannot be read."""
     constants = {name: text for module in sources for name, text in module.constants.items()}
     refusals = _derived(sources, REFUSED)
     seen, passed = Codes(), []
@@ -121,7 +121,7 @@ def codes_of(sources: Sequence[Module]) -> Codes:
 
 
 def _derived(sources: Sequence[Module], base: str) -> set[str]:
-    """Names of the class and of all that derive from it."""
+    """Return the names of the class and of all classes that derive from it."""
     known, more = {base}, True
     while more:
         classes = [node for module in sources for node in module.nodes if isinstance(node, ast.ClassDef)]
@@ -131,7 +131,7 @@ def _derived(sources: Sequence[Module], base: str) -> set[str]:
 
 
 def _sites(module: Module, refusals: set[str]) -> Iterator[tuple[str, ast.expr, ast.Call | None]]:
-    """(kind, the expression of the code, the call it is given to)."""
+    """Yield (kind, the expression of the code, the call to which it is given) for each code in a module."""
     others = OTHERS.get(module.path, set())
     for node in module.nodes:
         if isinstance(node, ast.Call):
@@ -160,7 +160,7 @@ def _names_reasons(path: str) -> bool:
 
 
 def _assigned(target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
-    """What an attribute `reason_code` is set to."""
+    """Yield the values to which an attribute `reason_code` is set."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         for one, other in zip(target.elts, value.elts, strict=True):
             yield from _assigned(one, other)
@@ -183,7 +183,8 @@ def _note(
 
 
 def _read(module: Module, constants: Mapping[str, str], expression: ast.expr) -> list[str] | None:
-    """The texts that the expression may be; nothing for what was a code before (`reason.code`); None: unreadable."""
+    """Return the texts that the expression may be: none for what is a code already (`reason.code`), or None if it is
+    unreadable."""
     if isinstance(expression, ast.Constant):
         return [expression.value] if isinstance(expression.value, str) else []
     if isinstance(expression, ast.IfExp):
@@ -200,7 +201,7 @@ def _read(module: Module, constants: Mapping[str, str], expression: ast.expr) ->
 
 
 def _parameter(module: Module, expression: ast.expr) -> tuple[str, int, str, ast.expr | None] | None:
-    """(function, place, name, default) where the expression is a parameter of the function around it."""
+    """Return (function, place, name, default) if the expression is a parameter of the function around it."""
     if not isinstance(expression, ast.Name):
         return None
     for node in module.nodes:
@@ -225,7 +226,7 @@ def _numbers(call: ast.Call) -> frozenset[str] | None:
 
 
 def _state(module: Module, call: ast.Call) -> str | None:
-    """What becomes of the job, where a Refusal is made around the reason and says so itself."""
+    """Return what becomes of the job, if a Refusal is made around the reason; otherwise None."""
     for node in module.nodes:
         if isinstance(node, ast.Call) and _name(node.func) == "Refusal" and call in node.args:
             state = _argument(node, 2, "state")

@@ -1,7 +1,7 @@
 """One PostgreSQL and one Valkey for each test run, in a temporary folder of its own.
 
-They start when the first test asks for a database (or for the `servers` fixture), so tests of the core never wait for
-them. Under pytest-xdist the controlling process starts them for all its workers.
+They start when the first test needs a database (or the `servers` fixture), so tests of the core never wait for them.
+Under pytest-xdist the controlling process starts them for all its workers.
 """
 
 import gc
@@ -51,9 +51,9 @@ os.environ["REDIS_URL"] = STATE.redis_url.replace("db=0", f"db={WORKER.removepre
 
 _servers = Servers(STATE, settings=FORGETFUL)
 
-# How long an example takes says how busy the machine is, not whether the product is right. Whoever changes the product
-# gets the answer that everybody got before: the examples are the same each time (`--hypothesis-profile=by-chance` draws
-# others).
+# The time that an example takes depends on how busy the machine is, not on whether the product is right. The examples
+# are the same each time, so that a different result is due to a change of the product (`--hypothesis-profile=by-chance`
+# draws others).
 for name, same in (("the-same", True), ("by-chance", False)):
     hypothesis.settings.register_profile(
         name,
@@ -65,7 +65,7 @@ for name, same in (("the-same", True), ("by-chance", False)):
     )
 hypothesis.settings.load_profile("the-same")
 
-# Parameters that give one test other numbers, and nothing else.
+# Parameters that do no more than give a test other numbers.
 REPEATED, REPETITIONS = ("seed", "first", "block", "part"), 1
 
 
@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What repeats itself with other numbers is wide from the second time on (`make test-wide`)."""
+    """Mark tests that repeat themselves with other numbers as wide, from the second time on (`make test-wide`)."""
     indices = item.callspec.indices if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     if any(index >= REPETITIONS for name, index in indices.items() if name in REPEATED):
         item.add_marker("wide")
@@ -91,13 +91,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: whoever took one of them last would work alone in the end."""
+    """Begin with the longest tests, as a worker that began one of them last would work alone in the end."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded and collected lives as long as the tests do: the search for garbage leaves it out, and is made
-    as seldom as in a web process."""
+    """Leave what is loaded and collected out of the search for garbage, as it lives as long as the tests do. The search
+    is made as seldom as in a web process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -120,7 +120,7 @@ def _start_servers() -> None:
 
 @pytest.fixture(scope="session")
 def servers() -> Servers:
-    """For a test that needs Valkey and no database; a database test has this already."""
+    """Start the servers for a test that needs Valkey and no database. A test with a database has them already."""
     if not WORKER:
         _start_servers()
     return _servers
@@ -128,7 +128,7 @@ def servers() -> Servers:
 
 @pytest.fixture
 def committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test's own transaction counts as ended: else its events would be held back as not yet certain."""
+    """Let the test's own transaction count as committed: else its events would be held back as not yet certain."""
     from scheduling.models import Event
 
     def newest() -> int:
@@ -141,20 +141,20 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(servers: Servers, django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """pytest-django's hook before it makes the test database, which belongs to whoever owns the tables."""
+    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role."""
     _log_in(settings.DATABASE_OWNER)
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """Once it is made, tests work in it as the role that serves."""
+    """Let tests work in the test database as the role that serves, once it is made."""
     _log_in(database(os.environ["DATABASE_URL"]))
     yield
     _log_in(settings.DATABASE_OWNER)
 
 
 def _log_in(address: dict[str, Any]) -> None:
-    """All connections to come."""
+    """Log in by this address on all connections to come."""
     from django.db import connection
 
     connection.close()
@@ -163,7 +163,7 @@ def _log_in(address: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> None:
-    """Argon2 as in production, with its slowness turned off."""
+    """Use Argon2 as in production, but without its slowness."""
     from django.contrib.auth.hashers import Argon2PasswordHasher
 
     Argon2PasswordHasher.time_cost, Argon2PasswordHasher.memory_cost, Argon2PasswordHasher.parallelism = 1, 8, 1
@@ -171,12 +171,12 @@ def _cheap_passwords() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _tables_are_emptied_at_once() -> Iterator[None]:
-    """How the database is emptied after a test with `transaction=True`.
+    """Empty the database in a faster way than Django's after a test with `transaction=True`.
 
-    Django truncates, which makes new files for each table and index: a hundred times as long as to delete the few rows
-    that a test leaves, and then writes the kinds of contents and permissions anew, which are the same after each test:
-    they stay. Triggers are off, which only a superuser of the database can allow: the book refuses what empties it, and
-    with them the foreign keys, so that the order does not matter.
+    Django truncates, which makes new files for each table and index. That takes a hundred times as long as to delete
+    the few rows that a test leaves. It then writes the kinds of contents and permissions anew, which are the same after
+    each test: here they stay. Triggers are off, which only a superuser of the database can allow, because the book
+    refuses to be emptied. The foreign keys are off with them, so that the order does not matter.
     """
     from django.test import TransactionTestCase
 
@@ -196,7 +196,7 @@ def _tables_are_emptied_at_once() -> Iterator[None]:
 
 @pytest.fixture
 def nothing_built(db: None) -> None:
-    """For a test that builds a world of its own in a file that shares one (`tests.worlds`)."""
+    """Empty the database for a test that builds a world of its own in a file that shares one (`tests.worlds`)."""
     _empty_database()
 
 
@@ -219,7 +219,7 @@ def _emptying() -> str:
 
 @pytest.fixture(autouse=True)
 def _empty_cache(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No rate limit counted in one test reaches the next."""
+    """Empty the cache after each test, so that no rate limit counted in one test reaches the next."""
     yield
     if "servers" in request.fixturenames or "django_db_setup" in request.fixturenames or _uses_database(request):
         from django.core.cache import cache

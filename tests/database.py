@@ -1,5 +1,5 @@
-"""What a test does to the database that the product may not: the tests' connection is a superuser's, who works as the
-role that serves until it says otherwise."""
+"""Changes that a test makes to the database, and that the product may not make. The tests' connection is a superuser's,
+who works as the role that serves until a test decides otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from marketplace.embedded.state import DATABASE, ROLE
 
 
 def serving_addresses() -> dict[str, str]:
-    """Of the test database, for a process that works there as the product does: no more than serving."""
+    """Return the addresses of the test database for a process that may do no more there than the product: serve."""
     from tests.conftest import STATE
 
     url = STATE.database_url.replace(f"/{DATABASE}?", f"/{connection.settings_dict['NAME']}?")
@@ -24,19 +24,19 @@ def serving_addresses() -> dict[str, str]:
 
 @contextmanager
 def as_superuser() -> Iterator[None]:
-    """For whatever somebody could do who has the whole database in hand."""
+    """Work as the superuser, to do what somebody could do who controls the whole database."""
     run("SET ROLE NONE")
     try:
         yield
     finally:
-        # After an error in a transaction, rolling back does it.
+        # After an error in a transaction, the rollback resets the role.
         if connection.connection.info.transaction_status != TransactionStatus.INERROR:
             run(f"SET ROLE {ROLE}")
 
 
 @contextmanager
 def without_triggers() -> Iterator[None]:
-    """Within a transaction: none of the book's rules and no foreign key is looked at."""
+    """Turn the book's rules and the foreign keys off, within a transaction."""
     with as_superuser():
         run("SET LOCAL session_replication_role = replica")
         yield
@@ -44,13 +44,13 @@ def without_triggers() -> Iterator[None]:
 
 
 def overwrite(row: Model) -> None:
-    """Save a row of which the product never changes what the test has changed."""
+    """Save a row with a change that the product itself never makes."""
     with as_superuser():
         row.save()
 
 
 def overrule(sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-    """One statement as a superuser, to whom the database's own rules still apply."""
+    """Execute one statement as a superuser, to whom the database's own rules still apply."""
     with as_superuser():
         return run(sql, parameters)
 

@@ -1,5 +1,5 @@
-"""How long a test waits for what must come."""
+"""How long a test waits for something that must happen."""
 
-# Seconds. Only what never comes takes so long: whatever is waited for is asked for again and again, and a machine that
-# stands still for a minute is no fault of the product.
+# Seconds. Only something that never happens takes so long: a test checks again and again for what it waits for, and a
+# machine that stands still for a minute is no fault of the product.
 PATIENCE = 300.0

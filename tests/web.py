@@ -23,7 +23,7 @@ PATIENT = {"REQUEST_SECONDS": "300", "WEB_STATEMENT_SECONDS": "300", "WEB_LOCK_S
 
 @contextmanager
 def web_server() -> Iterator[str]:
-    """Its address; it ends with the block."""
+    """Start a web server and yield its address. The server ends with the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -37,7 +37,7 @@ def web_server() -> Iterator[str]:
         yield address
     finally:
         children.stop(child)
-        sys.stdout.write(log.read_text(errors="replace")[-4_000:])  # shown where a test failed
+        sys.stdout.write(log.read_text(errors="replace")[-4_000:])  # pytest shows it if a test failed
 
 
 def environment() -> dict[str, str]:

@@ -1,5 +1,6 @@
-"""`python -m tests.web_process HOST PORT`: the product's own web process, whose static files a browser keeps, as it
-does in production. Otherwise each page asks for all of them again. axe-core lies beside them, and is compiled once."""
+"""`python -m tests.web_process HOST PORT` is the product's own web process, whose static files a browser keeps, as
+it does in production. Otherwise each page would request all of them again. axe-core is beside them, and is compiled
+once."""
 
 from __future__ import annotations
 

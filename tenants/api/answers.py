@@ -22,7 +22,7 @@ def json_response(data: Any, status: int = 200) -> HttpResponse:
 
 
 def fresh_or_unchanged(request: HttpRequest | Request, response: HttpResponseBase) -> HttpResponseBase:
-    """A read that answers 200 gets its ETag; who has that one already gets 304 without the body."""
+    """Give a read that answers 200 its ETag. A caller that has this ETag already gets 304 without the body."""
     if request.method not in ("GET", "HEAD") or response.status_code != 200 or not isinstance(response, HttpResponse):
         return response
     etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
@@ -34,7 +34,7 @@ def fresh_or_unchanged(request: HttpRequest | Request, response: HttpResponseBas
 
 
 def _names(header: str, etag: str) -> bool:
-    """A proxy may have weakened the tag on its way; for reading that is the same."""
+    """Return whether the header names the tag. A proxy may have weakened it, which for reading is the same."""
     tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
     return "*" in tags or etag in tags
 

@@ -46,7 +46,7 @@ class PersonAuthentication(SessionAuthentication):
 
 
 def _token(secret: str) -> ApiToken:
-    """The one that works; whether a secret was ever good is told only to whoever has it whole."""
+    """Return the token that works. Only a caller that has the whole secret learns whether a token ever was good."""
     token = token_by_hash(token_hash(secret)) if 0 < len(secret) <= LONGEST_SECRET else None
     if token is None or not token.user.is_active:
         raise _rejected("token_unknown", "This token is unknown.")
@@ -63,15 +63,15 @@ def _rejected(code: str, sentence: str) -> ProblemRaised:
 
 
 def _note_use(token: ApiToken) -> None:
-    """At most once a minute, so that a busy program does not write a row with each call."""
+    """Note the use at most once a minute, so that a busy program does not write a row with each call."""
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at >= USE_NOTED:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
 def limits_of(auth: Any, user: User) -> dict[str, int]:
-    """Names under which a call is counted -> calls in a minute: the token or the session, and the person with all of
-    them. Otherwise whoever makes fifty tokens would have fifty limits."""
+    """Return the names under which a call is counted, each with the calls that it allows in a minute: the token or
+    the session, and the person with all of them. Otherwise a person who makes fifty tokens would have fifty limits."""
     credential = f"token:{auth.pk}" if isinstance(auth, ApiToken) else f"session:{user.pk}"
     return {credential: settings.API_CALLS_PER_MINUTE, person_name(user): settings.API_CALLS_PER_MINUTE_OF_PERSON}
 

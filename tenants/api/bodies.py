@@ -17,7 +17,7 @@ from rest_framework.parsers import BaseParser
 from tenants.api.problems import TOO_LARGE, ProblemRaised
 
 MOST_BYTES = 1 << 20
-# Python's reader lets nobody else in the process compute while it reads: that many take it some ten milliseconds.
+# Nothing else in the process computes while Python's reader reads. It takes some ten milliseconds for this many.
 MOST_VALUES = 20_000
 DEEPEST = 32
 LONGEST_INTEGER = 19  # digits of 2^63
@@ -41,7 +41,7 @@ class StrictJSONParser(BaseParser):
 
 
 def parse(content: bytes) -> Any:
-    """The document; raises `ParseError` with a plain sentence."""
+    """Return the document in a body, or raise `ParseError` with a plain sentence."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -54,17 +54,18 @@ def parse(content: bytes) -> Any:
         raise ParseError(f"The body is not JSON: line {error.lineno}, column {error.colno}.") from None
     except RecursionError:
         raise _too_deep() from None
-    _inspect(document, texts="\\u" in text)  # no other writing of a text can hide what the database could not keep
+    _inspect(document, texts="\\u" in text)  # only escapes can hide what the database could not keep
     return document
 
 
 def values_at_most(content: bytes) -> int:
-    """No more values than that are in it: each has a mark of its own before it. Marks inside texts count too."""
+    """Return a number of values that the body does not exceed. Each value but the first has a mark of its own before
+    it; marks inside texts count too."""
     return 1 + sum(map(content.count, (b",", b"[", b"{")))
 
 
 def text_flaw(text: str) -> str | None:
-    """Why the database could not keep this text."""
+    """Return why the database could not keep this text, or None if it can."""
     if "\0" in text:
         return "holds a NUL character"
     try:
@@ -75,7 +76,8 @@ def text_flaw(text: str) -> str | None:
 
 
 def _most_values(context: Mapping[str, Any]) -> int:
-    """An operation of which a tenant has few calls at once may take more than others."""
+    """Return the most values that the body of this call may have. An operation of which a tenant has few calls at once
+    may take more than others."""
     operation = getattr(context.get("view"), "operation", None)
     return MOST_VALUES if operation is None else operation.most_values
 
@@ -97,7 +99,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:
-    """The first that stands twice. Each name is looked at once."""
+    """Return the first name that stands twice. Each name is compared once."""
     names = set[str]()
     for name, _ in pairs:
         if name in names:
@@ -111,7 +113,7 @@ def _constant(literal: str) -> float:
 
 
 def _integer(digits: str) -> int:
-    number = int(digits) if len(digits) <= LONGEST_INTEGER + 1 else 2**63  # with its sign
+    number = int(digits) if len(digits) <= LONGEST_INTEGER + 1 else 2**63  # one more for the sign
     if not -(2**63) <= number < 2**63:
         raise ParseError(f"The number {digits[:24]} does not fit into 64 bits.")
     return number
@@ -129,8 +131,9 @@ def _too_deep() -> ParseError:
 
 
 def _inspect(document: Any, *, texts: bool) -> None:
-    """How deep it is, and with `texts` what stands in its texts and names. Level by level, so that no depth is too much
-    for the reader itself; and a level at a time, because a mebibyte can hold half a million values."""
+    """Raise `ParseError` if the document is too deep or, with `texts`, if a text or a name in it has a flaw. It goes
+    level by level, so that no depth is too much for it; and it takes a whole level at a time, because a mebibyte can
+    hold half a million values."""
     level = [document]
     for _ in range(DEEPEST):
         lists = [value for value in level if type(value) is list]

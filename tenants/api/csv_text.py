@@ -22,7 +22,7 @@ def csv_of_values(values: Sequence[Any], listing: Listing) -> Iterator[bytes]:
 
 
 def csv_of_chunks(chunks: Iterator[Sequence[Any]], listing: Listing) -> Iterator[bytes]:
-    """A header, and then the lines chunk by chunk."""
+    """Yield a header, and then the lines chunk by chunk."""
     columns = columns_of(listing.row())
     yield csv_text([[name for name, _ in columns]]).encode()
     for chunk in chunks:
@@ -30,14 +30,14 @@ def csv_of_chunks(chunks: Iterator[Sequence[Any]], listing: Listing) -> Iterator
 
 
 def csv_lines(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show) -> Iterator[bytes]:
-    """The whole filtered list of rows."""
+    """Return the whole filtered list of rows as CSV, in pieces."""
     rows, ordering = rows_chosen(rows, listing, parameters)
     return csv_of_chunks((show(page) for page in _pages(rows, ordering)), listing)
 
 
 def _pages(rows: QuerySet[Any], ordering: str) -> Iterator[Sequence[Any]]:
-    """By cursor, as a caller reads them: each is one short query, and between two of them nothing is held open, however
-    slowly somebody takes the file."""
+    """Yield the rows in pages by cursor, as a caller reads them. Each page is one short query, and nothing is held open
+    between two of them, however slowly somebody takes the file."""
     cursor: Cursor | None = None
     while (page := page_of(rows, ordering=ordering, limit=ROWS_AT_ONCE, cursor=cursor)).rows:
         yield page.rows
@@ -46,7 +46,7 @@ def _pages(rows: QuerySet[Any], ordering: str) -> Iterator[Sequence[Any]]:
 
 
 def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
-    """(name, path) of each column: "reason.code" for a field inside a field."""
+    """Return (name, path) of each column. The name of a field inside a field is such as "reason.code"."""
     columns = []
     for name, inner in row.fields.items():  # type: ignore[attr-defined]
         path = (*above, name)

@@ -25,8 +25,8 @@ LONGEST = 2_000
 @dataclass(frozen=True)
 class Cursor:
     ordering: str  # a field, with "-" before it for falling
-    back: bool  # towards the beginning
-    value: Any  # of that field, in the row that the page lies beyond
+    back: bool  # whether the page lies towards the beginning
+    value: Any  # of that field, in the row beyond which the page lies
     pk: int
 
     def text(self) -> str:
@@ -42,7 +42,7 @@ class Page:
 
 
 def cursor_read(text: str, ordering: str, rows: QuerySet[Any]) -> Cursor:
-    """Only one that this list gave out, for this order, is a cursor."""
+    """Return the cursor that the text holds. Only a cursor of this list in this order is accepted."""
     try:
         padded = text + "=" * (-len(text) % 4)
         ordering_read, back, value, pk = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -59,14 +59,15 @@ def cursor_read(text: str, ordering: str, rows: QuerySet[Any]) -> Cursor:
 
 
 def place_read(text: str) -> int:
-    """Of a list that is computed whole: where the page begins."""
+    """Return the index at which a page begins, in a list that is computed whole."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise bad_cursor()
     return int(text)
 
 
 def page_of(rows: QuerySet[Any], *, ordering: str, limit: int, cursor: Cursor | None) -> Page:
-    """`ordering`: a field that is never null, with "-" before it for falling. Equal values go by id."""
+    """Return a page of the rows. `ordering` is a field that is never null, with "-" before it for falling. Rows with
+    equal values are ordered by id."""
     back = cursor is not None and cursor.back
     rows_beyond = list(_beyond(rows, ordering, back, cursor)[: limit + 1])
     more, rows_beyond = len(rows_beyond) > limit, rows_beyond[:limit]
@@ -90,7 +91,8 @@ def _beyond(rows: QuerySet[Any], ordering: str, back: bool, cursor: Cursor | Non
         if field in ("id", "pk"):
             rows = rows.filter(**{f"pk__{side}": cursor.pk})
         else:
-            # The first condition says nothing new, but it is the one that the database looks up in the index.
+            # The database looks up the first condition below, `lte` or `gte`, in its index; `beyond` then leaves out
+            # rows with an equal value that do not lie beyond the cursor.
             beyond = Q(**{f"{field}__{side}": cursor.value}) | Q(**{f"pk__{side}": cursor.pk})
             rows = rows.filter(Q(**{f"{field}__{side}e": cursor.value}) & beyond)
     return rows.order_by(f"{sign}pk") if field in ("id", "pk") else rows.order_by(f"{sign}{field}", f"{sign}pk")

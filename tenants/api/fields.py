@@ -20,25 +20,25 @@ from tenants.ledger.amounts import DIGITS, DIGITS_IN_WORDS, amount_read, exporte
 
 SHOWN_CREDITS = rf"^-?[0-9]+\.[0-9]{{{DIGITS}}}$"
 READ_CREDITS = rf"^-?[0-9]{{1,13}}(\.[0-9]{{1,{DIGITS}}})?$"
-MOST_UNKNOWN = 20  # names that an answer goes into
+MOST_UNKNOWN = 20  # the most unknown names that one answer lists
 UNKNOWN_FIELD = serializers.ErrorDetail("There is no such field.", "unknown_field")
 
 
 def time_text(moment: datetime) -> str:
-    """ "2026-03-02T12:00:00Z", with microseconds where there are any."""
+    """Return the time as "2026-03-02T12:00:00Z", with microseconds where there are any."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 class Form(serializers.Serializer[Any]):
     """A body by the letter: names that it does not have are refused, because a misspelt wish is no wish."""
 
-    # They keep nothing of what they read, so one set of them serves every body of a class, as with answers.
+    # The fields keep nothing of what they read, so one set serves every body of a class, as it does for answers.
     @cached_property
     def fields(self) -> Any:
         whole = self.parent is None and not (self._context or self.partial)
         return _fields_read(type(self)) if whole else self._own_fields()
 
-    def _own_fields(self) -> Any:  # the refusal of a choice names what there is
+    def _own_fields(self) -> Any:  # the refusal of a choice names the choices
         fields = super().fields
         for field in fields.values():
             choice = getattr(field, "child", field)
@@ -56,7 +56,7 @@ class Form(serializers.Serializer[Any]):
 
 @cache
 def _fields_read(form: type[Form]) -> Any:
-    """Bound to a form that has no body, and never will."""
+    """Return the fields of a form, bound to one that has no body, and never will."""
     return form()._own_fields()
 
 
@@ -85,12 +85,12 @@ class Answer(serializers.Serializer[Any]):
         return values
 
 
-_Column = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]  # name, value of a row, what an answer says of it
+_Column = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]  # name, how a row's value is read and shown
 
 
 @cache
 def _fields_of(answer: type[Answer]) -> Any:
-    """Bound to an answer that has neither a value nor a context, and never will."""
+    """Return the fields of an answer, bound to one that has neither a value nor a context, and never will."""
     return super(Answer, answer()).fields
 
 
@@ -105,7 +105,8 @@ def _columns(fields: Mapping[str, Any]) -> Sequence[_Column]:
 
 
 def _reader(field: serializers.Field[Any, Any, Any, Any]) -> Callable[[Any], Any]:
-    """The plain case at once; what is special about a value, such as that it is missing, the field itself finds."""
+    """Return a function that reads the field's value from a row. It reads plain values by itself; what is special about
+    a value, such as that it is missing, is left to the field."""
     if type(field).get_attribute is not serializers.Field.get_attribute:
         return field.get_attribute
     names: Sequence[str] = field.source_attrs
@@ -189,7 +190,7 @@ class Moment(serializers.DateTimeField):
 
 
 def moment_of(text: str) -> datetime | None:
-    """The time that the text says, in UTC; None where it says none, or leaves its offset open."""
+    """Return the time that the text says, in UTC, or None if it says none or leaves its offset open."""
     try:
         moment = parse_datetime(text)
         return moment.astimezone(UTC) if moment is not None and moment.tzinfo is not None else None

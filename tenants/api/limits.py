@@ -11,7 +11,8 @@ from redis.exceptions import RedisError
 from tenants.costly import counters
 
 WINDOW_SECONDS = 60
-# KEYS are those of the counters, ARGV the seconds after which they expire. Returns each counter's calls, with this one.
+# KEYS are those of the counters, ARGV the seconds after which they expire. It returns the calls of each counter, with
+# this one.
 COUNT = """
 local calls = {}
 for place, key in ipairs(KEYS) do
@@ -39,9 +40,9 @@ class Allowance:
 
 
 def allowance(limits: Mapping[str, int], *, at: float) -> Allowance | None:
-    """Counts one call under each name, and gives what is left under the one that has least: `limits` by name. None
-    where Redis does not answer: a market that stands still would be worse than one that is asked too often.
-    `at`: seconds since 1970."""
+    """Count one call under each name, and return what is left under the name that has least. `limits` maps each name to
+    the calls that it allows in a window, and `at` is in seconds since 1970. Return None if Redis does not answer: a
+    market that stands still would be worse than one that is called too often."""
     window = int(at // WINDOW_SECONDS)
     try:
         keys = [f"bourse:calls:{name}:{window}" for name in limits]

@@ -28,11 +28,11 @@ class Filter:
     """One parameter of the address. `read` raises ValueError with what is wrong with a value."""
 
     name: str
-    lookup: str  # as a queryset's filter has it: "state", "submitted_at__gte"; empty: the view reads it itself
+    lookup: str  # of a queryset's filter, such as "submitted_at__gte"; empty if the view reads it itself
     schema: Mapping[str, Any]
     description: str
     read: Callable[[str], Any]
-    several: bool = False  # may stand more than once: any of the values
+    several: bool = False  # may be given more than once; a row passes with any of the values
 
 
 def choice(name: str, among: Sequence[str], description: str, lookup: str | None = None) -> Filter:
@@ -52,7 +52,7 @@ def word(name: str, description: str, lookup: str | None = None) -> Filter:
 
 def moment(name: str, description: str, lookup: str | None = None) -> Filter:
     def read(text: str) -> Any:
-        # A plus in an address means a blank, which is how offsets are lost on the way.
+        # A plus in an address is read as a blank, which would lose the plus of an offset.
         if (moment := moment_of(text.replace(" ", "+"))) is None:
             raise ValueError("must be a time such as 2026-03-02T12:00:00Z")
         return moment
@@ -103,7 +103,8 @@ LIMIT = whole("limit", f"How many results a page has; else {USUAL_LIMIT}.", "", 
 
 
 def parameters_read(request: Request, filters: Sequence[Filter], others: Sequence[str]) -> dict[str, Any]:
-    """Name -> value of those given. One that nobody asks for is an error: it would be a wish that is not heard."""
+    """Return the parameters of the address, name -> value. One that the operation does not know is an error, because
+    the caller's wish would be ignored."""
     by_name = {each.name: each for each in filters}
     read: dict[str, Any] = {}
     errors = []
@@ -133,7 +134,7 @@ def _values(filter_: Filter | None, texts: Sequence[str]) -> Any:
 
 
 def rows_chosen(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any]) -> tuple[QuerySet[Any], str]:
-    """The rows that pass the filters, and the order asked for."""
+    """Return the rows that pass the filters, and the order that was requested."""
     ordering = parameters.get("ordering", listing.orderings[0])
     if ordering not in listing.orderings:
         sentence = f"Must be one of {', '.join(listing.orderings)}."
@@ -164,7 +165,7 @@ def page_document(
 def values_document(
     request: Request, values: Sequence[Any], listing: Listing, query: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A page of a list that is computed whole. Its cursor is the place where a page begins; see `listed_values`."""
+    """Return a page of a list that is computed whole. Its cursor is the index where it begins; see `listed_values`."""
     limit = query.get("limit", USUAL_LIMIT)
     start = place_read(query["cursor"]) if "cursor" in query else 0
     following, before = start + limit, max(start - limit, 0)

@@ -64,7 +64,7 @@ class MeView(PersonView):
 
 
 def me_of(user: User | None, token: ApiToken | None) -> Me:
-    """What the token reaches, and no more of the person."""
+    """Return what the person reaches or, with a token, only what the token reaches."""
     assert user is not None  # noqa: S101  the gate has made sure
     tenants = user_tenants(user)
     if token is None:

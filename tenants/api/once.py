@@ -23,7 +23,8 @@ from tenants.models import User
 from tenants.services.answers import Reply, answer_keep, answer_reserve
 
 KEY = re.compile(KEY_PATTERN)
-# Statuses of a service's answers, done or refused. A request that is turned away before the service may be repeated.
+# The answers of services, done or refused, have these statuses, and are kept. A request that is turned away before it
+# reaches a service may be repeated.
 KEPT_STATUSES = frozenset({200, 201, 202, 204, 409, 422})
 INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 printable ASCII characters.")
 
@@ -31,9 +32,11 @@ INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 print
 def once(
     request: Request, key: str, operation: Operation, do: Callable[[], HttpResponseBase], *, whole: bool
 ) -> HttpResponseBase:
-    """The answer is kept in the transaction of the effect: so there are both or neither, and one of each.
+    """Do what is requested once for a key, and give repetitions the same answer. The answer is kept in the transaction
+    of the effect, so there are both or neither, and one of each.
 
-    What is not `whole` has transactions of its own and does no harm twice; its answer is kept after them.
+    A request that is not `whole` has transactions of its own, and does no harm when it is repeated; its answer is kept
+    after them.
     """
     user = request.user
     if not KEY.fullmatch(key):
@@ -64,13 +67,13 @@ def once(
 
 
 def _digest(request: Request) -> str:
-    """Of what is asked: the same again is a repetition, anything else a mistake."""
+    """Return the digest of a request. With the same key, the same digest is a repetition and another one a mistake."""
     parts = [request.method, request.get_full_path(), request.data]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_file_digest).encode()).hexdigest()
 
 
 def _file_digest(file: UploadedFile[Any]) -> str:
-    """In place of a part that came as a file."""
+    """Return the digest that stands in place of a part that came as a file."""
     digest = hashlib.sha256()
     for piece in file.chunks():
         digest.update(piece)

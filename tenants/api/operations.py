@@ -24,7 +24,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 Serializer = type[serializers.BaseSerializer[Any]]
 
 EVENT_STREAM = "text/event-stream"
-AMOUNT_WRITTEN = re.compile(r"-?[0-9]+\.[0-9]{6}")  # in examples
+AMOUNT_WRITTEN = re.compile(r"-?[0-9]+\.[0-9]{6}")  # an amount in an example
 KEY_PATTERN = r"^[\x20-\x7e]{1,200}$"
 
 
@@ -49,15 +49,15 @@ class ProblemDocument(Answer):
 @dataclass(frozen=True)
 class Operation:
     name: str
-    permission: Permission | None  # None: everybody who is logged in
+    permission: Permission | None  # None for everybody who is logged in
     listing: Listing | None
     filters: Sequence[Filter]
-    secret_fields: Sequence[str]  # of the answer; shown once, and never kept for a retry
+    secret_fields: Sequence[str]  # fields of the answer that are shown once, and never kept for a retry
     whole: bool  # a POST does one thing, in one transaction with its kept answer
     stream: bool = False  # answers with server-sent events, without end
     file: str = ""  # the media type, where it answers with a file
     costly: bool = False  # computes for long; a tenant has a few of these under way at once
-    most_values: int = MOST_VALUES  # of its body
+    most_values: int = MOST_VALUES  # the most values in its body
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -89,10 +89,11 @@ def operation(
     most_values: int = MOST_VALUES,
     tag: str,
 ) -> Callable[[Handler], Handler]:
-    """Above the `get`, `post` or `delete` of a view. `refusals`: the codes of the services that it may answer with.
+    """Return a decorator for the `get`, `post` or `delete` of a view. `refusals` are the codes of services with which
+    it may answer.
 
-    A list names its `listing` (its `row` is the answer's line); `answer_example` is then one line. `whole=False` is
-    for a POST of several transactions of its own; it must do no harm when it is done twice.
+    A list names its `listing`, whose `row` is the answer's line; `answer_example` is then one line. `whole=False` is
+    for a POST with several transactions of its own; it must do no harm when it is done twice.
     """
     parameters = (*listing.filters, LIMIT) if listing else filters
     described = Operation(
@@ -168,7 +169,7 @@ def _responses(
 
 
 def _page_of(row: Serializer) -> Serializer:
-    """One class for each row, so that its part of the schema has one name."""
+    """Return the class of a page of rows. Each row has one such class, so that its part of the schema has one name."""
     if row not in _pages:
         fields = {
             "next": serializers.URLField(allow_null=True, help_text="The next page; null on the last."),
@@ -183,7 +184,7 @@ _pages: dict[Serializer, Serializer] = {}
 
 
 def with_all_digits(example: Any) -> Any:
-    """Amounts stand in examples with six digits; what is shown has as many as the book counts."""
+    """Return an example with as many digits in its amounts as the book counts. They are written with six digits."""
     if isinstance(example, Mapping):
         return {name: with_all_digits(inner) for name, inner in example.items()}
     if isinstance(example, list):

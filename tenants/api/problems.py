@@ -19,11 +19,11 @@ from tenants.access import Refused
 from tenants.failures import Unavailable, unavailable_of
 
 MEDIA_TYPE = "application/problem+json"
-MOST_ERRORS = 500  # that one answer names
+MOST_ERRORS = 500  # the most errors that one answer names
 log = logging.getLogger(__name__)
 
-# The statuses of what services refuse. By the code itself; else by how it begins; else it is a conflict with how
-# things stand.
+# The statuses of what services refuse, by the code itself or else by how it begins. Any other refusal is a conflict
+# with how things are.
 STATUS = MappingProxyType(
     {
         "not_allowed": 403,
@@ -36,7 +36,7 @@ STATUS = MappingProxyType(
         "jobs_refused": 422,
         "reason_missing": 422,
         "reason_too_long": 422,
-        "unknown_role": 422,  # a word of a body, not a thing of its own
+        "unknown_role": 422,  # the body names it, and not the address
         "unknown_scope": 422,
         "unknown_tenant": 422,
         "unknown_server": 422,
@@ -54,7 +54,7 @@ def status_of(code: str) -> int:
 
 @dataclass(frozen=True)
 class FieldError:
-    field: str  # as "spec.chunks"; empty: the body as a whole
+    field: str  # such as "spec.chunks"; empty for the body as a whole
     code: str
     detail: str
 
@@ -78,7 +78,8 @@ class ProblemRaised(exceptions.APIException):
 
 
 def problem_of(refused: Refused, numbers: Mapping[str, Any] | None = None) -> Problem:
-    """`numbers`: with amounts as the interface writes them. A refusal that names a field says so in `errors`."""
+    """Return the problem for a refusal. `numbers` are its figures, with amounts as the interface writes them. A refusal
+    that names a field is in `errors`, too."""
     status = status_of(refused.code)
     field = getattr(refused, "field", None)
     errors = [FieldError(field, refused.code, refused.sentence)] if field else ()
@@ -103,7 +104,7 @@ def problem_response(problem: Problem) -> HttpResponse:
 
 
 def problem_of_exception(error: Exception, request: Any) -> Problem:
-    """What a program is told about an exception. One that nobody expected is logged whole and shown not at all."""
+    """Return what a program is told about an exception. An unexpected one is logged whole and not shown at all."""
     match error:
         case ProblemRaised():
             return error.problem
@@ -160,7 +161,7 @@ def _of_framework(error: exceptions.APIException) -> Problem:
 
 
 def _field_errors(details: Any, place: str) -> Iterator[FieldError]:
-    """The framework's nested errors, flat: lists of texts under names and numbers."""
+    """Yield the framework's errors, which are lists of texts nested under names and numbers, one after the other."""
     if isinstance(details, Mapping) and "message" in details and "code" in details:
         yield FieldError(place, str(details["code"]), str(details["message"]))
     elif isinstance(details, Mapping):

@@ -62,7 +62,7 @@ class CoreCreditsSchema(CreditsSchema):  # type: ignore[no-untyped-call]
 
 
 def only_the_interface(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
-    """Pages have no place in the schema, nor have the schema itself and its pages."""
+    """Return the interface's endpoints. Pages have no place in the schema, nor have the schema itself and its pages."""
     return [
         endpoint
         for endpoint in endpoints
@@ -72,7 +72,7 @@ def only_the_interface(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple
 
 @cache
 def document() -> dict[str, Any]:
-    """The schema as plain values. It depends on the code alone, so one process makes it once."""
+    """Return the schema as plain values. It depends on the code alone, so one process makes it once."""
     return SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
 
 

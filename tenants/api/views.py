@@ -95,7 +95,7 @@ class ApiView(APIView):
         self.form = self._form()
 
     def _admit(self, user: User, token: ApiToken | None) -> Access:
-        """Who acts here; 404 to whom the place is closed."""
+        """Return the caller's access to this place. Raise 404 for a caller to whom the place is closed."""
         raise NotImplementedError
 
     def _handler(self) -> Callable[..., HttpResponseBase]:
@@ -118,7 +118,7 @@ class ApiView(APIView):
             raise ProblemRaised(Problem(403, "scope_missing", sentence, numbers={"scope": needed}))
 
     def _form(self) -> str:
-        """json or csv, as `?format=` says, else as `Accept` prefers; errors are always problem+json."""
+        """Return json, csv, stream or file, as `?format=` says or else `Accept` prefers. Errors are problem+json."""
         assert self.operation is not None  # noqa: S101  the gate has set it
         forms = {"application/json": "json"} | ({"text/csv": "csv"} if self.operation.listing else {})
         if self.operation.stream:
@@ -146,7 +146,7 @@ class ApiView(APIView):
     def _handled(self) -> HttpResponseBase:
         handler = self._handler()
         if self.request.method in BODIES:
-            _ = self.request.data  # also where none is taken: a body that is none is refused, not overlooked
+            _ = self.request.data  # also where no body is taken, so that a wrong one is refused and not overlooked
         if self.request.method == "POST" and (key := self.request.headers.get("Idempotency-Key")) is not None:
             assert self.operation is not None  # noqa: S101  the gate has set it
             answer = partial(handler, self.request, **self.kwargs)
@@ -252,7 +252,7 @@ class StaffView(ApiView):
 
 
 def _with_length(request: HttpRequest) -> HttpRequest:
-    """A body in chunks tells no length, and the framework would take it for none."""
+    """Set the length of a body in chunks. It has none, and the framework would take it for no body."""
     if "CONTENT_LENGTH" not in request.META and request.headers.get("Transfer-Encoding"):
         request.META["CONTENT_LENGTH"] = str(len(request.body))
     return request

@@ -1,4 +1,4 @@
-"""Programs that call: each with a token of its own, made by the service, and with a plain client."""
+"""Programs that call the interface, each with a token of its own, made by the service, and with a plain client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = "/api/v1/"
 
 @dataclass
 class Program:
-    """A caller. Addresses are relative to /api/v1/."""
+    """A program that calls the interface. Addresses are relative to /api/v1/."""
 
     secret: str = ""
     token: ApiToken | None = None
@@ -53,7 +53,7 @@ def absolute(address: str) -> str:
 
 
 def program(user: User, tenant: Tenant | None, scopes: Sequence[str] = ALL_SCOPES) -> Program:
-    """With a token of this person for the tenant, or for the person's roles over all."""
+    """Return a program with a token of this person, for the tenant or for the person's roles over all tenants."""
     issued = done(token_create(name="a program", scopes=scopes, by=access_of(user, tenant), at=timezone.now()))
     # As if it had just been used: no call of a test has a row to write about that.
     ApiToken.objects.filter(pk=issued.token.pk).update(last_used_at=timezone.now())
@@ -61,19 +61,19 @@ def program(user: User, tenant: Tenant | None, scopes: Sequence[str] = ALL_SCOPE
 
 
 def program_of(role: str, tenant: Tenant, scopes: Sequence[str] = ALL_SCOPES) -> Program:
-    """Somebody new in this role: a member of the tenant, or of the staff."""
+    """Return a program of a new person in this role, who is a member of the tenant or of the staff."""
     if role in STAFF_ROLES:
         return program(make_staff(role).user, None, scopes)
     return program(make_member(tenant, role).user, tenant, scopes)
 
 
 def outsider() -> User:
-    """Logged in, and without any role."""
+    """Return a person who has an account and no role."""
     return make_person()
 
 
 def problem(response: Any, status: int, code: str) -> dict[str, Any]:
-    """The problem that the response must be."""
+    """Return the problem in the response, and assert that it has this status and code."""
     found = response.json() if response.content else {}
     assert (response.status_code, found.get("code")) == (status, code), (response.status_code, found)
     assert response["Content-Type"] == "application/problem+json"

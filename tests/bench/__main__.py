@@ -1,7 +1,7 @@
-"""`python -m tests.bench [part of a file name]`: one JSON line for each figure of every `bench_*.py`.
+"""`python -m tests.bench [part of a file name]` prints one JSON line for each figure of every `bench_*.py`.
 
 Such a file has `measure()`, which yields dictionaries with name, value, unit, target and detail. With
-`NEEDS_DATABASE = True` it runs against a fresh, migrated database as durable as in production.
+`NEEDS_DATABASE = True` it runs against a fresh, migrated database that is as durable as in production.
 """
 
 import contextlib

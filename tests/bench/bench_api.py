@@ -1,7 +1,7 @@
-"""The interface with 1,000,000 jobs and 10,000,000 entries of the book in the database: `tests.bench.million`.
+"""The interface with 1,000,000 jobs and 10,000,000 entries of the book in the database, by `tests.bench.million`.
 
-The database is built once, in minutes, and kept in `var/`; CLEAN=1 builds it anew. Building tells how far it is on
-standard error.
+The database is built once, in minutes, and kept in `var/`; CLEAN=1 builds it anew. While it is built, its progress is
+written to standard error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.conf import settings
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """In a process of its own: settings are read once, and these are of another database than the other benches'."""
+    """Measure in a process of its own, as settings are read once, and these name another database than usual."""
     folder = Path(settings.BASE_DIR) / "var" / "bench-million"
     command = [sys.executable, "-m", "tests.bench.million", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:

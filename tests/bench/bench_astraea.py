@@ -24,12 +24,13 @@ TRACE = Path(__file__).parents[3] / "shared" / "traces" / "philly"
 
 
 def scenario_of(jobs: int, servers: int, slots: int, seed: int) -> Scenario:
-    """Section 5.1's ranges; all jobs arrive in the first day, so that one boundary collects them all."""
+    """Return a scenario in section 5.1's ranges. They all arrive in the first day, so that one boundary collects
+    them."""
     return read(synthetic(seed=seed, servers=servers, jobs=jobs, span=23.5, slots=10 * slots))
 
 
 def view_at(scenario: Scenario, slot: int) -> View:
-    """All jobs wait at a boundary, and nothing is taken."""
+    """Return the view of a boundary at which all jobs wait and nothing is taken."""
     cluster = scenario.cluster
     return View(
         slot=slot,
@@ -43,7 +44,7 @@ def view_at(scenario: Scenario, slot: int) -> View:
 
 
 def one_round(jobs: int, servers: int, slots: int, mode: str, seed: int) -> tuple[float, Plan]:
-    """(seconds, plan) of a boundary whose window has so many slots."""
+    """Return (seconds, plan) of a boundary whose window has `slots` slots."""
     scenario = scenario_of(jobs, servers, slots, seed)
     clock = {"first": slots, "cap": slots, "restart": False}
     fields = {"name": "astraea", "mode": mode, "clock": clock}
@@ -83,7 +84,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def whole_trace() -> Iterator[dict[str, Any]]:
-    """Days 20 to 99 of the Philly trace, and the first 20 of them: the cost of a job must not grow with the trace."""
+    """Measure days 20 to 99 of the Philly trace, and their first 20: a job must not take longer in a longer trace."""
     for days in (20, 80):
         with gzip.open(TRACE / "jobs.csv.gz", "rt") as jobs, (TRACE / "tenants.csv").open() as tenants:
             scenario = read(philly(jobs, tenants, from_day=20, days=days, scale_quota=0.25, seed=1))

@@ -1,8 +1,9 @@
-"""Ten thousand intervals of a hundred tenants: what the audit costs, and a month in which every promise is kept.
+"""Ten thousand intervals of a hundred tenants: the time that their audit takes, and a month in which every promise is
+kept.
 
-The intervals are built once, in an hour, and kept in `var/` (`tests.bench.audit`): a build that is broken off is taken
-up where it was left. AUDIT_INTERVALS=500 for a quick look: at least so many are built, and all that are there are
-measured. CLEAN=1 throws them away first. Building tells how far it is on standard error.
+The intervals are built once, in an hour, and kept in `var/` (`tests.bench.audit`). A build that is interrupted
+continues where it ended. AUDIT_INTERVALS=500 is for a quick look: at least that many are built, and all that exist are
+measured. CLEAN=1 deletes them first. The progress of building is written to standard error.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _month() -> dict[str, Any]:
-    """Finer slots and more work than the test has."""
+    """Measure a month with finer slots and more work than the test's."""
     pool, tenants = month.make_month(slot_seconds=2 * 3600)
     lost = month.live(pool, tenants, month.DAYS * 12, jobs=2.0)
     found = month.promises(pool, servers_lost=lost)

@@ -1,7 +1,8 @@
-"""From registering a program to the first award of a job that runs it, in the demonstration, on the real clock.
+"""The time from registering a program to the first award of a job that runs it, in the demonstration, on the real
+clock.
 
-The demonstration as `make run` loads it, without those who submit to it. Each lane of its pools has a program of its
-own, brought by a tenant, and a job that names it. The clock ticks every second.
+The demonstration is loaded as `make run` does it, without those who submit to it. Each lane of its pools has a program
+of its own, brought by a tenant, and a job that names it. The clock ticks every second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calendar's answer to "what is free here": 550 servers, 2,000 slots, 4 resources, windows of 64 slots."""
+"""The time in which the calendar tells what is free: 550 servers, 2,000 slots, 4 resources, windows of 64 slots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVERS, SLOTS, WINDOW = 550, 2000, 64
 
 
 def make_calendar() -> Shared:
-    """Three quarters of every server are home cells of four tenants; half of everything is taken."""
+    """Return a calendar: three quarters of every server are home cells of four tenants, half of everything is taken."""
     dice = np.random.default_rng(5)
     capacity = np.tile([[8.0], [2.0], [64.0], [256.0]], (1, SERVERS))
     cells = np.zeros((4, 4, SERVERS))

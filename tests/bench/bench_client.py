@@ -1,4 +1,4 @@
-"""How long the command line takes to start: to help, and to ask and show a list."""
+"""The time that the command line takes to start: to show its help, and to request and show a list."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _once(words: Sequence[str], environment: dict[str, str]) -> float:
-    """Milliseconds of a whole process."""
+    """Return the milliseconds that a whole process takes."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "bourse_client", *words]
     subprocess.run(

@@ -1,4 +1,4 @@
-"""A job as people describe it: its quote beside one in detail, and a batch script read line by line."""
+"""A job as people describe it: the time of its quote beside one in detail, and of reading a batch script."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _by_turns(*ways: Callable[[], Quote | Any]) -> list[float]:
-    """Milliseconds of each, the median: one after the other, so that both see the same machine."""
+    """Return the median milliseconds of each way. The ways are measured in turns, so that all see the same machine."""
     took: list[list[float]] = [[] for _ in ways]
     for _ in range(TIMES):
         for way, times in zip(ways, took, strict=True):

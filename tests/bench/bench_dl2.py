@@ -36,7 +36,7 @@ def figure(name: str, value: float, target: str, detail: str) -> dict[str, Any]:
 
 
 def times(work: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, float]:
-    """(median on the wall, median of processors) in milliseconds."""
+    """Return (median by the clock, median of the processors) in milliseconds."""
     rows = []
     for _ in range(repeats):
         begin, busy = time.perf_counter(), time.process_time()
@@ -51,7 +51,7 @@ def begun(outputs: int) -> Weights:
 
 
 def decisions() -> Iterator[dict[str, Any]]:
-    """The network alone, as it is asked in a slot; then a whole slot of 40 jobs, with masks and placement."""
+    """Measure the network alone, as a slot uses it; then a whole slot of 40 jobs, with masks and placement."""
     weights, view = begun(SHAPE.actions), busy_view()
     weights = {**weights, "b3": weights["b3"] - np.eye(1, SHAPE.actions, SHAPE.void, dtype=np.float32)[0]}
     counts = []
@@ -113,7 +113,7 @@ def updates() -> Iterator[dict[str, Any]]:
 
 
 def slots() -> Iterator[dict[str, Any]]:
-    """On two workloads, with and without the guard that asks the teacher as well."""
+    """Measure slots of two workloads, with and without the guard, which has the teacher decide as well."""
     for preset in ("astraea", "dl2"):
         for guard in (False, True):
             run = slot({"name": "dl2", "guard": guard}, cells=False, preset=preset)

@@ -78,7 +78,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _slots(pool: Pool, tenants: list[Tenant], name: str, poor: int) -> dict[str, Any]:
-    """The median slot of some: decided, applied, and the one before it paid."""
+    """Return the median of several slots. Each is decided and applied, and the slot before it is paid."""
     for slot in range(WARM):
         slot_advance(pool=pool, slot=slot)
     found = []
@@ -96,8 +96,8 @@ def _slots(pool: Pool, tenants: list[Tenant], name: str, poor: int) -> dict[str,
 
 
 def _slot(pool: Pool, slot: int) -> dict[str, float]:
-    """Seconds of each part, and of this process alone (`_own`): the rest is the database, and whoever else had the
-    processors. `apply` is what is left of the step."""
+    """Return the seconds of each part, and of this process alone (`_own`). The rest is the time of the database, and of
+    whatever else had the processors. `apply` is what is left of the step."""
     spent: defaultdict[str, float] = defaultdict(float)
     begun, busy = time.perf_counter(), time.process_time()
     slot_settle(pool_id=pool.pk, slot=slot - 1, at=pool.slot_start(slot))
@@ -140,7 +140,7 @@ def _tenants(name: str) -> list[Tenant]:
 
 
 def _purses(tenants: list[Tenant], poor: int, key: str) -> None:
-    """Before each slot: so much for everybody; who is poor spends it in the slot."""
+    """Grant credits to every tenant before a slot. The first `poor` tenants get no more than they spend in it."""
     amounts = [(tenant, LITTLE if number < poor else PLENTY) for number, tenant in enumerate(tenants)]
     postings = [
         Posting(
@@ -155,7 +155,7 @@ def _purses(tenants: list[Tenant], poor: int, key: str) -> None:
 
 
 def _report(pool: Pool) -> None:
-    """Twenty speeds of each job, and an outlook by its loss."""
+    """Store a report for each job, with twenty speeds and an outlook by its loss."""
     view, reader = np.random.default_rng(SEED), SpecReader(pool)
     reports = []
     for row in TrainingJob.objects.filter(pool=pool).order_by("pk"):
@@ -211,7 +211,7 @@ def _pool(policy: Mapping[str, Any], poor: int, tenants: list[Tenant], name: str
 
 
 def _spec(draw: np.random.Generator) -> dict[str, Any]:
-    """More to do than there are slots."""
+    """Return a job that has more to do than there are slots."""
     return {
         "epochs": int(draw.integers(*EPOCHS)),
         "chunks": int(draw.integers(4, 17)),

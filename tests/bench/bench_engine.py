@@ -1,4 +1,4 @@
-"""The local engine: how late gangs begin, and how long before the end of their time they are gone."""
+"""The local engine: how late its gangs begin, and how long before the end of their time they are gone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _one(engine: LocalEngine, number: int) -> tuple[float, float]:
-    """Seconds from its slot to its start, and from its end to the end of its time."""
+    """Run one gang. Return the seconds from its slot to its start, and from its end to the end of its time."""
     slot = time.time() + LEAD
     parts = ((slot, on(2)),)
     asked = gang("trainer", QUICK | {"epochs": 1000, "minibatch_ms": 20.0}, parts=parts, seconds=LEAD + SECONDS)

@@ -66,7 +66,8 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _fill(pool: Pool, begin: datetime) -> None:
-    """Rows of figures as the market writes them, with made-up amounts; the many, and their sums, by the database."""
+    """Store figures as the market writes them, with made-up amounts. The database itself makes the many rows of
+    tenants, and the sums by day."""
     draw = np.random.default_rng(SEED)
     step = timedelta(days=DAYS) / INTERVALS
     for first in range(0, INTERVALS, 1_000):
@@ -104,7 +105,8 @@ def _whole(interval: Interval, draw: np.random.Generator) -> IntervalFairness:
 
 
 def _timed(name: str, ask: Callable[[], object], target: str, **detail: object) -> dict[str, Any]:
-    """The median of a few times, and of what of it is this process's own work: the machine may do other things."""
+    """Return the median time of a few calls, and the median of this process's own work in them, because the machine may
+    do other things, too."""
     took, own = [], []
     for _ in range(TIMES):
         started, processor = time.perf_counter(), time.process_time()

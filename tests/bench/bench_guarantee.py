@@ -27,7 +27,7 @@ QUEUE = {"jobs": 10_000, "tenants": 100, "servers": 300}
 
 
 def planned(scenario: Scenario, plan: str) -> Scenario:
-    """The scenario with every tenant's plans kept, or renewed."""
+    """Return the scenario with every tenant's plan set to `plan`: kept or renewed."""
     tenants = tuple(replace(tenant, plan=plan) for tenant in scenario.cluster.tenants)
     return replace(scenario, cluster=replace(scenario.cluster, tenants=tenants))
 
@@ -35,7 +35,7 @@ def planned(scenario: Scenario, plan: str) -> Scenario:
 def decided(
     scenario: Scenario, slots: int, price: str, dividend: float, view: View | None = None
 ) -> tuple[float, Plan]:
-    """(seconds, plan) of a boundary whose window has so many slots."""
+    """Return (seconds, plan) of a boundary whose window has `slots` slots."""
     clock = {"first": slots, "cap": slots, "restart": False}
     fields = {"name": "astraea", "mode": "guarantee", "clock": clock, "theta": {"worker": 2, "ps": 35}}
     policy = policies.build({**fields, "price": price, "dividend": dividend}, scenario.cluster, scenario.jobs)
@@ -46,7 +46,8 @@ def decided(
 
 
 def next_boundary(scenario: Scenario, slots: int, plan: Plan) -> View:
-    """What the boundary after a plan sees: those that got nothing wait on, and what has rented goes on alone."""
+    """Return the view of the boundary after a plan. Jobs that got nothing still wait, and jobs that rented continue in
+    the world in which their owner is alone."""
     view = view_at(scenario, 2 * slots)
     served = {booking.job: booking for booking in plan.bookings}
     floors = {floor.job: floor for floor in plan.floors}
@@ -83,7 +84,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def long_queue() -> Iterator[dict[str, Any]]:
-    """Two boundaries of 32 slots in a row: at the second one old drafts compete with a plan from nothing."""
+    """Measure two boundaries of 32 slots in a row. At the second, old drafts compete with a plan from nothing."""
     scenario = planned(read(synthetic(seed=1, span=23.5, slots=320, **QUEUE)), RENEW)
     first, plan = decided(scenario, 32, "posted", 0.0)
     second, later = decided(scenario, 32, "posted", 0.0, next_boundary(scenario, 32, plan))
@@ -113,7 +114,8 @@ class Timed:
 
 
 def in_pieces() -> Iterator[dict[str, Any]]:
-    """Processor time of all decisions of a run in windows of 32 slots, all jobs divisible against none, by turns."""
+    """Measure the processor time of all decisions of a run in windows of 32 slots: in turns with all jobs divisible,
+    and with none."""
     clock = {"first": 32, "cap": 32, "restart": False}
     fields = {"name": "astraea", "mode": "guarantee", "clock": clock, "theta": {"worker": 2, "ps": 35}}
     for plan in (KEEP, RENEW):

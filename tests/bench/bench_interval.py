@@ -87,7 +87,7 @@ def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
 
 
 def market(plan: AlonePlan = AlonePlan.KEEP, *, tenants: int = TENANTS, servers: int = SERVERS) -> Pool:
-    """A pool of so many tenants that own as many servers each."""
+    """Create a pool whose `servers` servers are divided evenly among `tenants` tenants, each server as a whole."""
     fixed = {"mode": "guarantee", "theta": {"worker": 4.0, "ps": 4.0}, "price_floor": {"worker": 0.05, "ps": 0.05}}
     pool = Pool.objects.create(
         slug=f"large-{plan}",
@@ -128,7 +128,7 @@ def market(plan: AlonePlan = AlonePlan.KEEP, *, tenants: int = TENANTS, servers:
 
 
 def jobs_submit(pool: Pool, number: int, arrivals: tuple[float, float]) -> None:
-    """Tenants ask unevenly: a few for most of the work, so that there is something to rent and to lend."""
+    """Submit jobs unevenly: a few tenants submit most of the work, so that there is something to rent and to lend."""
     draw = np.random.default_rng(SEED + int(arrivals[0]))
     tenants = [
         policy.tenant for policy in TenantPolicy.objects.filter(pool=pool).select_related("tenant").order_by("pk")
@@ -202,7 +202,7 @@ def _close(pool: Pool, slot: int, name: str) -> dict[str, Any]:
 
 @contextmanager
 def _timed(spent: defaultdict[str, float]) -> Iterator[None]:
-    """Add up what each part of the step takes."""
+    """Add up the seconds that each part of the step takes."""
 
     def timed(work: Callable[..., Any], part: str) -> Callable[..., Any]:
         def measured(*args: Any, **options: Any) -> Any:

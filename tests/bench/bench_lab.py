@@ -38,7 +38,7 @@ rules: [alone, backfill, fair_share, market]
 
 
 def measure() -> Iterator[Figure]:
-    """A fresh process for each reader, so that its peak of memory is its own."""
+    """Measure each reader in a fresh process, so that its peak of memory is its own; then intervals, then Philly."""
     for read in (read_sacct, read_swf):
         with get_context("spawn").Pool(1) as process:
             yield from process.apply(read)
@@ -47,7 +47,7 @@ def measure() -> Iterator[Figure]:
 
 
 def coverage() -> Iterator[Figure]:
-    """How often intervals hold the truth of simulated logs, as they say they do in nine of ten."""
+    """Measure how often intervals hold the truth of simulated logs. They claim to do so in nine of ten."""
     with tempfile.TemporaryDirectory() as folder:
         for measure, part in held(Path(folder), HISTORIES).items():
             detail = f"of {HISTORIES} simulated logs, whose truth {HISTORIES} others tell"
@@ -61,7 +61,7 @@ def read_sacct() -> list[Figure]:
 
 
 def _sacct_lines() -> Iterator[str]:
-    """Fifty days of jobs with names of their own."""
+    """Yield the lines of fifty days of jobs, each job with a name of its own."""
     yield f"{HEADING}\n"
     _, rest = line(ROWS[0]).split("|", 1)
     for number in range(LINES):
@@ -91,7 +91,7 @@ def _reading(form: str, jobs: int, seconds: float) -> list[Figure]:
 
 
 def philly() -> Iterator[Figure]:
-    """Four rules, the market under three assumptions of worth: six replays, on every core."""
+    """Measure Philly under four rules, the market with three assumptions of worth: six replays, on every core."""
     if not (TRACE / "jobs.csv.gz").exists():
         yield figure("lab_philly", None, "", None, "skipped: no Philly log here; PHILLY_TRACE may name its folder")
         return

@@ -54,7 +54,7 @@ def measure() -> Iterator[Figure]:
 
 
 def study_body() -> str:
-    """The page's body of a study as large as that of the Philly log, whose jobs are few: they do not show in it."""
+    """Return the page's body for a study as large as the Philly log's. That it has fewer jobs does not show."""
     dice, jobs = random.Random(3), []
     for day in range(DAYS):
         for _ in range(JOBS_A_DAY):

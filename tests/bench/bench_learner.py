@@ -1,11 +1,11 @@
-"""How long a slot of an elastic pool takes beside a learner at work, and without it: one slot each in turn, in one run.
+"""The time of a slot of an elastic pool with a learner at work beside it, and without, in turns of one run.
 
-The pool is decided by DL2's shipped weights. The learner's process is the one that the worker starts; it is stopped
-(SIGSTOP) for two slots of three, so that whatever else the machine does touches all alike. A turn is one slot of each
-way, in another order each time. Two of the ways are equal, both without the learner: how far these two are apart says
-what the machine's other work makes of the figure. Every quotient has an interval, by drawing blocks of turns again;
-once more for the half of the turns in which others used the processors least. Slots are short (few jobs), since the
-same delay is a larger part of a short one.
+The pool is decided by DL2's shipped weights. The learner's process is the one that the worker starts. It is stopped
+(SIGSTOP) for two slots of three, so that whatever else the machine does touches all slots alike. A turn is one slot of
+each way, in another order each time. Two of the ways are equal, both without the learner: the difference between these
+two shows how much the machine's other work changes the figure. Every quotient has an interval, by drawing blocks of
+turns again; it is given once more for the half of the turns in which others used the processors least. Slots are short
+(few jobs), since the same delay is a larger part of a short one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _turns(pool: Pool, tenants: list[Any], beside: Beside) -> tuple[FloatArray, FloatArray]:
-    """Milliseconds of each turn's slots, by way; how many processors others used during it."""
+    """Return the milliseconds of each turn's slots, by way, and how many processors others used during each turn."""
     times, strangers = [], []
     slot, ends = PAST, time.perf_counter() + SECONDS
     while time.perf_counter() < ends:
@@ -90,7 +90,7 @@ def _turns(pool: Pool, tenants: list[Any], beside: Beside) -> tuple[FloatArray, 
 
 
 def _others_seconds() -> float:
-    """Of processors, by all but this process, its learner and its database, up to now."""
+    """Return the processor seconds of all but this process, its learner and its database, up to now."""
     machine, us = psutil.cpu_times(), psutil.Process()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
@@ -107,15 +107,14 @@ def _others_seconds() -> float:
 
 
 class Beside:
-    """A step of the learner, again and again, from the start of its process to its end. `seconds` of processor time
-    that its processes had."""
+    """A learner that does one step after the other, each in a new process. `seconds` is their processor time."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool, self.seconds, self.had = pool, 0.0, 0.0
         self.process = step_started(pool.pk)
 
     def turn(self, learning: bool) -> None:
-        """It goes on, or it rests; where the step is done, the next one begins."""
+        """Let the learner continue or rest. If its step is done, begin the next one."""
         if self.process.poll() is not None:
             self.seconds += self.had
             self.process = step_started(self.pool.pk)
@@ -123,7 +122,7 @@ class Beside:
         self.process.send_signal(signal.SIGCONT if learning else signal.SIGSTOP)
 
     def end(self) -> None:
-        """What is under way is killed, as it may be."""
+        """End the learner. A step that is under way is killed, which does no harm."""
         if self.process.poll() is None:
             self.seconds += sum(psutil.Process(self.process.pid).cpu_times()[:2])
             self.process.kill()
@@ -164,7 +163,7 @@ def _p90(column: FloatArray) -> float:
 
 
 def _said(function: Callable[[FloatArray], Any], one: FloatArray, other: FloatArray) -> str:
-    """A quotient and where 95 of 100 draws of blocks of turns have it."""
+    """Return a quotient as text, with the interval in which 95 of 100 draws of blocks of turns have it."""
     chance, blocks = np.random.default_rng(SEED), len(one) // BLOCK
     one_blocks, other_blocks = (column[: blocks * BLOCK].reshape(blocks, BLOCK) for column in (one, other))
     draws = []
@@ -176,7 +175,7 @@ def _said(function: Callable[[FloatArray], Any], one: FloatArray, other: FloatAr
 
 
 def _slot(pool: Pool, tenants: list[Any], slot: int) -> float:
-    """Milliseconds: decided, applied, and the one before it paid."""
+    """Return the milliseconds in which the slot is decided and applied, and the one before it paid."""
     elastic._purses(tenants, 0, f"learner:{slot}")
     began = time.perf_counter()
     slot_advance(pool=pool, slot=slot)

@@ -57,7 +57,7 @@ def _accept(answer: object) -> None:
 
 
 def _writers(tenants: list[int]) -> Iterator[dict[str, Any]]:
-    """Each posting is one call of a service and one durable database transaction."""
+    """Measure postings by one and four writers. Each is one call of a service and one durable transaction."""
     for writers in (1, 4):
         seconds = _run_writers(writers, POSTINGS // writers, tenants)
         yield _figure(
@@ -107,7 +107,7 @@ def _post(name: str, number: int, tenants: list[int]) -> None:
 
 
 def _slot(tenants: list[int]) -> dict[str, Any]:
-    """The settlement of one slot: 5,000 running awards, ten owners each, one call."""
+    """Measure the settlement of one slot: 5,000 running awards with ten owners each, in one call."""
     for tenant in tenants:
         hold(key=f"slot-hold:{tenant}", tenant_id=tenant, amount=10**9, at=NEW_YEAR)
     awards = [_award(tenants, number) for number in range(5_000)]
@@ -122,7 +122,7 @@ def _award(tenants: list[int], number: int) -> Posting:
 
 
 def _audit(tenants: list[int]) -> Iterator[dict[str, Any]]:
-    """Ordinary postings up to a million entries, then sealing and the audit."""
+    """Post ordinary entries up to a million, then measure sealing and the audit."""
     number = 0
     while _entries() < MILLION:
         batch = [_year_grant(tenants[(number + i) % TENANTS], f"fill:{number + i}", number + i) for i in range(5_000)]
@@ -155,7 +155,7 @@ def _entries() -> int:
 
 
 def _reading(tenants: list[int]) -> Iterator[dict[str, Any]]:
-    """One account with a million entries, spread over a year, read while two writers are posting."""
+    """Measure how one account with a million entries, spread over a year, is read while two writers are posting."""
     hot = available(tenants[0])
     for number in range(0, MILLION, 5_000):
         _accept(post_many(postings=[_many(hot, number + i) for i in range(0, 5_000, 100)]))
@@ -175,7 +175,7 @@ def _reading(tenants: list[int]) -> Iterator[dict[str, Any]]:
 
 
 def _many(account: AccountName, number: int) -> Posting:
-    """A hundred entries into one account and one out of the outside."""
+    """Return a posting with a hundred entries into one account and one entry that takes their sum from outside."""
     at = NEW_YEAR + timedelta(minutes=number * 525_600 // MILLION)
     entries = (*((account, 1 + i % 7) for i in range(100)), (OUTSIDE, -sum(1 + i % 7 for i in range(100))))
     return Posting(key=f"hot:{number}", kind="grant", entries=entries, at=at)

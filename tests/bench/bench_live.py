@@ -1,8 +1,8 @@
-"""How soon an open page shows what happened: from the call that does it, its own time included, to the change in a
-browser, through the real server.
+"""The time until an open page shows what happened: from the call that does it, its own time included, to the change in
+a browser, through the real server.
 
-Two browsers stand on the market and on the ledger. Jobs are submitted, and slots pass that settle payments; each page
-notes the moment when the news stands in it. Without a Chromium there is nothing to measure.
+Two browsers show the market and the ledger. Jobs are submitted, and slots pass that settle payments; each page notes
+the moment when it shows the news. Without a Chromium there is nothing to measure.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _submit(pool: Pool, by: Access, name: str) -> None:
 
 
 def _payment_seen(page: Any, beside: Executor, pool: Pool) -> float | None:
-    """A slot passes; None where it paid nobody."""
+    """Let a slot pass. Return the seconds until the ledger shows its payments, or None if it paid nobody."""
     page.evaluate(COUNT, "#ledger-entries .lend")
     began = time.time()
     beside.submit(_pass_slot, pool).result()
@@ -123,7 +123,7 @@ def _pass_slot(pool: Pool) -> None:
 
 
 def _seen(page: Any, since: float, patience: float = 20.0) -> float | None:
-    """Seconds from `since` until the page had it; None if not within `patience`."""
+    """Return the seconds from `since` until the page showed the news, or None if it did not within `patience`."""
     from playwright.sync_api import TimeoutError as NotSeen
 
     try:

@@ -1,4 +1,5 @@
-"""A server is lost that all of 5,000 running awards have units on: the worst there is. Refunds, jobs queued again."""
+"""The loss of a server on which all of 5,000 running awards have units, which is the worst case. The awards are
+refunded, and their jobs are queued again."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _enter(pool: Pool) -> None:
-    """What the awards hold, in the calendar: all of them the same."""
+    """Enter into the calendar what the awards hold. All of them hold the same units."""
     award = Award.objects.filter(pool=pool).select_related("job")[0]
     held = {unit: AWARDS * amount for unit, amount in UnitReader(pool).units_of(award, award.job, since=0).items()}
     CalendarCell.objects.bulk_create(

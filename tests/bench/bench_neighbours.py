@@ -1,6 +1,7 @@
-"""One tenant sends the worst that it may; how long another's list of jobs takes meanwhile, beside its own quiet time.
+"""How long a tenant's list of jobs takes while another tenant sends the worst that it may, beside the time in quiet.
 
-Both are measured in turns, so that what else the machine does touches both alike. ATTACK=csv,pages measures those two.
+Both are measured in turns, so that what else the machine does touches both alike. ATTACK=csv,pages measures these two
+attacks alone.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Reader:
         self.headers = {"Authorization": f"Bearer {secret}", "Accept": "application/json"}
 
     def times(self, calls: int) -> list[float]:
-        """Milliseconds of each. Each has a connection of its own, so that every web process is asked."""
+        """Return the milliseconds of each call. Each has a connection of its own, so that every web process is used."""
         return [self._time() for _ in range(calls)]
 
     def _time(self) -> float:
@@ -122,7 +123,8 @@ def flood(port: int, requests: Sequence[bytes], statuses: Counter[str]) -> Itera
 
 
 def _market() -> tuple[Pool, Tenant, Tenant]:
-    """A hundred tenants on 550 servers, jobs that wait, both lanes open; two of them have many jobs behind them."""
+    """Create a pool of a hundred tenants on 550 servers, with waiting jobs and both lanes open. Two of the tenants,
+    which are returned with it, have many past jobs."""
     with scope_disabled("the benchmark fills a whole market"):
         pool = bench_interval.market()
         pool.instant_policy = {"name": "oasis", "worker_price": BOUNDS, "ps_price": BOUNDS}
@@ -154,7 +156,7 @@ def _people(tenant: Tenant, number: int) -> list[User]:
 
 
 def _attacks(pool: Pool, tenant: Tenant, people: Sequence[User]) -> dict[str, list[bytes]]:
-    """Name -> requests, one of each person."""
+    """Return the attacks, name -> requests, with one request of each person."""
     secrets = [program(person, tenant).secret for person in people]
     sessions = [session_of(person) for person in people]
     here = f"/api/v1/tenants/{tenant.slug}/"
@@ -183,7 +185,7 @@ def _attacks(pool: Pool, tenant: Tenant, people: Sequence[User]) -> dict[str, li
 
 
 def _doubled(number: int) -> bytes:
-    """The last name stands twice."""
+    """Return a JSON object of many names, the last of which stands twice."""
     names = ",".join(f'"{name:x}":1' for name in range(number))[: MOST_BYTES - 100]
     names = names[: names.rindex(",")]
     last = names.rpartition(",")[2]

@@ -22,7 +22,7 @@ RESOURCES = ("gpu", "cpu", "memory_gb", "storage_gb", "mbps")
 
 
 def make_cluster(seed: int) -> Cluster:
-    """Fifty GPU machines of two sizes for workers, fifty machines without GPUs for parameter servers, 20-50 Gbit/s."""
+    """Return fifty GPU machines of two sizes for workers, fifty without GPUs for parameter servers; 20-50 Gbit/s."""
     dice = np.random.default_rng([seed, 0])
     gpu_machines = np.array([[16, 64, 732, 1000], [4, 64, 488, 1000]], dtype=float)[dice.integers(0, 2, SERVERS)]
     plain_machines = np.tile([0.0, 36, 60, 1000], (SERVERS, 1))
@@ -40,7 +40,7 @@ def make_cluster(seed: int) -> Cluster:
 
 
 def make_jobs(number: int, longest: int, seed: int) -> list[Job]:
-    """Jobs with the paper's ranges that can finish within `longest` slots with all their workers."""
+    """Return jobs in the paper's ranges that can finish within `longest` slots with all their workers."""
     dice = np.random.default_rng([seed, longest])
     jobs: list[Job] = []
     while len(jobs) < number:
@@ -52,7 +52,7 @@ def make_jobs(number: int, longest: int, seed: int) -> list[Job]:
 
 
 def make_job(number: int, dice: np.random.Generator) -> Job:
-    """One job with every parameter drawn uniformly from the paper's range."""
+    """Return one job with every parameter drawn uniformly from the paper's range."""
     chunks = int(dice.integers(5, 101))
     mbps, ps_mbps = (round(float(dice.uniform(*limits)), 1) for limits in ((100, 5000), (5000, 20_000)))
     shared = [float(dice.integers(low, high + 1)) for low, high in ((1, 10), (2, 32), (5, 10)) * 2]
@@ -80,7 +80,7 @@ def make_job(number: int, dice: np.random.Generator) -> Job:
 
 
 def admissions(longest: int, number: int, seed: int) -> tuple[list[float], int]:
-    """(milliseconds of each admission, how many were admitted), one job after the other on one calendar."""
+    """Return (milliseconds of each admission, number of jobs admitted), for one job after the other on one calendar."""
     cluster, jobs = make_cluster(seed), make_jobs(number, longest, seed)
     policy = build({}, cluster, jobs)
     taken = Occupancy(cluster)
@@ -122,7 +122,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def competitive_ratio() -> Iterator[dict[str, Any]]:
-    """Offline optimum over what OASiS reaches, ten jobs in ten slots, ten draws."""
+    """Measure the offline optimum over what OASiS reaches, with ten jobs in ten slots, in ten draws."""
     ratios = []
     for seed in range(10):
         world, jobs = small_sequence(seed)

@@ -32,7 +32,7 @@ def figure(name: str, value: float, unit: str, target: str, detail: str) -> dict
 
 
 def best(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """(seconds, seconds of processors, answer) of the quickest of three.
+    """Return (seconds, seconds of processors, answer) of the quickest of three runs.
 
     Where the two differ much, other programs had the processors, and the first figure says little.
     """
@@ -45,8 +45,8 @@ def best(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def jobs_of_the_paper(seed: int = 1) -> tuple[JobDemands, Cluster]:
-    """Random speed functions. A worker takes one gpu of a server's four, and 1 to 4 of its cpu and memory; a parameter
-    server takes 1 or 2 of these."""
+    """Return jobs with random speed functions, and their cluster. A worker takes one gpu of a server's four, and 1 to 4
+    of its cpu and memory; a parameter server takes 1 or 2 of these."""
     dice = np.random.default_rng(seed)
     capacity = np.tile(np.array([[16.0], [16.0], [4.0]]), (1, SERVERS))
     demand = dice.integers(1, np.array([3, 5])[:, None], (JOBS, 2, 3)).astype(float)

@@ -1,9 +1,9 @@
 """Every page of a market with 500 servers, 30 tenants and 100,000 jobs, as a member, an owner, an operator and an
 auditor get it: kilobytes, nodes, screens and milliseconds; and how soon a second start has its first page.
 
-`BENCH_ONLY=servers,ledger` looks at those addresses alone, `BENCH_ROLES=owner` as those people alone,
-`BENCH_BROWSER=0` at no heights. Building tells on standard error how far it is; `python -m tests.bench.pages FOLDER`
-keeps what it has built in that folder for the next time.
+`BENCH_ONLY=servers,ledger` measures these addresses alone, `BENCH_ROLES=owner` these people alone, and
+`BENCH_BROWSER=0` no heights. The progress of building is written to standard error. With
+`python -m tests.bench.pages FOLDER`, what was built is kept in that folder for the next time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.bench.pages.second_start import second_start
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    """In a process of its own: settings are read once, and these are of another database than the other benches'."""
+    """Measure in a process of its own, as settings are read once, and these name another database than usual."""
     with tempfile.TemporaryDirectory(prefix="bourse-bench-pages-", dir="/var/tmp") as folder:
         command = [sys.executable, "-m", "tests.bench.pages", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:

@@ -23,7 +23,7 @@ MACHINES, SLOTS = 100, 20
 
 
 def market(jobs: int, seed: int, *, span: float) -> Scenario:
-    """Jobs that can end within the slots, arriving over the first of them."""
+    """Return a scenario of jobs that can end within the slots, and that arrive in the first `span` of them."""
     document = synthetic(
         seed=seed, preset="pdors", tenants=1, servers=MACHINES, jobs=jobs, slots=SLOTS, span=span, longest=SLOTS,
         cells=False,
@@ -32,7 +32,7 @@ def market(jobs: int, seed: int, *, span: float) -> Scenario:
 
 
 def admissions(scenario: Scenario, **settings: Any) -> tuple[list[float], int]:
-    """(milliseconds of each admission, how many were admitted), one job after the other on one calendar."""
+    """Return (milliseconds of each admission, number of jobs admitted), for one job after the other on one calendar."""
     cluster = scenario.cluster
     policy = build({"name": "pdors"} | settings, cluster, scenario.jobs)
     taken = Occupancy(cluster)
@@ -75,7 +75,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def other_searches() -> Iterator[dict[str, Any]]:
-    """The ways to find gangs that an operator may ask for, on fewer jobs: they call a solver for every gang."""
+    """Measure the ways to find gangs that an operator may choose, on fewer jobs: they call a solver for every gang."""
     greedy = admissions(market(12, seed=7, span=8.0))[1]
     for external in ("milp", "rounding"):
         times, admitted = admissions(market(12, seed=7, span=8.0), external=external)
@@ -89,7 +89,7 @@ def other_searches() -> Iterator[dict[str, Any]]:
 
 
 def losses() -> Iterator[dict[str, Any]]:
-    """Payoff lost against a program that is exact in samples, over tiny jobs that could gain something."""
+    """Measure the payoff lost against a program that is exact in samples, over tiny jobs that could gain something."""
     for name, external, sample_slots in (
         ("round_numbers", "greedy", ROUND),
         ("odd_numbers", "greedy", ODD),
@@ -125,7 +125,7 @@ def losses_of(sample_slots: tuple[float, ...], external: str) -> list[float]:
 
 
 def literal_losses() -> tuple[float, int]:
-    """(lost share of all payoffs, jobs lost) with four quanta to a worker's slot, whatever the job."""
+    """Return (lost share of all payoffs, jobs lost) with four quanta in a worker's slot, whatever the job."""
     best = reached = 0.0
     gone = 0
     for world, job, occupied in random_worlds(500, 120, ODD):
@@ -137,7 +137,7 @@ def literal_losses() -> tuple[float, int]:
 
 
 def competitive_ratio() -> Iterator[dict[str, Any]]:
-    """Offline optimum over what PD-ORS reaches, six jobs in five slots on two machines."""
+    """Measure the offline optimum over what PD-ORS reaches, with six jobs in five slots on two machines."""
     ratios = []
     for seed in range(16):
         world, jobs = small_sequence(seed)

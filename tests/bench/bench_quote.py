@@ -1,4 +1,4 @@
-"""A batch quote with all its changes tried, beside 300 and beside 10,000 waiting jobs; and an instant one."""
+"""The time of a batch quote with all its changes tried, beside 300 and 10,000 waiting jobs; and of an instant one."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _quotes(pool: Pool, lane: str, waiting: int, times: int, target: str) -> dict[str, Any]:
-    """Seven in a row by each of three owners, as somebody types. Every other one asks for a gang that fits no home, at
-    next to no value, so that it is refused and everything is tried."""
+    """Measure quotes, seven in a row by each owner, as if somebody typed. Every other quote is for a gang that fits no
+    home, at next to no value, so that it is refused and every change is tried."""
     tenants = list(Tenant.objects.order_by("pk"))
     draw = np.random.default_rng(3)
     took, refused, changes, processor = [], 0, 0, time.process_time()

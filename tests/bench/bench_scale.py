@@ -1,8 +1,8 @@
-"""How far one pool goes: each row at its full size and at a tenth of it, in a process and a database of its own.
+"""How large one pool can be: each row at its full size and at a tenth of it, in a process and a database of its own.
 
 A row is a module of `tests/bench/scale` that is named in ROWS. It has `SIZES`, a tenth first and then the full size,
 and `measure(size)`, which yields figures with name, value, unit, target and detail like a bench's own. Each figure gets
-the size and the peak memory of its process; figures in seconds that have one name at both sizes give another figure,
+the size and the peak memory of its process. Figures in seconds that have one name at both sizes give another figure,
 their growth. `BENCH_ROWS=interval,settle` measures these rows alone, `BENCH_SIZES=10000` these sizes alone.
 """
 
@@ -44,7 +44,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _row(row: str) -> Iterator[Figure]:
-    """The figures of every size, then how those grew that there are of two."""
+    """Yield the figures of every size, then the growth of those that were measured at two sizes."""
     only = os.environ.get("BENCH_SIZES", "")
     sizes = import_module(f"tests.bench.scale.{row}").SIZES
     values: dict[tuple[str, str], dict[int, float]] = {}
@@ -62,7 +62,7 @@ def _row(row: str) -> Iterator[Figure]:
 
 
 def _measured(row: str, size: int) -> Iterator[Figure]:
-    """In a process of its own, so that its peak memory is the row's, with a database of its own."""
+    """Measure a row in a process of its own, so that its peak memory is the row's, and with a database of its own."""
     command = [sys.executable, "-m", "tests.bench.scale", row, str(size)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=settings.BASE_DIR) as process:
         assert process.stdout is not None

@@ -186,7 +186,7 @@ def _settled(pool: Pool, slot: int, name: str, target: str) -> dict[str, Any]:
 
 @contextmanager
 def _timed() -> Iterator[dict[str, float]]:
-    """Seconds spent in each part of the step."""
+    """Measure the seconds spent in each part of the step."""
     spent: defaultdict[str, float] = defaultdict(float)
 
     def clocked(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,7 +205,7 @@ def _timed() -> Iterator[dict[str, float]]:
 
 
 def _answers(pool: Pool, tenants: list[Tenant]) -> dict[str, Any]:
-    """Submissions one after the other, each a transaction of its own."""
+    """Measure submissions one after the other, each in a transaction of its own."""
     LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).update(frontier=2 * SLOTS)
     seconds = []
     for number in range(INSTANT_JOBS):

@@ -1,7 +1,7 @@
 """Whole runs over a real log: FIFO, fair shares and Astraea's guarantee, with plans kept and with plans renewed, on 80
 days of the Philly cluster.
 
-The log is looked for in the folder that PHILLY_TRACE names, else in ../shared/traces/philly beside the repository.
+The log is expected in the folder that PHILLY_TRACE names, or else in ../shared/traces/philly beside the repository.
 Without it there is nothing to measure, and one line says so.
 """
 
@@ -32,7 +32,7 @@ Figure = dict[str, Any]
 
 
 def measure() -> Iterator[Figure]:
-    """A fresh process for each policy, so that its peak of memory is its own."""
+    """Measure each policy in a fresh process, so that its peak of memory is its own."""
     if not (TRACE / "jobs.csv.gz").exists():
         yield figure("philly", None, "", None, "skipped: no Philly log here; PHILLY_TRACE may name its folder")
         return
@@ -46,13 +46,13 @@ def figure(name: str, value: float | None, unit: str, target: str | None, detail
 
 
 def philly_document() -> dict[str, Any]:
-    """Days 20 to 99 with quotas scaled by 0.25: contended, as the real cluster was."""
+    """Return days 20 to 99 with quotas scaled by 0.25: contended, as the real cluster was."""
     with gzip.open(TRACE / "jobs.csv.gz", "rt") as jobs, (TRACE / "tenants.csv").open() as tenants:
         return philly(jobs, tenants, from_day=20, days=80, scale_quota=0.25, seed=1)
 
 
 def reading() -> list[Figure]:
-    """From the log to a scenario, and from the scenario's text to values."""
+    """Measure the way from the log to a scenario, and from the scenario's text to values."""
     begin = time.perf_counter()
     document = philly_document()
     made = time.perf_counter()
@@ -67,7 +67,7 @@ def reading() -> list[Figure]:
 
 
 def run(settings: dict[str, Any], plan: str = KEEP) -> tuple[Scenario, Any, float, list[tuple[int, float]]]:
-    """(scenario, outcome, seconds, when so many jobs were settled). `plan`: of every tenant."""
+    """Return (scenario, outcome, seconds, [(jobs settled, seconds until then)]). `plan` is that of every tenant."""
     document = philly_document()
     scenario = read(document | {"tenants": [tenant | {"plan": plan} for tenant in document["tenants"]]})
     policy = policies.build(settings, scenario.cluster, scenario.jobs)
@@ -78,7 +78,7 @@ def run(settings: dict[str, Any], plan: str = KEEP) -> tuple[Scenario, Any, floa
 
 
 def fifo() -> list[Figure]:
-    """The best of three: a run takes seconds, and whatever else the machine does shows in it."""
+    """Measure the best of three runs, because a run takes seconds, and whatever else the machine does shows in it."""
     runs = [run(ALL_GPUS) for _ in range(3)]
     scenario, outcome, seconds, _ = min(runs, key=lambda each: each[2])
     begin = time.perf_counter()
@@ -130,7 +130,7 @@ def guaranteed(name: str, plan: str) -> list[Figure]:
 
 
 def thirds(settled: list[tuple[int, float]], jobs: int) -> list[float]:
-    """Milliseconds a job took in each third of the jobs, in the order in which they were settled."""
+    """Return the milliseconds that a job took in each third of the jobs, in the order in which they were settled."""
     marks = [next(mark for mark in settled if mark[0] >= part * jobs / 3) for part in (0, 1, 2)]
     marks.append(settled[-1])
     return [1000 * (late - early) / max(1, more - less) for (less, early), (more, late) in pairwise(marks)]
@@ -142,5 +142,5 @@ def described(scenario: Scenario, summary: dict[str, Any], seconds: float) -> st
 
 
 def peak_gib() -> float:
-    """The largest memory this process ever had; the system counts it in KiB."""
+    """Return the most memory that this process ever had. The system counts it in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

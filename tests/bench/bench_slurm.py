@@ -71,7 +71,7 @@ def _figure(name: str, value: float, unit: str, target: str, detail: str) -> dic
 
 
 def _starts(engine: SlurmEngine, nodes: list[str]) -> tuple[list[float], float]:
-    """Seconds from slots to starts; and from the end of a launcher to the engine's word."""
+    """Return the seconds from slots to starts, and those from the end of a launcher until the engine reports it."""
     late = []
     for _ in range(ROUNDS):
         asked = [gang({node: {"worker": 1, "ps": 1}}, LONG, after=6.0) for node in nodes[:GANGS]]
@@ -92,7 +92,7 @@ def _starts(engine: SlurmEngine, nodes: list[str]) -> tuple[list[float], float]:
 
 
 def _back_to_back(engine: SlurmEngine, nodes: list[str]) -> list[float]:
-    """Seconds from slots to starts, where another gang leaves all of the server at that very moment."""
+    """Return the seconds from slots to starts when another gang leaves the whole server at that very moment."""
     late = []
     for _ in range(ROUNDS):
         at = time.time() + 6.0
@@ -112,8 +112,8 @@ def _back_to_back(engine: SlurmEngine, nodes: list[str]) -> list[float]:
 
 
 def _ends(engine: SlurmEngine, nodes: list[str]) -> tuple[int, int, float]:
-    """In how many slots somebody of the program was alive after its end; how many there were; and how long after (or,
-    below zero, before) the end the last one was seen."""
+    """Return in how many slots a process of the program was alive after the end; how many slots there were; and how
+    many seconds after the end (below zero: before it) the last process was seen."""
     alive, slots, longest = 0, 0, -BRIEF
     while slots < ENDS:
         at = time.time() + COMES_WITHIN
@@ -151,7 +151,8 @@ def _median(values: list[float]) -> str:
 
 
 def _many(engine: SlurmEngine, nodes: list[str]) -> tuple[float, float]:
-    """Seconds of one submission of all, and of one look at all; their launchers' words are written here."""
+    """Return the seconds of one submission of all gangs, and those of one reading of all their states. This function
+    writes what their launchers would report."""
     asked = [gang({node: {"worker": 2, "ps": 0} for node in nodes}, LONG, after=15.0) for _ in range(MANY)]
     begin = time.monotonic()
     answers = engine.submit(asked)

@@ -1,10 +1,10 @@
 """Jobs submitted through the interface, one by one, in bulk and as arrays, beside plain `sbatch`, in turns on the same
-machine; and where our time goes.
+machine; and the parts of the time that the interface takes.
 
-All answer when the job is taken: ours is in the database by then, on the disk. `sbatch` hands over a script of one
-line, held, so that neither of them starts anything. Each client is of another tenant, so that nobody's calls wait for
-the same tenant's. No two jobs in bulk ask for the same, and each has a program with parameters of its own. Where there
-is no Slurm, the rest is measured all the same.
+All answer when the job is accepted: ours is in the database by then, on the disk. `sbatch` submits a script of one
+line, held, so that neither of them starts anything. Each client is of another tenant, so that no call waits for another
+one of the same tenant. No two jobs in bulk request the same, and each has a program with parameters of its own. Where
+there is no Slurm, the rest is measured all the same.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _market() -> list[Tenant]:
 
 @dataclass(frozen=True)
 class Way:
-    """`client` submits so many `jobs`, as the client of that number."""
+    """One way to submit jobs. `client` submits `jobs` jobs as the client with the given number."""
 
     client: Callable[[int], None]
     jobs: int
@@ -140,7 +140,7 @@ def _array_body() -> dict[str, Any]:
 
 
 def _rate(way: Way, clients: int) -> float:
-    """Jobs in a second, of so many clients who each wait for an answer before they go on."""
+    """Return the jobs per second of `clients` clients, each of which waits for an answer before its next call."""
     threads = [threading.Thread(target=way.client, args=(number,)) for number in range(clients)]
     begin = time.monotonic()
     for thread in threads:
@@ -171,7 +171,7 @@ def _sbatch(slurm: Cluster) -> None:
 def _where_it_goes(
     what: str, tenant: Tenant, caller: Program, path: str, body: Callable[[], dict[str, Any]], times: int
 ) -> Iterator[dict[str, Any]]:
-    """Of a submission in one process, without the network: by the profiler, which makes all of it slower alike."""
+    """Measure the parts of a submission in one process, without the network. The profiler slows all parts alike."""
     sent = body()
 
     def submit() -> None:

@@ -1,4 +1,4 @@
-"""Open pages: 500 sockets on one web process hear that a slot began; and what the market page costs."""
+"""Open pages: how soon 500 sockets on one web process learn that a slot began, and what the market page costs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _sockets(pool: Pool, port: int, sessions: dict[str, str], web: psutil.Proces
 async def _listen(
     pool: Pool, port: int, sessions: list[tuple[str, str]], web: psutil.Process
 ) -> tuple[list[list[float]], int]:
-    """Seconds from the tick to each socket's message, tick by tick; and by how much the web process grew."""
+    """Return the seconds from each tick to each socket's message, and by how many bytes the web process grew."""
     before = web.memory_info().rss
     sockets = []
     for number in range(SOCKETS):
@@ -89,7 +89,7 @@ async def _hears_slot(one: Any) -> float:
 
 
 def _page(port: int, slug: str, session: str) -> Iterator[dict[str, Any]]:
-    """The first view of the market page, with the files it names, as they travel."""
+    """Measure the first view of the market page, with the files that it names, compressed as they are sent."""
     cookie = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session}", "Accept-Encoding": "gzip"}
     address = f"http://127.0.0.1:{port}"
     times = []

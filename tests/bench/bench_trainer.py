@@ -67,7 +67,7 @@ def _hot_changes(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _next_pause(gang: Gang) -> float:
-    """Of the change that comes next, or has come since the last one was read."""
+    """Return the milliseconds of pause of the change that comes next, or has come since the last one was read."""
     gang.changes_read += 1
     return float(gang.wait("scaled", gang.changes_read)["pause_ms"])
 

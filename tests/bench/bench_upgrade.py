@@ -1,8 +1,8 @@
 """An upgrade from before version 1.0 with ten million lines in the book: how long anybody waits for a migration.
 
-A small market is made at work, by the services, and taken to the tables of that time. Then its rows are copied, with
-other keys, until the large tables are large. While today's migrations run, two others work on: one with what each
-decision and settlement does to single rows, one that adds lines to the book.
+A small market is made by the services at work, and then taken back to the tables of that time. Its rows are copied,
+with other keys, until the large tables are large. While today's migrations run, two clients work on: one does what each
+decision and settlement does to single rows, the other adds lines to the book.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 class AtWork(threading.Thread):
-    """Somebody of the version before, each statement in a transaction of its own, until told to end."""
+    """A client of the version before. It executes its statements, each in its own transaction, until it is ended."""
 
     def __init__(self, address: str, work: tuple[str, ...]) -> None:
         super().__init__()
@@ -131,8 +131,8 @@ class AtWork(threading.Thread):
 
 
 def _copied(connection: psycopg.Connection[Any], table: str, rows: int) -> int:
-    """The table's rows again and again, with other keys, until there are as many. No trigger and no foreign key looks
-    at them: they are there to be read by migrations."""
+    """Copy the table's rows, with other keys, until it has `rows` rows. No trigger and no foreign key checks them: they
+    exist to be read by migrations."""
     total, values = _counted(connection, table), []
     keys = _keys(connection, table)
     for column, kind in _columns(connection, table):
@@ -177,7 +177,7 @@ def _columns(connection: psycopg.Connection[Any], table: str) -> list[tuple[str,
 
 
 def _keys(connection: psycopg.Connection[Any], table: str) -> set[str]:
-    """For each unique index one column, in which the copies differ: a large number where there is one."""
+    """Return one column of each unique index, in which the copies differ: an integer one if there is, best a bigint."""
     indexes = connection.execute(
         "SELECT array_agg(attname::text ORDER BY array_position(ARRAY[20, 23]::oid[], atttypid), attnum DESC)"
         " FROM pg_index"

@@ -1,4 +1,4 @@
-"""Old intervals among many new ones: the whole history is replayed at a cost that grows as its length, no faster."""
+"""Old intervals among many new ones: the time to replay the whole history grows with its length, and no faster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _live(pool: Pool, tenants: list[Tenant], first: int, last: int) -> float:
-    """Seconds to settle and decide these slots, with a job or two in each."""
+    """Return the seconds that it takes to settle and decide these slots, with a job or two in each."""
     seconds = 0.0
     for begin in range(first, last, AT_ONCE):
         _submit(pool, tenants, begin)

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.flood PORT LINES`: sends the requests that it reads again and again, until it is ended.
+"""`python -m tests.bench.flood PORT LINES` sends the requests that it reads again and again, until it is ended.
 
-Each line of standard input is one request in hexadecimal, ready for the wire. Each of the connections takes the next
-one as soon as it has its answer. Ended by SIGTERM, it prints how many answers had which status.
+Each line of standard input is one request in hexadecimal, as it is sent. LINES is the number of connections. Each takes
+the next request as soon as it has its answer. When it is ended by SIGTERM, it prints how many answers had which status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD_END = b"\r\n\r\n"
 
 
 class Line:
-    """One connection: what is left to be sent, and what of the answer has come."""
+    """One connection, with what is left to be sent and what of the answer has arrived."""
 
     def __init__(self, port: int, request: bytes) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -33,7 +33,8 @@ class Line:
         self.left, self.heard = memoryview(request), bytearray()
 
     def goes_on(self, events: int) -> bool:
-        """Sends and hears what it can; whether the answer is still to come. ConnectionError: it was closed before."""
+        """Send and receive what is possible. Return whether the answer is still to come; raise ConnectionError if the
+        connection was closed before."""
         if events & selectors.EVENT_WRITE and self.left:
             self.left = self.left[self.socket.send(self.left[:PIECE]) :]
         if events & selectors.EVENT_READ:
@@ -86,8 +87,9 @@ def main(port: str, lines: str) -> None:
 
 
 def _go_behind() -> None:
-    """In the world it is another machine that does this. Linux may weigh whole sessions against each other: then a
-    process that is nice within its own gives way to nobody outside."""
+    """Give way to all other processes, because in the real world another machine would send these requests. Linux may
+    weigh whole sessions against each other; then a process that is nice within its own session gives way to nobody
+    outside it."""
     os.nice(10)
     os.setsid()
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a figure was measured on: without it the figure says nothing."""
+"""The machine that figures were measured on. Without it a figure says nothing."""
 
 import os
 import platform

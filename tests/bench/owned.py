@@ -1,4 +1,4 @@
-"""What a benchmark does to its database that the product may not."""
+"""Changes that a benchmark makes to its database, and that the product may not make."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tenants.ownership import as_owner
 
 
 def analyze() -> None:
-    """As autovacuum would have done by then."""
+    """Analyze the database, as autovacuum would have done by then."""
     with as_owner(), connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 
 
 def overwrite(row: Model) -> None:
-    """Save a row of which the product never changes what the benchmark has changed."""
+    """Save a row with a change that the product itself never makes."""
     with as_owner():
         row.save()

@@ -1,4 +1,4 @@
-"""What a slot costs under a policy: the mean over a whole run of 200 jobs at once on 500 servers."""
+"""The time that a slot takes under a policy: the mean over a whole run of 200 jobs at once on 500 servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPEATS = 3
 
 @dataclass(frozen=True)
 class Slot:
-    """Milliseconds by the clock and of the processors, and the run."""
+    """A slot's milliseconds by the clock and of the processors, and the run that they are the mean of."""
 
     clock: float
     processors: float
@@ -35,7 +35,7 @@ class Slot:
 
 
 def slot(policy: Mapping[str, Any], *, cells: bool, preset: str = "astraea") -> Slot:
-    """The quickest of three runs. Each reads its jobs anew, so that nothing is remembered of the one before."""
+    """Return the quickest of three runs. Each run reads its jobs anew, so that nothing is kept from the one before."""
     return min((_run(policy, cells, preset) for _ in range(REPEATS)), key=lambda run: run.clock)
 
 

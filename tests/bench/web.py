@@ -34,7 +34,7 @@ class Web:
 
 @contextmanager
 def web_server(processes: int) -> Iterator[Web]:
-    """It ends with the block."""
+    """Run the web server until the block ends."""
     with tempfile.TemporaryDirectory(prefix="bourse-bench-web-") as folder, ExitStack() as stack:
         port = _free_port()
         started = []

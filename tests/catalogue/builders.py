@@ -1,4 +1,4 @@
-"""Programs for tests: who registers them, and documents that can be registered."""
+"""Programs for tests: people who register them, and documents that can be registered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def register(by: Access, archive: bytes | None = None, **fields: Any) -> Program
 
 
 def archive_with(*names: str, content: bytes = b"print(1)\n", **fields: Any) -> bytes:
-    """A tar.gz with a file of each name; `fields`: of each entry."""
+    """Return a tar.gz with a file of each name. `fields` are set in each entry."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name in names:

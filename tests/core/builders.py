@@ -1,6 +1,7 @@
-"""Builders of core values for tests: a test states only what it is about, the rest is dull and valid.
+"""Builders of core values for tests. A test states only what it is about; the rest has plain, valid values.
 
-Units are friendly: one slot is one hour, a worker trains one mini-batch in a slot, resources are "worker" and "ps".
+Units are easy to compute with: one slot is one hour, a worker trains one mini-batch in a slot, and the resources are
+"worker" and "ps".
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ RESOURCES = ("worker", "ps")
 
 
 def make_unit_type(demand: Sequence[float] = (1, 0), *, seconds: float = SLOT_SECONDS, mbps: float = 1.0) -> UnitType:
-    """A worker (or, with other numbers, a parameter server) by what one unit of it takes."""
+    """Return a worker (or, with other numbers, a parameter server) by the amounts that one unit of it takes."""
     return UnitType(demand=np.asarray(demand, dtype=np.float64), seconds=seconds, mbps=mbps)
 
 
 def make_worker(*, seconds: float = SLOT_SECONDS, mbps: float = 1.0) -> UnitType:
-    """A worker that takes one unit of the first resource."""
+    """Return a worker that takes one unit of the first resource."""
     return make_unit_type((1, 0), seconds=seconds, mbps=mbps)
 
 
 def make_ps(*, seconds: float = 0.0, mbps: float = 1.0) -> UnitType:
-    """A parameter server that takes one unit of the second resource."""
+    """Return a parameter server that takes one unit of the second resource."""
     return make_unit_type((0, 1), seconds=seconds, mbps=mbps)
 
 
@@ -47,7 +48,7 @@ def make_job(
     max_workers: int | None = None,
     **fields: Any,
 ) -> Job:
-    """A job of one tenant; `name` follows from the number, `max_workers` from the chunks."""
+    """Return a job. `name` follows from the number, and `max_workers` from the chunks."""
     return Job(
         number=number,
         name=fields.pop("name", f"j{number}"),
@@ -65,7 +66,7 @@ def make_job(
 
 
 def make_tenant(name: str = "u0", *, reserve_price: Sequence[float] | None = None, **fields: Any) -> Tenant:
-    """A tenant that lends all and rents without limit."""
+    """Return a tenant that lends all that it has and rents without limit."""
     return Tenant(name=name, reserve_price=np.asarray(reserve_price or (0.0, 0.0)), **fields)
 
 
@@ -80,7 +81,8 @@ def make_cluster(
     hosts_workers: Sequence[bool] | None = None,
     hosts_ps: Sequence[bool] | None = None,
 ) -> Cluster:
-    """Servers by `capacity` (resources, servers). The quota is the cells' sum; without either one tenant owns all."""
+    """Return a cluster by `capacity` (resources, servers). The quota is the cells' sum; without both, one tenant owns
+    all."""
     units = np.asarray(capacity, dtype=np.float64)
     if quota is None:
         quota = np.asarray(cells).sum(axis=2) if cells is not None else units.sum(axis=1, keepdims=True)
@@ -110,7 +112,7 @@ def make_scenario(
     policy: Mapping[str, Any] | None = None,
     preload: Sequence[Preload] = (),
 ) -> Scenario:
-    """Jobs on a cluster for so many slots."""
+    """Return a scenario of jobs on a cluster for `slots` slots."""
     return Scenario(
         cluster=cluster or make_cluster(),
         jobs=tuple(jobs),
@@ -129,7 +131,7 @@ def make_view(
     occupied: np.ndarray | None = None,
     **fields: Any,
 ) -> View:
-    """What a policy sees at a boundary when nothing happened before it."""
+    """Return the view of a policy at a boundary before which nothing happened."""
     cluster = cluster or make_cluster()
     empty = np.zeros((len(cluster.resources), 0, len(cluster.servers)))
     return View(

@@ -1,4 +1,4 @@
-"""A small book for a test: tenants with money, and ways to write behind the rules' back."""
+"""A small book for a test: tenants with money, and ways to write past the rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def accepted(answer: object) -> Posted:
 
 
 def make_book() -> tuple[int, int]:
-    """Two tenants; the first rents from the second. Five transactions, the cached figures all in use."""
+    """Create a book of two tenants by five transactions, with all cached figures in use. The first rents from the
+    second."""
     renter, owner = make_tenant("renter", funds=1_000), make_tenant("owner", funds=500)
     accepted(hold(key="hold:j1", tenant_id=renter, amount=300, at=NOON, subject="job:1"))
     for slot in range(2):
@@ -48,7 +49,7 @@ def commit_checks() -> None:
 
 
 def tamper(sql: str, parameters: Sequence[Any] | None = None) -> None:
-    """As somebody who may switch the triggers off."""
+    """Execute a statement as somebody who may switch the triggers off."""
     with without_triggers():
         run(sql, parameters)
 

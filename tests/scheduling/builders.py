@@ -62,8 +62,8 @@ def kind(pool: Pool, name: str) -> ResourceKind:
 
 @transaction.atomic
 def tell_history(pool: Pool) -> None:
-    """The entries that the services would have written for what these builders made: a verification of everything
-    compares the rows with them. Once, when all of it stands."""
+    """Write the entries of the history that the services would have written for what these builders made, because a
+    verification of everything compares the rows with them. Call it once, when everything is built."""
     told: dict[str, Any] = {"at": NOON, "by": access_of_system("a test"), "reason": "test"}
     values = {field.attname: getattr(pool, field.attname) for field in pool._meta.concrete_fields}
     values = {name: value for name, value in values.items() if name not in ("id", *AS_MADE)}
@@ -102,7 +102,7 @@ def tell_history(pool: Pool) -> None:
 
 
 def tenant_quota(tenant: Tenant, pool: Pool) -> dict[str, int]:
-    """Resource name -> units of the tenant's cells; 0 where it has none. Needs the tenant's scope."""
+    """Return resource name -> units of the tenant's cells; 0 where it has none. Needs the tenant's scope."""
     sums = Cell.objects.filter(tenant=tenant, server__pool=pool).values_list("resource_id").annotate(Sum("units"))
     by_resource = dict(sums)
     return {kind.name: by_resource.get(kind.pk, 0) for kind in ResourceKind.objects.filter(pool=pool)}

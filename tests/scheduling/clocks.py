@@ -1,4 +1,4 @@
-"""A contested market, time that passes in it, and everything it says, to compare two runs."""
+"""A contested market, time that passes in it, and everything that it decided, to compare two runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.scheduling.markets import make_market, make_waiting
 
 
 def contested() -> tuple[Pool, list[Tenant]]:
-    """Five jobs of Lumen and one of Castor on eight workers: some of Lumen's rent from Castor."""
+    """Create a market with five jobs of Lumen and one of Castor on eight workers. Some of Lumen's rent from Castor."""
     pool, (lumen, castor) = make_market("lumen", "castor")
     for arrival in (0.1, 0.2, 1.2, 1.3, 9.5):
         make_waiting(pool, lumen, arrival)
@@ -30,7 +30,7 @@ def moment(pool: Pool, slot: float) -> datetime:
 
 
 def everything() -> dict[str, list[Any]]:
-    """All that the market says, without ids given by sequences."""
+    """Return everything that the market decided, without ids given by sequences."""
     with scope_disabled("the test compares whole markets"):
         return {
             "clocks": list(LaneClock.objects.order_by("lane").values_list("lane", "settled_slot", "frontier", "head")),

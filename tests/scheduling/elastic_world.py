@@ -19,8 +19,8 @@ SRTF = {"name": "srtf", "workers": 4}
 
 
 def make_elastic(policy: dict[str, Any] = SRTF, *, credits: int = 1_000) -> tuple[Pool, Tenant, Tenant]:
-    """Slots of ten seconds. The owner has half of the workers of the first of two servers; all else is the operator's.
-    Each server has four workers and four parameter servers."""
+    """Create an elastic pool with slots of ten seconds. The owner has half of the workers of the first of two servers;
+    all else is the operator's. Each server has four workers and four parameter servers."""
     pool = make_pool(batch_policy=policy)
     owner, renter = make_tenant("owner"), make_tenant("renter")
     first = make_server(pool, "s01", worker=4, ps=4)
@@ -39,7 +39,7 @@ def set_prices(pool: Pool, prices: dict[str, float], slot: int = 0) -> None:
 
 
 def make_elastic_job(pool: Pool, tenant: Tenant, arrival: float = 0.0, *, slots: int = 3, **spec: Any) -> TrainingJob:
-    """Four workers finish it in so many slots, two in twice as many."""
+    """Create a waiting job that four workers finish in `slots` slots, and two in twice as many."""
     return make_waiting(pool, tenant, arrival, minibatches=2 * slots, **spec)
 
 
@@ -49,7 +49,7 @@ def slots_of(job: TrainingJob) -> list[Award]:
 
 
 def run(pool: Pool, first: int, last: int) -> None:
-    """The clock ticks at the beginning of each of these slots."""
+    """Let the clock tick at the beginning of each of these slots."""
     for slot in range(first, last + 1):
         advance(pool, slot)
 

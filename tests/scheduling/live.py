@@ -1,4 +1,4 @@
-"""A live pool with an instant lane for tests: people who submit, awards made by hand, and the book at a glance."""
+"""A live pool with an instant lane for tests: people who submit, awards made by hand, and how to read the book."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make_live_pool(**fields: object) -> Pool:
 
 
 def moment(slot: float) -> datetime:
-    """Of a pool whose slots take ten seconds from noon on."""
+    """Return the moment of a slot in a pool whose slots take ten seconds from noon on."""
     return NOON + timedelta(seconds=10 * slot)
 
 
@@ -87,7 +87,8 @@ def make_award(
     spec: Mapping[str, Any] = SPEC,
     **fields: Any,
 ) -> Award:
-    """A batch job with an award as a decision leaves it: booked, and its payment held. No owner: the operator."""
+    """Create a batch job with an award as a decision leaves it: booked, its payment held. Owner None is the
+    operator."""
     listed = [[[owner.pk if owner else 0, amount] for owner, amount in slot] for slot in charges]
     paid = sum(amount for slot in listed for _, amount in slot)
     with scope(tenant):
@@ -124,7 +125,7 @@ def make_award(
 
 
 def enter(award: Award) -> None:
-    """The award's units in the calendar, as the batch lane enters them: in home cells."""
+    """Enter the award's units into the calendar as the batch lane does: in home cells."""
     with scope_disabled("the test enters units"):
         for unit, amount in UnitReader(award.pool).units_of(award, award.job, since=award.start).items():
             capacity = ServerCapacity.objects.get(server=unit.server_id, resource=unit.resource_id).units
@@ -141,7 +142,7 @@ def settle(pool: Pool, *slots: int) -> list[Settled]:
 
 
 def money(tenant: Tenant) -> tuple[int, int, int]:
-    """Available, held, earned."""
+    """Return what the tenant has: available, held, earned."""
     names = [available(tenant.pk), held(tenant.pk), earned(tenant.pk)]
     found = amounts(*names)
     return found[names[0]], found[names[1]], found[names[2]]
@@ -157,7 +158,7 @@ def amounts(*names: AccountName) -> Mapping[AccountName, int]:
 
 
 def again(row: Any) -> Any:
-    """As it stands in the database now."""
+    """Return the row as it is in the database now."""
     with scope_disabled("the test looks at a row again"):
         return type(row).objects.get(pk=row.pk)
 
@@ -167,20 +168,20 @@ def events(kind: str) -> list[Event]:
 
 
 def publish(pool: Pool, *, frontier: int, settled: int = -1) -> None:
-    """As far as batch plans reach, without a plan: home cells before the frontier are for the instant lane."""
+    """Set how far batch plans reach, without a plan. Home cells before the frontier are for the instant lane."""
     LaneClock.objects.update_or_create(
         pool=pool, lane=Lane.BATCH, defaults={"frontier": frontier, "settled_slot": settled, "decided_slot": settled}
     )
 
 
 def taken(pool: Pool, lane: str = "instant") -> dict[tuple[str, str, str, int], float]:
-    """(server, resource, part, slot) -> amount a lane holds."""
+    """Return (server, resource, part, slot) -> amount that the lane holds."""
     rows = CalendarCell.objects.filter(pool=pool).select_related("server", "resource")
     held_amounts = {(c.server.name, c.resource.name, c.part, c.slot): getattr(c, lane) for c in rows}
     return {place: amount for place, amount in sorted(held_amounts.items()) if amount}
 
 
 def book_is_sound() -> bool:
-    """Everything the audit of the book looks at."""
+    """Return whether the audit of the book finds nothing wrong."""
     with scope_disabled("the audit reads everybody's entries"):
         return not verify().findings

@@ -31,7 +31,7 @@ SPEC: dict[str, Any] = {
 def make_market(
     *slugs: str, credits: int = 1_000, worker: int = 4, ps: int = 2, instant: bool = False, **fields: Any
 ) -> tuple[Pool, list[Tenant]]:
-    """One server of its own for each tenant, and credits for all."""
+    """Create a market in which each tenant has one server of its own, and credits."""
     if instant:
         bounds = {"worker": [0.01, 50.0], "ps": [0.01, 50.0]}
         fields["instant_policy"] = {"name": "oasis", "worker_price": bounds, "ps_price": bounds}
@@ -45,7 +45,7 @@ def make_market(
 
 
 def make_renting(credits: int = 1_000, **fields: Any) -> tuple[Pool, Tenant, Tenant]:
-    """One owner with two servers and no job, and one tenant without cells: what the second gets, it rents."""
+    """Create a market: an owner with two servers and no job, and a tenant without cells, which rents all it gets."""
     pool, (owner,) = make_market("owner", **fields)
     make_cells(make_server(pool, "s99", worker=4), owner, {"worker": 4, "ps": 2})
     renter = make_tenant("renter")
@@ -60,7 +60,7 @@ def give(tenant: Tenant, credits: int) -> None:
 
 
 def make_waiting(pool: Pool, tenant: Tenant, arrival: float = 0.0, **spec: Any) -> TrainingJob:
-    """A job in the batch lane's queue, as a submission leaves it."""
+    """Create a job in the batch lane's queue, as a submission leaves it."""
     submitted_at = pool.epoch_at + timedelta(seconds=arrival * pool.slot_seconds)
     with scope(tenant):
         job = TrainingJob.objects.create(
@@ -84,7 +84,7 @@ def at(pool: Pool, slot: int) -> datetime:
 
 
 def run_slots(pool: Pool, first: int, last: int) -> list[Interval]:
-    """Decide these slots, both included; the intervals that came of it."""
+    """Decide the slots from `first` to `last`, both included. Return the intervals that were decided."""
     outcomes = [interval_run(pool_id=pool.pk, slot=slot, at=at(pool, slot)) for slot in range(first, last + 1)]
     assert not any(isinstance(outcome, Busy) for outcome in outcomes)
     return [outcome for outcome in outcomes if isinstance(outcome, Interval)]

@@ -1,4 +1,4 @@
-"""Opening pages in tests: a client for each role, and a market whose jobs are in every state."""
+"""What tests need to open pages: a client for each role, and a market whose jobs are in every state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client_of(user: User) -> Client:
 
 @dataclass(frozen=True)
 class Story:
-    """Renter has a job that runs on rented units, one with a place ahead or waiting, and one that just came."""
+    """A market. Renter has a job on rented units, one with a place ahead or waiting, and one that just came."""
 
     pool: Pool
     owner: Tenant
@@ -43,13 +43,13 @@ class Story:
 
 
 def story(**fields: object) -> Story:
-    """Owner leaves eight workers idle, and renter rents them from slot 8 on, which is the first that can be rented.
-    Two of its slots are over."""
+    """Create a market in which Owner leaves eight workers idle, and Renter rents them from slot 8 on, which is the
+    first that can be rented. Two of its slots are over."""
     return told_now(traded(**fields))
 
 
 def traded(**fields: object) -> Story:
-    """The same before the clock is set: what nobody has done in it is yet to come."""
+    """Create the same market before its clock is set to now: what nobody has done in it is still to come."""
     pool, owner, renter = make_renting(**({"epoch_at": timezone.now(), "clock_first": 8} | fields))
     running = make_waiting(pool, renter, 0.0, epochs=3, value=WORTH)
     ahead = make_waiting(pool, renter, 0.1, epochs=3, value=WORTH)
@@ -58,7 +58,7 @@ def traded(**fields: object) -> Story:
 
 
 def told_now(traded: Story) -> Story:
-    """Slot `NOW` begins at this moment, and a job has just come."""
+    """Set the clock so that slot `NOW` begins at this moment, and add a job that has just come."""
     pool = traded.pool
     pool.epoch_at = timezone.now() - (pool.slot_start(NOW) - pool.epoch_at)
     overwrite(pool)
@@ -66,6 +66,6 @@ def told_now(traded: Story) -> Story:
 
 
 def text_of(html: str) -> str:
-    """What a reader sees of it, in one line."""
+    """Return the text that a reader sees of the page, in one line."""
     bare = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", html, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", bare)).strip()

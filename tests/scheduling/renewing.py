@@ -1,4 +1,4 @@
-"""A market in which what a job rents turns out worse than alone.
+"""A market in which a job's rent turns out to be worse than what it would have got alone.
 
 Lumen and Castor own a server of one worker each, windows have two slots, and a slot of a worker costs 3.25 for itself
 and as much for its parameter server. S runs at home until slot 10. K must end by 17, so that J's draft is [16, 18),
@@ -35,12 +35,12 @@ class World:
 
     @property
     def income(self) -> int:
-        """What Castor has earned by J."""
+        """Return what Castor has earned by J."""
         return sum(amount for account, amount in self.entries if account == earned(self.castor.pk))
 
     @property
     def held(self) -> int:
-        """What is set aside for J."""
+        """Return what is held for J."""
         return sum(amount for account, amount in self.entries if account == held(self.lumen.pk))
 
     @property

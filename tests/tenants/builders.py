@@ -22,7 +22,7 @@ _numbers = itertools.count(1)
 
 
 def done(outcome):
-    """The service did it."""
+    """Return the outcome, and assert that the service did not refuse."""
     assert not isinstance(outcome, Refused), outcome
     return outcome
 
@@ -63,7 +63,7 @@ def make_mapping(claim: str, value: str, tenant: Tenant, role: str) -> ClaimMapp
 
 
 def access(membership: Membership) -> Access:
-    """As the middleware computes it for this member in this tenant."""
+    """Return the access of this member in this tenant, as the middleware computes it."""
     return access_of(membership.user, membership.tenant)
 
 

@@ -11,12 +11,12 @@ from django.utils import timezone
 from marketplace.doctor import BROKEN, examine
 from marketplace.forecast import Growth, forecast
 
-LEAST_SHOWN = 2**20  # bytes in a year; what grows by less is summed in one line
+LEAST_SHOWN = 2**20  # bytes in a year; a table that grows by less is only in the sum of all
 
 
 class Command(BaseCommand):
     help = "Says in one line each what is well, and what to do where something is not. Status 1: something is broken."
-    requires_system_checks: list[str] = []  # they are among the findings
+    requires_system_checks: list[str] = []  # the findings include them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="for programs")

@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, port: int, **options: Any) -> None:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(line_buffering=True)  # also into a file or a pipe, whose reader may be waiting
+            sys.stdout.reconfigure(line_buffering=True)  # also into a file or a pipe: its reader may be waiting
         product.stop_on_signals()
         try:
             self._run(port)
@@ -63,7 +63,7 @@ class Command(BaseCommand):
             call_command("demo", past=settings.DEMO_DAYS)
         for finding in local_engine().check({}):
             self._tell(finding.sentence)
-        connections.close_all()  # nothing more is read here, for as long as the product runs
+        connections.close_all()  # this process reads nothing more while the product runs
 
     def _tell(self, line: str) -> None:
         with contextlib.suppress(OSError):  # the reader has left, or has no room for it: the product continues
@@ -74,6 +74,6 @@ def _sweep() -> None:
     """Stop all gangs with the market: they save and end, and continue at the next start; none outlives the product."""
     engine = local_engine()
     engine.end_all(SWEEP_SECONDS)
-    with contextlib.suppress(DatabaseError):  # it may have died before us; then the next engine writes it down
+    with contextlib.suppress(DatabaseError):  # the database may have died first; then the next engine records the ends
         runs_note_ends(engine=engine, at=timezone.now())
     connections.close_all()

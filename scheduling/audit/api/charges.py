@@ -77,7 +77,7 @@ class JobVerify(TenantView):
         tag="verification",
     )
     def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        if job_by_id(job_id) is None:  # the verification itself looks at everybody's jobs
+        if job_by_id(job_id) is None:  # the verification itself reads everybody's jobs
             raise Http404
         verdict = in_turn(request.user.pk or 0, lambda: charge_verify(job_id=job_id))
         if isinstance(verdict, Refused):

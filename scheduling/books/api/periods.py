@@ -40,7 +40,7 @@ PERIOD = (
 
 
 def period_asked(parameters: Mapping[str, Any], *, today: date) -> tuple[datetime, datetime]:
-    """[start, end) of what was asked for."""
+    """Return the period that the parameters ask for, as [start, end)."""
     if "month" in parameters and ("from" in parameters or "to" in parameters):
         raise invalid_parameter("month", "Ask for a month, or for two dates.")
     if "from" in parameters or "to" in parameters:

@@ -213,7 +213,7 @@ class StatementLines(TenantView):
 
 
 def _page(request: Request, rows: Iterator[StatementRow], place: int, limit: int) -> dict[str, Any]:
-    """By place: lines are made in their order, and what lies behind the page is never made."""
+    """Return the page that begins at index `place`. Lines are made in order, and no more of them than it needs."""
     rows_listed: Sequence[StatementRow] = list(islice(rows, place, place + limit + 1))
     return {
         "next": page_address(request, str(place + limit)) if len(rows_listed) > limit else None,

@@ -13,7 +13,7 @@ from tenants.ledger.amounts import exported
 
 
 def refusal_numbers(refused: Refused) -> dict[str, Any]:
-    """The figures that a refusal carries beside its code and sentence, by the interface's rules."""
+    """Return the figures that a refusal has beside its code and sentence, written by the interface's rules."""
     assert is_dataclass(refused)  # noqa: S101  every refusal is
     names = [each.name for each in fields(refused) if each.name not in ("code", "sentence", "field")]
     return {name: _figure(refused, getattr(refused, name)) for name in names}

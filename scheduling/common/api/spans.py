@@ -26,7 +26,7 @@ class SlotSpan:
 
 
 def span_filters(usual: str, most: int) -> tuple[Filter, Filter]:
-    """`usual`: which slots are meant where none are named."""
+    """Return the filters `from_slot` and `to_slot`. `usual` describes the slots that are meant where none are named."""
     until = f"The first slot after those; at most {most} further. Else: {usual}."
     return (
         whole("from_slot", f"The first slot. Else: {usual}.", "", most=FARTHEST),
@@ -35,7 +35,7 @@ def span_filters(usual: str, most: int) -> tuple[Filter, Filter]:
 
 
 def span_read(pool: Pool, query: Mapping[str, Any], *, usual: SlotSpan, most: int) -> SlotSpan:
-    """Who names one end alone gets as many slots as are usual."""
+    """Return the slots that the query names. A query that names one end alone gets as many slots as are usual."""
     length = max(usual.end - usual.first, 1)
     first, end = query.get("from_slot"), query.get("to_slot")
     if first is None:
@@ -53,6 +53,6 @@ def span_read(pool: Pool, query: Mapping[str, Any], *, usual: SlotSpan, most: in
 
 
 def invalid_parameter(field: str, sentence: str) -> ProblemRaised:
-    """Of the address: 400 with the field and a sentence."""
+    """Return the exception for a wrong parameter of the address: 400 with the field and a sentence."""
     errors = [FieldError(field, "invalid_parameter", sentence)]
     return ProblemRaised(Problem(400, "invalid_request", f"{field}: {sentence}", errors=errors))

@@ -170,7 +170,7 @@ class OwnFairness(TenantPoolView):
 
 
 def days_asked(parameters: Any) -> dict[str, date]:
-    """First and last day; 400 for more of them than are read at once."""
+    """Return the first and the last day. More days than are read at once are answered with 400."""
     start, end = period_asked(parameters, today=day_of(timezone.now(), UTC))
     if end - start > timedelta(days=MOST_DAYS):
         sentence = f"At most {MOST_DAYS} days."

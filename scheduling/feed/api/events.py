@@ -25,7 +25,7 @@ from tenants.api.problems import Problem, problem_response
 from tenants.api.views import TenantView
 from tenants.roles import Permission
 
-MOST_STREAMS = 16  # of one person in one process
+MOST_STREAMS = 16  # open streams of one person in one process
 TOO_MANY = Problem(
     429,
     "too_many_streams",
@@ -130,7 +130,7 @@ class EventStream(TenantView):
         return response
 
     def _after(self, request: Request) -> int:
-        """What cannot be read counts as not given, as the standard has it."""
+        """Return the cursor to begin after. A header that cannot be read counts as not given, as in the standard."""
         last = request.headers.get("Last-Event-ID", "").strip()
         if last.isascii() and last.isdigit() and len(last) < 19:
             return int(last)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from channels.layers import get_channel_layer
 from redis.exceptions import RedisError
 
-AGAIN_SECONDS = 5.0  # after a broker that did not answer
+AGAIN_SECONDS = 5.0  # until a broker that did not answer is tried again
 
 
 @dataclass
@@ -67,7 +67,7 @@ async def _listen(place: _TenantStreams) -> None:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-# Open streams by caller in this process: each holds a thread.
+# The number of open streams of each caller in this process. Each stream holds a thread.
 open_streams: Counter[str] = Counter()
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 

@@ -19,9 +19,9 @@ from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.selectors import access_again
 
-LOOK_SECONDS = 5.0  # after so long without news a stream reads the feed by itself
+LOOK_SECONDS = 5.0  # without news for so long, a stream reads the feed by itself
 BEAT_SECONDS = 15.0
-TOGETHER_SECONDS = 0.05  # one boundary sends several pieces of news; they are read at once
+TOGETHER_SECONDS = 0.05  # one boundary sends several pieces of news, which are read together
 LIFE_SECONDS = 1_800.0
 RIGHTS_ASKED = timedelta(seconds=10)
 RETRY = b"retry: 2000\n\n"
@@ -51,7 +51,7 @@ class StreamReader:
 
 
 def pieces_now(reader: StreamReader) -> Iterator[bytes]:
-    """Where the server cannot wait: what there is, and the client comes again."""
+    """Yield what the feed has now, where the server cannot wait. The client connects again for what follows."""
     yield RETRY
     while pieces := reader.read():
         yield b"".join(pieces)

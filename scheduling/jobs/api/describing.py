@@ -88,7 +88,7 @@ class JobDescribed(TenantView):
 
 
 def said_of(body: Mapping[str, Any]) -> JobWording | InvalidJob | None:
-    """What a body says of a job in hours or by a script; None where it has neither."""
+    """Return the job that a body describes in hours or by a script, or None if the body has neither."""
     ways = [way for way in WAYS if way in body]
     if len(ways) > 1:
         return InvalidJob("invalid_job", f"{ways[1]}: say either this or {ways[0]}.", ways[1])
@@ -115,7 +115,7 @@ def said_of(body: Mapping[str, Any]) -> JobWording | InvalidJob | None:
 
 
 def after_of(body: Mapping[str, Any]) -> list[Waited]:
-    """What a job of this body waits for."""
+    """Return the jobs and arrays that a job of this body waits for."""
     return [*body.get("after", ()), *map(array_named, body.get("after_arrays", ()))]
 
 

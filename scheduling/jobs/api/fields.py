@@ -20,7 +20,7 @@ from scheduling.reasons import ReasonCode
 from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Several, Text, Whole, Word
 
 MOST_CANCELLED = 100
-MOST_NAMED = 1_000  # files that are said to come along
+MOST_NAMED = 1_000  # the most files that a body may name to come along
 REASON_CODES = (*((code.value, code.few) for code in ReasonCode), *JobState.choices)
 
 

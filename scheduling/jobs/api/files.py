@@ -23,7 +23,7 @@ from tenants.csv_files import part_download
 from tenants.roles import Permission
 
 BYTES = "application/octet-stream"
-LONGEST_PATH = 4_000  # characters, as it is written
+LONGEST_PATH = 4_000  # characters of a path as it is written
 AS_WRITTEN = "A byte of a name that is no printable sign is written `\\xNN`, and a backslash `\\\\`."
 
 
@@ -105,7 +105,7 @@ class JobFileContent(TenantView):
 
 
 def _job(job_id: int) -> TrainingJob:
-    """One of another tenant is nowhere."""
+    """Return the job. A job of another tenant is not found, as if it did not exist."""
     job = job_by_id(job_id)
     if job is None:
         raise Http404

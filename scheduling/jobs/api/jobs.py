@@ -60,7 +60,7 @@ JOBS = Listing(
         moment("submitted_before", "Submitted before this time.", "submitted_at__lt"),
     ),
 )
-# What a submission or a quote may be refused with.
+# The codes with which a submission or a quote may be refused.
 SUBMIT_REFUSALS = (
     "unknown_pool",
     "invalid_job",
@@ -256,6 +256,7 @@ def _cancelled(job_id: int, outcome: TrainingJob | Refused) -> dict[str, Any]:
 
 
 def client_key_of(request: Request) -> str | None:
-    """The job keeps the key for good, long after the answer is forgotten. Two people may use the same one."""
+    """Return the digest of the request's key, or None without a key. The job keeps it for good, long after the answer
+    is forgotten. Two people may use the same key, because the person is part of the digest."""
     key = request.headers.get("Idempotency-Key")
     return None if key is None else hashlib.sha256(f"{request.user.pk} {key}".encode()).hexdigest()

@@ -53,7 +53,7 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
 
     def _pool(self, pool: Pool, before: date, folder: Path | None) -> None:
-        """Without a folder, what would be done."""
+        """Archive the pool's days before the date in the folder. Without a folder, print what would be archived."""
         days = archive_days(pool=pool, before=before, at=timezone.now())
         if isinstance(days, Refused):
             raise CommandError(days.sentence, returncode=WRONG_INPUT)

@@ -24,8 +24,8 @@ from scheduling.management.base import FileCommand, add_set_option, cores
 
 EVERY = "all"
 MOST_SEEDS = 1000
-MOST_COLUMNS = 5  # policies that stand side by side on a screen
-HEADER_WIDTH = 12  # letters, before a figure's name goes on below
+MOST_COLUMNS = 5  # the most policies that fit side by side on a screen
+HEADER_WIDTH = 12  # letters, after which a figure's name is wrapped onto the next line
 
 
 class Command(FileCommand):
@@ -70,7 +70,7 @@ class Command(FileCommand):
 
 
 def _changes(texts: Iterable[str], compared: Sequence[Variant]) -> Mapping[str, list[Setting]]:
-    """The settings by the policy they are for; `policy` is every one."""
+    """Return the settings by the policy that they change; those under the name `policy` change every policy."""
     names = {"policy", *(variant.name for variant in compared)}
     changes: defaultdict[str, list[Setting]] = defaultdict(list)
     for text in texts:
@@ -82,7 +82,7 @@ def _changes(texts: Iterable[str], compared: Sequence[Variant]) -> Mapping[str, 
 
 
 def _columns(trials: Sequence[Trial], results: Sequence[Figures]) -> list[VariantColumn]:
-    """A variant's trials stand side by side."""
+    """Return a column for each variant, with the figures of its trials, which are neighbours in `trials`."""
     pairs = groupby(zip(trials, results, strict=True), lambda pair: pair[0].variant.label)
     return [VariantColumn(label, [figures for _, figures in group]) for label, group in pairs]
 
@@ -96,7 +96,8 @@ def _runs(trials: Sequence[Trial]) -> str:
 
 
 def _table(columns: Sequence[VariantColumn], measures: Sequence[str]) -> str:
-    """A row for each figure, a column for each policy: names are long, policies are few. Many have a row each."""
+    """Return a table with a row for each figure and a column for each policy, as figures have long names. If there are
+    more than MOST_COLUMNS policies, each policy has a row instead."""
     if len(columns) > MOST_COLUMNS:
         rows = [[column.label, *(column.text(measure) for measure in measures)] for column in columns]
         return table(["", *(fill(title(measure), HEADER_WIDTH) for measure in measures)], rows, figures_after=1)

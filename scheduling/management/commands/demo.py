@@ -60,14 +60,14 @@ class Command(BaseCommand):
         loaded = _or_error(demo.demo_load(at=begun, since=since))
         self._past(begun)
         with transaction.atomic():
-            begins = demo.demo_open(at=now()) or not (past or loaded.already)  # without a past it has begun already
+            begins = demo.demo_open(at=now()) or not (past or loaded.already)  # without a past, loading has opened it
             if begins:
                 _or_error(_study(now()))
         self.stdout.write("The demo was loaded already." if loaded.already else "The demo is loaded.")
         self.stdout.write(log_ins())
 
     def _past(self, at: datetime) -> None:
-        """Also of a load that was interrupted."""
+        """Make the past of the demonstration if it is not made yet, also after a load that was interrupted."""
         if (pool := past_due()) is None:
             return
         days = (at - pool.epoch_at).days
@@ -76,7 +76,7 @@ class Command(BaseCommand):
         )
         steps, began = logging.getLogger(STEPS_LOG), time.monotonic()
         level = steps.level
-        steps.setLevel(logging.WARNING)  # of a month's steps nobody reads a line each
+        steps.setLevel(logging.WARNING)  # nobody reads a line for each step of a month
         try:
             past = past_make(at=at)
         except PastBroken as problem:
@@ -91,7 +91,7 @@ class Command(BaseCommand):
 
 
 def _study(at: datetime) -> LabStudy | Refused:
-    """A study of a made-up month of the demonstration's tenants, up to yesterday. The worker finishes it in seconds."""
+    """Create a study of a made-up month of the demo's tenants, up to yesterday. The worker finishes it in seconds."""
     owners = {tenant.slug: 1 for tenant in demo_content.TENANTS}
     document, log = made_up_month(owners, (at - timedelta(days=MONTH)).date(), MONTH, SEED)
     by = access_of_system("the demo")
@@ -99,7 +99,7 @@ def _study(at: datetime) -> LabStudy | Refused:
 
 
 def log_ins() -> str:
-    """The people of the demo as a table, with the one password they share."""
+    """Return the people of the demo as a table, with the one password that they share."""
     names = {tenant.slug: tenant.name for tenant in demo_content.TENANTS}
     rows = [("log in as", "name", "may")]
     for person in demo_content.PEOPLE:

@@ -36,7 +36,7 @@ from tenants.csv_files import csv_pieces
 from tenants.patience import process_is
 from tenants.scoping import scope_disabled
 
-CHANNEL = "scheduling_awards"  # the database tells on it that an award moved
+CHANNEL = "scheduling_awards"  # the database sends a notification on this channel when an award changes
 LOOK_SECONDS, PULSE_SECONDS = 1.0, 5.0
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{count} servers are as the cluster says.")
 
     def _ran(self, options: dict[str, Any]) -> None:
-        """Charged against ran, as CSV."""
+        """Write as CSV what was charged against what ran, for each job, slot and server."""
         pool = _pool(options["pool"])
         last = pool.slot_at(timezone.now()) - 1
         first = max(0, last - 99) if options["from_slot"] is None else options["from_slot"]
@@ -120,7 +120,7 @@ class Command(BaseCommand):
 
     def _run(self, engine: Engine) -> None:
         self.figures, self.told_at = EngineFigures(engine.name), -PULSE_SECONDS
-        reconciled = False  # once it was our turn
+        reconciled = False  # True once this process has held the engine's lock
         lease = Lease(engine)
         while not self.has_signal:
             try:
@@ -128,7 +128,7 @@ class Command(BaseCommand):
                     while not self.has_signal and not _mine(listener, engine.name):
                         time.sleep(0.2)
                     if not reconciled and not self.has_signal:
-                        lease.start()  # before anything that takes its time
+                        lease.start()  # first, as what follows may take long
                         if engine.name == LOCAL:
                             for finding in engine.check({}):
                                 log.warning(finding.sentence)
@@ -163,8 +163,8 @@ class Command(BaseCommand):
 
 
 class Lease:
-    """Touches the engine's sign of life from a thread of its own, while commands block or the database is slow; but no
-    longer than the engine's timings allow without a look, as nobody may run unpaid."""
+    """A thread that renews the engine's lease, also while commands block or the database is slow. It stops renewing
+    when the engine's loop has not come round for as long as `timings.spare`, because nobody may run unpaid."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -173,23 +173,23 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self) -> None:
-        """From now on gangs are ours. Said again, nothing changes."""
+        """Take the gangs over, and begin to renew their lease. A second call does no more than `keep`."""
         self.keep()
         if not self._thread.is_alive():
             self._thread.start()
 
     def keep(self) -> None:
-        """The engine's loop has come round."""
+        """Note that the engine's loop has come round."""
         self._kept_at = time.monotonic()
 
     def end(self) -> None:
-        """We leave; gangs have the rest of the lease until another engine comes."""
+        """Stop renewing. The gangs have the rest of the lease until another engine takes them over."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def renew(self, now: float) -> None:
-        """Where the loop came round lately. `now`: of the monotonic clock."""
+        """Renew the lease if the loop came round lately. `now` is a time of the monotonic clock."""
         if now - self._kept_at < self.engine.timings.spare:
             try:
                 self.engine.touch()
@@ -209,15 +209,15 @@ def _pool(slug: str | None) -> Pool:
 
 
 def _listener() -> psycopg.Connection[Any]:
-    """A connection of its own: it waits while the others work."""
+    """Return a connection of its own for notifications and the engine's lock: it waits while the others work."""
     listener = psycopg.connect(**connection_words(connection.get_connection_params()), autocommit=True)
     listener.execute(f"LISTEN {CHANNEL}")
     return listener
 
 
 def connection_words(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What of Django's parameters the database's own library knows: also how the other side is proved to be the one
-    that is meant (`sslmode=verify-full`), without which a password goes to anybody."""
+    """Return those of Django's connection parameters that the database's own library knows. Among them is how the
+    server proves its identity (`sslmode=verify-full`); without that, the password could be sent to anybody."""
     words = {word.keyword.decode() for word in psycopg.pq.Conninfo.get_defaults()}
     return {name: value for name, value in parameters.items() if name in words}
 

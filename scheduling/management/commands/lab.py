@@ -48,7 +48,7 @@ class Command(FileCommand):
             for rule in study.rules
             for worth in study.worths_of(rule)
         }
-        missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # two names may be one replay
+        missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # tasks may share a replay
         self.stdout.write(f"{len(missing)} of {len(tasks)} replays to make; whoever stops it keeps those that are done")
         self.stdout.flush()
         with ProgressLine("replaying", "replays") as progress:
@@ -62,7 +62,7 @@ class Command(FileCommand):
         self.stdout.write(f"{options['output'] / 'report.html'}: {len(tasks)} replays, {len(missing)} of them made now")
 
     def _read(self, history: History) -> None:
-        """What was read, and every line that could not be."""
+        """Print what was read, and the first FEW_LINES lines that could not be read."""
         self.stdout.write(
             f"{len(history.jobs):,} jobs of {len(history.owners):,} owners in {history.days:,} days, "
             f"{history.units:,} units on {len(history.machines):,} machines"

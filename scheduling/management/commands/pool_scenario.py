@@ -50,7 +50,7 @@ class Command(FileCommand):
         if not scenario.jobs:
             raise BadScenario("--from", f"nobody submitted a job to {pool.slug} between these times")
         document = write(scenario)
-        read(document)  # what is written can be read
+        read(document)  # raises if the document could not be read again
         _weights_beside(document["policy"], options["output"])
         save(options["output"], to_json(document))
         self.stdout.write(f"{options['output']}: {scenario_line(scenario)}")
@@ -59,7 +59,7 @@ class Command(FileCommand):
 
 
 def _weights_beside(policy: dict[str, Any], output: Path) -> None:
-    """Weights that the pool's policy names become a file beside the scenario, which names it: S.json.npz."""
+    """Write weights that the policy names into a file beside the scenario, S.json.npz, and let the policy name that."""
     inner = policy.get("policy", policy)
     if isinstance(name := inner.get("weights"), str):
         path = output.with_name(f"{output.name}.npz")
@@ -68,7 +68,7 @@ def _weights_beside(policy: dict[str, Any], output: Path) -> None:
 
 
 def _slots(pool: Pool, options: dict[str, Any], now: datetime) -> tuple[int, int]:
-    """The slots of the period, whole ones; the last is not included. What is still to come is not in it."""
+    """Return the first slot of the period and the slot after its last. Slots that are still to come are not in it."""
     first = math.floor(arrival_of(pool, _moment(options["start"], "--from")))
     end = now if options["end"] is None else _moment(options["end"], "--to")
     last, until = (math.ceil(arrival_of(pool, moment)) for moment in (end, now))

@@ -53,7 +53,7 @@ class Command(FileCommand):
             self.stdout.write("\n".join(lines))
 
     def _one(self, figure: Figure, scale: str, processes: int, folder: Path | None) -> str:
-        """Repeat one figure, report it and write its files; one line on the whole."""
+        """Repeat one figure, report it and write its files. Return one line about the whole."""
         with ProgressLine(figure.name, "runs") as progress:
             repeated = repeat(figure, scale, processes, progress)
         verdicts = repeated.verdicts()

@@ -65,7 +65,7 @@ class Command(FileCommand):
 
     def handle(self, **options: Any) -> None:
         document = document_make(options["source"], options)
-        scenario = read(document)  # what is written can be read
+        scenario = read(document)  # raises if the document could not be read again
         save(options["output"], to_json(document))
         self.stdout.write(f"{options['output']}: {scenario_line(scenario)}")
         for note in document["generator"].get("notes", ()):
@@ -73,7 +73,7 @@ class Command(FileCommand):
 
 
 def document_make(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario document that the options ask for."""
+    """Return the scenario document that the options describe."""
     arguments = {name: options[name] for name in ARGUMENTS[source] if options[name] is not None}
     if "owners" in arguments:
         arguments["tenants"] = arguments.pop("owners")
@@ -89,7 +89,7 @@ def document_make(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_option(place: str, arguments: Mapping[str, Any]) -> str:
-    """An argument by the name it has on the command line."""
+    """Return an argument's name as it is on the command line, and any other place unchanged."""
     return f"--{place.replace('_', '-')}" if place in arguments else place
 
 

@@ -21,7 +21,7 @@ from scheduling.management.base import FileCommand, add_set_option, cores
 
 @dataclass(frozen=True)
 class SimulateRequest:
-    """One file to run: under which policy, with what changed, and where the result goes."""
+    """One file to run, with another policy than its own or None, the changes to it, and the path of the result."""
 
     path: Path
     policy: str | None
@@ -80,7 +80,7 @@ class Command(FileCommand):
 
 
 def simulate_file(request: SimulateRequest) -> tuple[str, bool]:
-    """Run one file of many: a line about it, and whether that says what is wrong with the file."""
+    """Run one file of many. Return a line about it, and whether that line says what is wrong with the file."""
     try:
         scenario = _scenario(request)
         with flaws_of(request.path):
@@ -93,7 +93,7 @@ def simulate_file(request: SimulateRequest) -> tuple[str, bool]:
 
 
 def _scenario(request: SimulateRequest) -> Scenario:
-    """The scenario with its policy changed; `instant.` in front of a key is for the policy of the instant lane."""
+    """Return the scenario with its policy changed; a key that begins with `instant.` changes the instant lane's."""
     scenario = scenario_load(request.path)
     changes: dict[str, list[Setting]] = {"policy": [], "instant": []}
     for (lane, *path), value in request.changes:
@@ -109,7 +109,7 @@ def _scenario(request: SimulateRequest) -> Scenario:
 
 
 def _outputs(paths: list[Path], output: Path | None) -> list[tuple[Path, Path | None]]:
-    """Where each file's result goes. No result may take the place of a scenario, or of another result."""
+    """Return each file with the path of its result. No result may overwrite a scenario or another result."""
     if output is None:
         return [(path, None) for path in paths]
     folder = len(paths) > 1 or output.is_dir()

@@ -28,7 +28,7 @@ DEFAULT_TEACHER = "dominant_resource_fairness"
 DEFAULT_ROUNDS, ENDLESS = 200, 10**9
 RULES = Rules()
 
-# Options that are numbers: name, kind, default, least, what it is.
+# The options that are numbers. Each has its name, its type, its default, its least value and its help text.
 NUMBERS: tuple[tuple[str, type, float, float, str], ...] = (
     ("seed", int, 1, 0, "everything drawn depends on it and the scenario's own seed"),
     ("clusters", int, 1, 1, "train on so many clusters, each with draws of its own, averaged after every round"),
@@ -111,7 +111,7 @@ class Command(FileCommand):
         self._finish(options, drawing, course, state, training.judge_teacher(validation, drawing.world))
 
     def _finish(self, options: Any, drawing: Drawing, course: Course, state: TrainingState, teachers: Any) -> None:
-        """Judge what came of it on draws that nothing was chosen by, write it all, and say so."""
+        """Judge the network on held-out draws, by which nothing was chosen. Write all files, and print the verdict."""
         held_out = drawing.steps(training.HELD_OUT, options["held_out"])
         facts = {
             "seed": course.seed,
@@ -139,7 +139,7 @@ class Command(FileCommand):
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse what cannot be, by the option's name."""
+    """Raise BadScenario, under the option's name, for a value that is not possible."""
     if options["offline"] and options["speed"] != ONE:
         raise BadScenario("--offline", "has fitted speeds of its own, and --speed others")
     check_name(options["teacher"], "--teacher")
@@ -161,7 +161,7 @@ def _teachers() -> list[str]:
 
 
 def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
-    """The options as a course."""
+    """Return the course of training that the options describe."""
     shape = NetworkShape(
         jobs=options["jobs"],
         columns=max(NetworkShape.columns, len(types) + 1),
@@ -182,7 +182,7 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
 
 
 def _verdict_text(verdict: TrainingVerdict, drawing: Drawing, folder: Path) -> str:
-    """What came of it, in numbers and with their spread."""
+    """Return the figures of the teacher and of dl2 as text, and their difference with its spread."""
     completion, document = verdict.completion, verdict.document()
     where = (
         f"{completion.runs} held-out draws"

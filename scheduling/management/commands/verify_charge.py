@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
 
 def _line(award: Award) -> str:
-    """`  award 7, interval 3: slots 12 to 20, pays 1.250000, of it returned 0.000000`."""
+    """Return, for example, `  award 7, interval 3: slots 12 to 20, done, pays 1.250000, of it returned 0.000000`."""
     decided = f"interval {award.interval.number}" if award.interval else "answered at once"
     paid, returned = exported(award.paid), exported(award.returned)
     slots = f"slots {award.start} to {award.end}"

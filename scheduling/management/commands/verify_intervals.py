@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 
 def _archived(pool_id: int, first: int, folder: Path | None) -> str:
-    """Of the intervals that were looked at, those whose bytes lie in archives."""
+    """Return a sentence about those of the verified intervals that are archived; an empty text if none is."""
     rows = list(IntervalArchive.objects.filter(pool=pool_id, last__gte=first).order_by("first"))
     if not rows:
         return ""

@@ -93,7 +93,7 @@ FILTERS = (
 
 
 def use_asked(pool: Pool, parameters: Any, tenant_id: int | None = None) -> tuple[list[UseLine], dict[str, str]]:
-    """The lines, and the span as an address says it, so that the next page is of the same hours."""
+    """Return the lines, and the span as parameters of an address, so that the next page is of the same hours."""
     end = parameters.get("before") or timezone.now()
     first = hour_of(parameters["from"] if "from" in parameters else end - USUAL)
     if not timedelta() < end - first <= MOST_HOURS * HOUR:

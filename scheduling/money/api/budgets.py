@@ -129,7 +129,8 @@ class BudgetRemove(TenantView):
 
 
 def _member(email: str | None) -> User | Refused | None:
-    """Somebody whom nobody knows is no member either. Who has an account elsewhere is for the service to refuse."""
+    """Return the user with this address, or None without one. An address that nobody has is refused here, as no
+    member's; whether a user is a member of this tenant is for the service to check."""
     if email is None:
         return None
     return User.objects.filter(email=email.strip().lower()).first() or UNKNOWN_MEMBER

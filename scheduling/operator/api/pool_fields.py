@@ -15,7 +15,7 @@ from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Sev
 from tenants.services.members import REASON_LONGEST
 
 MOST_RESOURCES = 100
-MOST = 2**31 - 1  # what the columns hold
+MOST = 2**31 - 1  # the largest number that the columns hold
 AMOUNT = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
 STATES = ("open", "held", "draining")
 

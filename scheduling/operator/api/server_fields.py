@@ -11,7 +11,7 @@ from scheduling.operator.servers import MOST_UNITS
 from tenants.api.fields import Answer, Credits, Flag, Form, Text, Whole
 from tenants.services.members import REASON_LONGEST
 
-MOST_NAMES = 1_000  # in one object of a body
+MOST_NAMES = 1_000  # the most names in one object of a body
 
 
 class Units(serializers.DictField):

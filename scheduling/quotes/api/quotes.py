@@ -26,7 +26,7 @@ from tenants.models import Tenant
 from tenants.roles import Permission
 
 OPERATOR = "operator"
-# What refuses a submission and no quote: the first is said in its terms.
+# Codes that refuse a submission, but no quote: a quote reports the first one in its terms.
 ONLY_SUBMITTED = ("larger_than_window", "market_held", "key_reused")
 OF_MONEY = frozenset({"higher_value", "more_budget", "higher_max_price"})  # changes whose figures are credits
 
@@ -210,7 +210,7 @@ def _terms(pool: Pool, terms: QuotedTerms) -> dict[str, Any]:
 
 
 def _payees(parts: Mapping[int, int]) -> list[dict[str, Any]]:
-    """The largest part first."""
+    """Return who is paid how much, the largest part first."""
     slugs = dict(Tenant.objects.filter(pk__in=parts).values_list("pk", "slug"))
     ordered = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
     return [{"payee": slugs.get(owner, OPERATOR), "amount": amount} for owner, amount in ordered if amount]
@@ -220,7 +220,7 @@ def _change(change: Change | None) -> dict[str, Any] | None:
     if change is None:
         return None
     if change.what in OF_MONEY:
-        before, after = exported(micro(change.before)), exported(micro_up(change.after))  # what would be enough
+        before, after = exported(micro(change.before)), exported(micro_up(change.after))  # rounded up, to be enough
     else:
         before, after = f"{change.before:g}", f"{change.after:g}"
     return {

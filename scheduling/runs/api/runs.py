@@ -241,7 +241,7 @@ class JobProgress(TenantView):
 
 
 def _job(job_id: int) -> TrainingJob:
-    """One of another tenant is nowhere."""
+    """Return the job. A job of another tenant is not found, as if it did not exist."""
     job = job_by_id(job_id)
     if job is None:
         raise Http404

@@ -37,7 +37,7 @@ from tenants.api.views import TenantView
 from tenants.models import Tenant
 from tenants.roles import Permission
 
-MOST = 200  # of one person's in a list
+MOST = 200  # questions of one person in a list
 REFUSALS = (
     "unknown_pool", "unknown_interval", "unknown_job", "did_not_wait", "invalid_value", "no_change", "floor_given",
     "decided_by_slot", "too_large", "other_code", "other_specification", "archived", "unreadable", "too_many_open",
@@ -184,7 +184,7 @@ def _result(answer: WhatIfSeen) -> dict[str, Any] | None:
 
 
 def _slugs(result: Result) -> dict[int | None, str]:
-    """Of those who have a name for this reader."""
+    """Return the short names of the tenants that this reader may know by name, and of the operator, by id."""
     tenants = [*(row.tenant for row in result.jobs), *(row.tenant for row in result.tenants)]
     named = {tenant for tenant in tenants if tenant is not None}
     slugs: dict[int | None, str] = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))

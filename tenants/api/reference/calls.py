@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 PREFIX = "/api/v1/"
-# What stands for the variable parts of an address.
+# The values that stand for the variable parts of an address.
 PLACES: Mapping[str, object] = {
     "tenant_slug": "lumen",
     "owner_slug": "castor",
@@ -21,7 +21,7 @@ PLACES: Mapping[str, object] = {
     "version": 4,
 }
 ANY_NUMBER = 17
-# The words of `bourse` that do what the operation does.
+# For an operation, the words of `bourse` that do the same.
 COMMANDS: Mapping[str, str] = {
     "me_read": "bourse tenants",
     "jobs_list": "bourse jobs list --state running",
@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 def example_path(path: str, places: Mapping[str, object] = PLACES) -> str:
-    """The address with something in its variable parts."""
+    """Return the address with a value in each of its variable parts."""
     for part in variable_parts(path):
         path = path.replace(f"{{{part}}}", quote(str(places.get(part, ANY_NUMBER)), safe=""))
     return path
@@ -64,7 +64,7 @@ def variable_parts(path: str) -> list[str]:
 
 
 def curl(method: str, address: str, *, needs_token: bool, body: Any, kind: str) -> str:
-    """`kind`: the media type of the answer. Each line but the last ends in a backslash."""
+    """Return the call by curl. `kind` is the media type of the answer. Each line but the last ends in a backslash."""
     parts = ["curl"]
     if kind == "text/event-stream":
         parts.append("-N")
@@ -88,7 +88,8 @@ def command(name: str) -> str:
 def library(
     method: str, path: str, base: str, *, body: Any, is_list: bool, places: Mapping[str, object] = PLACES
 ) -> str:
-    """The call by the client's library, for what has no words of its own; empty where that has no method for it."""
+    """Return the call by the client's library, for an operation without words of `bourse`. It is empty if the library
+    has no method for it."""
     client, place = f'Client("{base}", token)', example_path(path, places).removeprefix(PREFIX)
     if method == "GET":
         return f'list({client}.listed("{place}", {{}}))' if is_list else f'{client}.get("{place}")'

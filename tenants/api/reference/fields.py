@@ -15,12 +15,12 @@ KINDS = {"integer": "whole number", "number": "number", "boolean": "true or fals
 FORMATS = {"date-time": "time", "date": "date", "uri": "address", "email": "e-mail address", "binary": "file"}
 DECIMAL = (READ_CREDITS, SHOWN_CREDITS)
 STRUCTURES = ("object", "array")
-# What the schema says of a value, in words: pairs of bounds first.
+# How the limits of a value in the schema are put into words, pairs of bounds first.
 BOUNDS = (("minimum", "maximum", ""), ("minLength", "maxLength", " characters"), ("minItems", "maxItems", " of them"))
 LIMITS = {"exclusiveMinimum": "more than {}", "exclusiveMaximum": "less than {}", "pattern": "as `{}`"}
 LIMITS |= {"default": "else `{}`"}
-LARGEST = 2**63 - 1  # no bound that a reader meets
-VALUES = re.compile(r"\n*^\* `.*", re.DOTALL | re.MULTILINE)  # the values once more, at the end of a description
+LARGEST = 2**63 - 1  # not shown as a bound, because no reader meets it
+VALUES = re.compile(r"\n*^\* `.*", re.DOTALL | re.MULTILINE)  # the list of values that ends a description
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class FieldRow:
 
 
 def rows_of(schema: Schema, schemas: Mapping[str, Schema]) -> tuple[FieldRow, ...]:
-    """`schemas`: those that others name. One that contains itself is not opened again."""
+    """Return a row for each field. `schemas` are those that others name. One that contains itself is opened once."""
     whole, inner = _seen_through(schema, schemas)
     if _structure(inner) is None:
         return (FieldRow("", kind_of(whole, schemas), words_of(inner), limits_of(inner), True, 0),)
@@ -72,7 +72,7 @@ def words_of(schema: Schema) -> str:
 
 
 def reference(schema: Schema) -> str:
-    """The name of the schema that this one only names, itself or null; empty where it names none."""
+    """Return the name of the schema that this one only names, alone or with null; empty if it names none."""
     for several in ("oneOf", "anyOf", "allOf"):
         if several in schema:
             return next((reference(each) for each in schema[several] if reference(each)), "")
@@ -80,7 +80,7 @@ def reference(schema: Schema) -> str:
 
 
 def kind_of(schema: Schema, schemas: Mapping[str, Schema]) -> str:
-    """In the reader's words: "list of text", "time or null"."""
+    """Return the kind of a value in the reader's words, such as "list of text" or "time or null"."""
     whole, inner = _seen_through(schema, schemas)
     types = _types(inner)
     null = "null" in types or any("null" in _types(each) for each in whole.get("oneOf", ()))
@@ -100,7 +100,8 @@ def _kind(plain: str, schema: Schema, schemas: Mapping[str, Schema]) -> str:
 
 
 def limits_of(*schemas: Schema) -> str:
-    """What a value must keep to. Several: the place's own and those that it names; the first that says it counts."""
+    """Return in words what a value must keep to. `schemas` are the place's own and those that it names; of several that
+    set the same limit, the first one counts."""
     rules: dict[str, Any] = {}
     for schema in schemas:
         items = schema.get("items", {})
@@ -133,7 +134,7 @@ def _plain(value: object) -> str:
 
 
 def _seen_through(schema: Schema, schemas: Mapping[str, Schema]) -> tuple[Schema, Schema]:
-    """The schema itself, and what it comes to behind names and "this or null"."""
+    """Return the schema itself, and the one that is behind its names and behind "this or null"."""
     inner = schema
     while True:
         several = next((inner[each] for each in ("oneOf", "anyOf", "allOf") if each in inner), None)

@@ -31,7 +31,7 @@ class OperationParameter:
     limits: str
     required: bool
     choices: tuple[str, ...]
-    several: bool  # may be given again and again
+    several: bool  # may be given more than once
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class OperationShown:
     path: str
     summary: str
     words: str
-    scope: str  # of a token; empty where it needs none
-    open: bool  # to everybody, without a log-in
+    scope: str  # that a token needs; empty where it needs none
+    open: bool  # whether everybody may call it without a log-in
     parameters: tuple[OperationParameter, ...]
     request: Body | None
     request_example: Any  # the example of a request, as it is
-    status: int  # of the answer that is no error
+    status: int  # the status of the answer that is no error
     answers: tuple[Body, ...]
     faults: tuple[OperationFault, ...]
     is_list: bool
@@ -104,14 +104,15 @@ class OperationGroup:
 
 @cache
 def schema() -> Mapping[str, Any]:
-    """As it is checked in; a test fails when it drifts from the code, which takes four times as long to ask."""
+    """Return the schema as it is checked in. A test fails when it differs from what the code says; to ask the code
+    takes four times as long."""
     document: Mapping[str, Any] = yaml.load(settings.API_SCHEMA.read_bytes(), yaml.CSafeLoader)
     return document
 
 
 @cache
 def groups() -> tuple[OperationGroup, ...]:
-    """In the order of the tags; one that nobody has described comes last."""
+    """Return the groups of operations in the order of the tags. A tag that nobody has described comes last."""
     tags: dict[str, list[OperationShown]] = {tag: [] for tag in TAGS}
     whole = schema()
     for path, methods in whole["paths"].items():
@@ -128,13 +129,13 @@ def operations() -> Mapping[str, OperationShown]:
 
 @cache
 def preface() -> tuple[str, ...]:
-    """The paragraphs about the interface as a whole."""
+    """Return the paragraphs about the interface as a whole."""
     return tuple(schema()["info"]["description"].split("\n\n"))
 
 
 @cache
 def problem() -> Body:
-    """An error, the same for every operation."""
+    """Return the body of an error, which is the same for every operation."""
     schemas = schema()["components"]["schemas"]
     sentence = "The token lacks the scope market:read."
     example = document_of(Problem(403, "scope_missing", sentence, {"scope": "market:read"}))

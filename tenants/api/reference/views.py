@@ -31,8 +31,8 @@ from tenants.models import ApiToken
 from tenants.selectors import TenantReached, tenants_reached, tokens_working
 
 METHODS = ("GET", "POST", "PUT")
-MOST_IN_TABLE = 40  # operations, with addresses and scopes: more stand in columns, by part
-MOST_TENANTS = 50  # that are offered to choose from
+MOST_IN_TABLE = 40  # operations, with addresses and scopes; if there are more, they are listed in columns, by tag
+MOST_TENANTS = 50  # the most tenants that are offered to choose from
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class OperationPage:
     curl: str
     command: str
     library: str
-    fields: tuple[tuple[OperationParameter, str], ...]  # with what stands in it
-    token: ApiToken | None  # of the reader's own, one that may call it
+    fields: tuple[tuple[OperationParameter, str], ...]  # each with the value in it
+    token: ApiToken | None  # one of the reader's own that may call it
     fault: str = ""  # what is wrong with what was tried
 
 
@@ -69,8 +69,8 @@ class ReferenceReader:
 
 
 def reference_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Of no tenant, and inside one, whose navigation it keeps. Where `?tenant=` names another one that the reader
-    reaches, the way leads into that."""
+    """Make a page that is shown outside tenants and inside each, where it keeps the tenant's navigation. If `?tenant=`
+    names another tenant that the reader reaches, redirect to the page inside that one."""
 
     @require_safe
     @wraps(view)
@@ -84,7 +84,7 @@ def reference_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 
 def _inside(slug: str, page: str, names: Mapping[str, str], query: QueryDict) -> str:
-    """The address of the page in that tenant, with what else was asked. Views are called as their addresses."""
+    """Return the page's address in that tenant, with the rest of the query. Addresses are named after their views."""
     query.pop("tenant", None)
     address = reverse(f"tenant_{page}", kwargs={"tenant_slug": slug, **names})
     return f"{address}?{query.urlencode()}" if query else address
@@ -158,7 +158,7 @@ def api_docs_try(request: AccessRequest, name: str, tenant_slug: str = "") -> Ht
 
 
 def _is_its_address(operation: OperationShown, address: str) -> bool:
-    """Whatever was typed, the way leads to this operation and to nothing else of this host."""
+    """Return whether the address is this operation's. Whatever was typed, nothing else of this host is reached."""
     try:
         view = getattr(resolve(address).func, "view_class", None)
     except Resolver404:
@@ -208,7 +208,7 @@ def _entry(operation: OperationShown, reader: ReferenceReader, request: AccessRe
 
 
 def _reader(request: AccessRequest) -> ReferenceReader:
-    """For the tenant that the page is of; else for the first that the reader reaches."""
+    """Return the reader in the tenant that the page is of, else in the first tenant that the reader reaches."""
     user, reached = request.access.user, tenants_reached(request.access)
     slug = request.access.tenant.slug if request.access.tenant else next((each.slug for each in reached), "")
     own: dict[str, object] = {}

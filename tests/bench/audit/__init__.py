@@ -1,1 +1,1 @@
-"""A pool of a hundred tenants with ten thousand intervals behind it, and what its audit costs."""
+"""A pool of a hundred tenants with ten thousand past intervals, and the time that its audit takes."""

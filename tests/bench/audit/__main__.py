@@ -1,6 +1,6 @@
-"""`python -m tests.bench.audit FOLDER INTERVALS`: started by `bench_audit`, with servers of its own in that folder.
+"""`python -m tests.bench.audit FOLDER INTERVALS` is started by `bench_audit`, with servers of its own in that folder.
 
-What the folder lacks is built, from where it was left; then everything in it is measured.
+It builds what the folder lacks, from where the last build ended, and then measures everything in it.
 """
 
 from __future__ import annotations

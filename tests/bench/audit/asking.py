@@ -1,8 +1,8 @@
-"""What the audit of everything in the folder costs: the overview's page, and a verification from beginning to end.
+"""Measures the audit of everything in the folder: the overview's page, and a verification from beginning to end.
 
-A verification decides every interval again. What it takes beyond that replay is the figure: to decide for each tenant
-alone, to compare rows, sums by day, the ledger and the history, and to keep its pieces; as time on the clock, and as
-processor time of this process and of its database, which is what is left of a machine that others use too.
+A verification decides every interval again. The figure is what it takes beyond that replay: to decide for each tenant
+alone, to compare rows, sums by day, the ledger and the history, and to keep its pieces. It is given as time by the
+clock, and as processor time of this process and of its database, which can be trusted on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def measure(took: Took) -> Iterator[dict[str, Any]]:
 
 
 def _overview(pool: Pool) -> Iterator[dict[str, Any]]:
-    """As it opened when the last interval had just been decided."""
+    """Measure the overview's page as it opened when the last interval had just been decided."""
     last = IntervalFairness.objects.filter(pool=pool).latest("number").decided_at
     client = Client(SERVER_NAME="localhost")
     with scope_disabled("who looks at everybody"):
@@ -95,7 +95,7 @@ def _opened(client: Client, address: str) -> tuple[float, int]:
 
 
 class _Watch:
-    """Time spent inside a function that others call."""
+    """A wrapper that adds up the time spent inside a function that others call."""
 
     def __init__(self, module: Any, name: str) -> None:
         self.module, self.name, self.inner = module, name, getattr(module, name)
@@ -118,7 +118,7 @@ class _Watch:
 
 
 class _Steps(_Watch):
-    """A function that is called again and again: when it came back."""
+    """A wrapper for a function that is called again and again, with the moments at which it returned."""
 
     def __init__(self, module: Any, name: str) -> None:
         super().__init__(module, name)
@@ -131,7 +131,7 @@ class _Steps(_Watch):
 
     @property
     def longest(self) -> float:
-        """Seconds between two times that it came back."""
+        """Return the most seconds between two returns."""
         return max(b - a for a, b in pairwise(self.moments))
 
 
@@ -166,7 +166,7 @@ def _verification(pool: Pool) -> Iterator[dict[str, Any]]:
 
 
 def _everything(pool: Pool) -> tuple[float, float]:
-    """As an auditor asks for it and the clock's ticks do it: seconds on the clock and of this process."""
+    """Verify everything, as an auditor requests it and the clock's ticks do it. Return real and processor seconds."""
     now = timezone.now()  # what a bench that was broken off has left behind
     AuditRun.objects.filter(state__in=OPEN_AUDITS).update(state=AuditState.CANCELLED, ended_at=now)
     VerificationRun.objects.filter(state__in=OPEN_WORK).update(state=WorkState.CANCELLED, ended_at=now)

@@ -1,7 +1,7 @@
 """Builds the intervals: the market decides and settles each in its own way, which takes most of an hour for all.
 
-Every step is a transaction of its own and says in the database that it was done. So a build that is broken off is taken
-up where it was left, and one that is complete does nothing.
+Every step is a transaction of its own, and notes in the database that it was done. So a build that is interrupted
+continues where it ended, and a complete one does nothing.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ MARKET, QUICK, FAIRNESS, AT_ONCE_FIGURES = "market", "market, many at once", "fa
 
 
 class Took:
-    """Seconds, processor time and number of each kind of work, over all builds of a folder: kept in a file."""
+    """Seconds, processor time and number of each kind of work, over all builds of a folder. They are kept in a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sums: dict[str, list[float]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def work(self, kind: str, work: Callable[[], int]) -> None:
-        """`work` says how many it did."""
+        """Do the work, and add what it took to the sums of its kind. `work` returns how many pieces it did."""
         seconds, processor = time.perf_counter(), time.process_time()
         count = work()
         more = (time.perf_counter() - seconds, time.process_time() - processor, count)
@@ -67,7 +67,7 @@ class Took:
 
 
 def build(intervals: int, took: Took) -> None:
-    """At least so many, with their fairness."""
+    """Build at least `intervals` intervals, with their figures of fairness."""
     with scope_disabled("the benchmark fills a whole market"):
         pool = Pool.objects.first() or _made()
         _figures_at_once(pool, took)
@@ -82,7 +82,7 @@ def build(intervals: int, took: Took) -> None:
 
 @transaction.atomic
 def _made() -> Pool:
-    """Four owners share each server."""
+    """Create the pool and its tenants. Four owners share each server."""
     pool = make_pool(
         "hundred",
         batch_policy={"name": "astraea", "mode": "guarantee"},
@@ -104,7 +104,7 @@ def _made() -> Pool:
 
 
 def _live(pool: Pool, took: Took) -> None:
-    """An interval at each of the next slots, with a job or two."""
+    """Decide an interval at each of the next slots, with a job or two."""
     decided = LaneClock.objects.get(pool=pool, lane=Lane.BATCH).decided_slot
     begin = (decided + 1) // AT_ONCE * AT_ONCE
     if not TrainingJob.objects.filter(arrival__gte=begin, arrival__lt=begin + AT_ONCE).exists():
@@ -124,7 +124,7 @@ def _slots(pool: Pool, first: int, end: int) -> int:
 
 
 def _jobs(pool: Pool, tenants: list[Tenant], begin: int) -> Iterator[TrainingJob]:
-    """One slot long, so that a window of one slot has room for them; some need more workers than their owner has."""
+    """Yield jobs of one slot, for which a window of one slot has room. Some need more workers than their owner has."""
     draw = np.random.default_rng(SEED + begin)
     for moment in np.sort(draw.uniform(begin, begin + AT_ONCE - 1, size=3 * AT_ONCE // 2)):
         workers, at = int(draw.integers(1, 5)), EPOCH + timedelta(seconds=SLOT_SECONDS * float(moment))
@@ -143,7 +143,8 @@ def _jobs(pool: Pool, tenants: list[Tenant], begin: int) -> Iterator[TrainingJob
 
 
 def _figures_at_once(pool: Pool, took: Took) -> None:
-    """As the market works them out; after the first of them a hundred in one transaction, and their days at the end."""
+    """Compute the figures of fairness as the market does. After the first ones, a hundred are computed in one
+    transaction, and their days at the end."""
     first = min(ONE_BY_ONE, Interval.objects.count()) - IntervalFairness.objects.count()
     if first > 0:
         took.work(FAIRNESS, lambda: fairness_catch_up(most=first))

@@ -1,9 +1,9 @@
-"""The same intervals as the market's, a hundred in one transaction: what it would read back is kept in memory.
+"""Decides the same intervals as the market, a hundred in one transaction, with what would be read back in memory.
 
-For a pool in which nothing outlives its slot: each is one window, and every job runs in one. Only what an audit reads
-is written: intervals, floors, awards, jobs and their events, posted prices and the book; of the calendar the last slot
-alone. That all is as the market would have it is seen in two ways: built by the market alone, the chain ends with the
-same digest, and a verification of everything finds nothing.
+This is for a pool in which nothing outlives its slot: each slot is one window, and every job runs in one. Only what an
+audit reads is written: intervals, floors, awards, jobs and their events, posted prices and the book, and of the
+calendar the last slot alone. Two things show that all is as the market would have it: built by the market alone, the
+chain ends with the same digest, and a verification of everything finds nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tenants.ledger.services import post_many
 
 @dataclass
 class World:
-    """The pool between two slots."""
+    """The state of the pool between two slots."""
 
     frame: PoolFrame
     clock: LaneClock
@@ -82,7 +82,7 @@ def slots_at_once(pool: Pool, first: int, end: int) -> int:
 
 
 def _world(pool: Pool, first: int) -> World:
-    """As the market would see it now."""
+    """Return the state of the pool as the market would see it now."""
     clock = LaneClock.objects.select_for_update(no_key=True).get(pool=pool, lane=Lane.BATCH)
     snapshot = batch_view(pool, first, clock, pool.slot_start(first))
     frame, view = snapshot.frame, snapshot.view
@@ -131,14 +131,14 @@ def _decide(world: World, slot: int) -> Decided:
 
 
 def _floor(row: tuple[Any, ...], interval: Interval) -> JobFloor:
-    """A row that is stored once its interval is."""
+    """Return the row of a floor. It is stored once its interval is."""
     columns = dict(zip(plans.FLOOR_COLUMNS, row, strict=True))
     del columns["interval_id"]
     return JobFloor(**columns, interval=interval)
 
 
 def _snapshot(world: World, slot: int) -> BatchSnapshot:
-    """`batch_view` of what is kept."""
+    """Return what `batch_view` would read, from what is kept in memory."""
     frame = world.frame
     world.floors = {n: f for n, f in sorted(world.floors.items()) if f.end > slot or n in world.waiting}
     spare = dict(world.spendable)
@@ -184,7 +184,7 @@ def _interval(world: World, snapshot: BatchSnapshot, plan: Plan) -> Interval:
 
 
 def _store(world: World, decided: Sequence[Decided], touched: Sequence[TrainingJob], before: Sequence[Posting]) -> None:
-    """All of it, and the money: the awards of the last slot wait for their settlement."""
+    """Store everything that was decided, and post the money. The awards of the last slot wait for their settlement."""
     Interval.objects.bulk_create(each.interval for each in decided)
     JobFloor.objects.bulk_create(row for each in decided for row in each.floors)
     last = decided[-1].interval.slot
@@ -213,7 +213,7 @@ def _store(world: World, decided: Sequence[Decided], touched: Sequence[TrainingJ
 
 
 def _settled(world: World, first: int) -> list[Posting]:
-    """The awards of the slot before the first end."""
+    """End the awards of the slot before `first`. Return the postings that settle them."""
     running = list(Award.objects.filter(pool=world.frame.pool, state=AwardState.RUNNING).order_by("pk"))
     Award.objects.filter(pk__in=[award.pk for award in running]).update(state=AwardState.DONE)
     jobs = TrainingJob.objects.filter(pk__in=[award.job_id for award in running])

@@ -1,1 +1,1 @@
-"""A market with a year behind it: 1,000,000 jobs and 10,000,000 entries of the book, and how quickly it answers."""
+"""A market with a past of a year, 1,000,000 jobs and 10,000,000 entries of the book, and how quickly it answers."""

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.million FOLDER`: started by `bench_api`, with the addresses of this folder's servers."""
+"""`python -m tests.bench.million FOLDER` is started by `bench_api`, with the addresses of this folder's servers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Asks a real web process over loopback, on connections that are kept: how long each answer took, and what it cost.
+"""Calls a real web process over loopback, on kept connections: how long each answer took, and what it cost.
 
-As many processes as `manage.py up` starts.
+There are as many web processes as `manage.py up` starts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def _month() -> str:
 
 
 def _catch_up(pool: Pool, tenant: Tenant, owner: User, state: State) -> None:
-    """The market goes on to the present, decides about one job, and the intervals before get that one's contents."""
+    """Advance the market to the present, where it decides about one job. Earlier intervals get a copy of its
+    contents."""
     with scope(tenant):
         job_submit(pool=pool, name="now", spec=SPEC, lane="batch", by=access_of(owner, tenant), at=timezone.now())
     for _ in range(50):
@@ -126,7 +127,7 @@ def _single(name: str, found: dict[str, Any], target: str) -> dict[str, Any]:
 
 
 def _asked(port: int, secret: str, addresses: list[str], pause: float = 0.0) -> dict[str, Any]:
-    """Milliseconds of each, and the last status; the first one is not counted."""
+    """Request each address. Return the milliseconds and statuses of the answers, without the first one."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     times: list[float] = []
     statuses: set[int] = set()
@@ -155,7 +156,7 @@ def _ask(line: http.client.HTTPConnection, method: str, path: str, secret: str, 
 
 
 def _submissions(port: int, tenant: Tenant, secret: str) -> Iterator[dict[str, Any]]:
-    """Sixteen clients: each submits again as soon as it is answered, and then each once a second."""
+    """Measure sixteen clients: each submits again as soon as it has its answer, and later each once a second."""
     for name, lane, pause in (
         ("batch lane, one after the other", "batch", 0.0),
         ("batch lane, each once a second", "batch", 1.0),

@@ -1,4 +1,4 @@
-"""Builds the database once: people, servers and credits by the services, the year behind them by `build.sql`."""
+"""Builds the database once: people, servers and credits by the services, and the past year by `build.sql`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BY, WHY = access_of_system("the bench"), "bench"
 
 
 def build(state: State, *, jobs: int, at: datetime) -> None:
-    """Into an empty database. The note is written last: without it the folder is built anew."""
+    """Build everything in an empty database. The note is written last: without it the folder is built anew."""
     free = shutil.disk_usage(state.folder.parent).free
     if free < NEEDED_BYTES:
         raise SystemExit(f"The database needs {NEEDED_BYTES >> 30} GiB, and {free >> 30} GiB are free.")
@@ -149,7 +149,7 @@ def _year(state: State, pool: Pool, person: User, jobs: int, at: datetime) -> No
 
 
 def statements(script: str) -> list[str]:
-    """Of a file whose comments are whole lines and whose texts hold no semicolon."""
+    """Return the statements of an SQL script whose comments are whole lines and whose texts hold no semicolon."""
     lines = [line for line in script.splitlines() if not line.startswith("--")]
     return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
 

@@ -1,4 +1,4 @@
-"""Times of many answers as one line of the bench."""
+"""Puts the times of many answers into one line of the bench."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 
 def figure(name: str, found: Mapping[str, Any], target: str, *, calls: int) -> dict[str, Any]:
-    """`found`: sorted milliseconds and statuses. `calls`: all that were answered, also those that were not timed."""
+    """Return a line of the bench. `found` has the sorted milliseconds and the statuses. `calls` is the number of all
+    answers, with those that were not timed."""
     times = found["times"]
     detail = {
         "fastest_ms": round(times[0], 1),  # what is left of a machine that others use too

@@ -1,4 +1,4 @@
-"""The pages that a tenant opens most, with a million jobs behind them: time, work and number of queries."""
+"""Measures the pages that a tenant opens most, beside a million jobs: time, work and number of queries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def addresses(tenant: Tenant, month: str) -> dict[str, str]:
 
 
 def times(port: int, owner: User, pages: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """From the web process, as a browser asks for them."""
+    """Measure the pages of the web process, requested as by a browser."""
     headers = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session_of(owner)}", "Accept": "text/html"}
     for name, address in pages.items():
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

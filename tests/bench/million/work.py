@@ -1,6 +1,6 @@
-"""How long the web process and the database worked for an answer: that does not grow with what else runs here.
+"""Measures how long web process and database worked for an answer, which does not grow with what else runs here.
 
-A time on the clock does. On a machine that others use too, the reader judges by the work, and by the fastest answer.
+The time by the clock does grow. On a machine that others use too, judge by the work, and by the fastest answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import psutil
 
 
 class Work:
-    """Of the web processes, and of the database server of `data` with all its processes."""
+    """The work of the web processes, and of the database server of `data` with all its processes."""
 
     def __init__(self, web: Sequence[psutil.Process], data: Path) -> None:
         self._web = web
@@ -22,7 +22,8 @@ class Work:
         self._database = psutil.Process(int(first_line))
 
     def added_to(self, figures: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Each figure with the processor time for one of its answers; figures are asked for one after the other."""
+        """Yield each figure with the processor time for one of its answers. The figures must be measured one after the
+        other."""
         before = self.seconds()
         for figure in figures:
             now = self.seconds()

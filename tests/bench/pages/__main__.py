@@ -1,5 +1,5 @@
-"""`python -m tests.bench.pages FOLDER [SERVERS WAITING JOBS DAYS]`: started by `bench_pages` and by a row of the scale
-bench, with servers of its own in that folder."""
+"""`python -m tests.bench.pages FOLDER [SERVERS WAITING JOBS DAYS]` is started by `bench_pages` and by a row of the
+scale bench, with servers of its own in that folder."""
 
 from __future__ import annotations
 

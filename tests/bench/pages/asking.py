@@ -1,4 +1,4 @@
-"""Asks for every page from a web process over loopback, then opens it in Chromium; the worst of each figure."""
+"""Requests every page over loopback, then opens it in Chromium, and reports the worst of each figure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOOKED = "() => [document.querySelectorAll('*').length, document.documentElement
 
 @dataclass
 class Looked:
-    """A page, as one kind of person gets it."""
+    """A page as one kind of person gets it, with its figures."""
 
     role: str
     path: str
@@ -57,7 +57,7 @@ class Looked:
 
 
 class Nodes(HTMLParser):
-    """Counts elements, as a browser does that runs no script."""
+    """Counts the elements of a page, as a browser without scripts would."""
 
     count = 0
 
@@ -100,7 +100,7 @@ def measure(market: Market, data: Path) -> Iterator[dict[str, Any]]:
 
 
 def live_awards(market: Market) -> int:
-    """How many the market really has: not every job that waited gets one."""
+    """Return how many awards are alive in the market. Not every job that waited gets one."""
     with scope_disabled("the bench counts everybody's"):
         return Award.objects.filter(pool__slug=market.places["pool"], state__in=ALIVE).count()
 
@@ -110,7 +110,7 @@ def people(market: Market) -> dict[str, User | None]:
 
 
 def asked_for(market: Market) -> Iterator[Looked]:
-    """The pages of the large pool, and those of the small world where the large one has nothing to show."""
+    """Yield the pages of the large pool, and those of the small world, which show what the large one does not have."""
     for name, role in KINDS.items():
         paths = visits.addresses(market.places, role) + visits.addresses(market.small, role)
         yield from (Looked(name, path) for path in dict.fromkeys(paths) if chosen(path))
@@ -122,8 +122,8 @@ def chosen(path: str) -> bool:
 
 
 def timed(port: int, user: User | None, pages: list[Looked], work: Work) -> None:
-    """The slowest of a few answers, after one that is not counted: of so few the 95th percentile is the slowest. The
-    processor time, of web server and database, is the mean of all of them."""
+    """Measure the slowest of a few answers, after one that is not counted. Of so few, the 95th percentile is the
+    slowest. The processor time, of web server and database, is the mean of all of them."""
     headers = {"Accept": "text/html"}
     if user is not None:
         headers["Cookie"] = f"{settings.SESSION_COOKIE_NAME}={session_of(user)}"
@@ -150,7 +150,7 @@ def timed(port: int, user: User | None, pages: list[Looked], work: Work) -> None
 
 
 def in_browser(address: str, persons: dict[str, User | None], pages: list[Looked]) -> None:
-    """Height, and nodes where the page has built more of itself. Without a Chromium nothing is known of heights."""
+    """Measure each page's height, and its nodes if scripts have added some. Heights cannot be had without Chromium."""
     if not Path(CHROMIUM).exists():
         raise SystemExit(f"no Chromium at {CHROMIUM}: on Debian, apt-get install chromium")
     sessions = {name: session_of(user) for name, user in persons.items() if user is not None}

@@ -1,5 +1,5 @@
-"""Makes the market: people and credits by the services, servers and the thirty days behind them by `build.sql`, and
-the present by the services again, beside the small world of the browser tests that has something on every page."""
+"""Makes the market: people and credits by the services, servers and the past thirty days by `build.sql`, and the
+present by the services again. Beside it is the small world of the browser tests, which has something on every page."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ SLUG = "big"  # before "main", the small world's pool, in the order in which pag
 
 @dataclass(frozen=True)
 class Size:
-    """`waiting`: jobs when the market decides for the last time. More than a quarter of them get an award, which is at
-    home: the figure of making says how many. `jobs`: those of the days before."""
+    """The size of the market. `waiting` is the number of jobs when the market decides for the last time. More than a
+    quarter of them get an award, which is at home; the figure of making says how many. `jobs` is the number of jobs of
+    the days before."""
 
     servers: int = 500
     waiting: int = 300
@@ -57,8 +58,8 @@ class Size:
 
 @dataclass(frozen=True)
 class Market:
-    """`people`: by role, their ids. `places`: what stands for the variable parts of an address in the large pool;
-    `small`: in the small world beside it."""
+    """The market that was made. `people` are the ids of its people by role. `places` has the values of the variable
+    parts of an address in the large pool, and `small` those in the small world beside it."""
 
     people: dict[str, int]
     places: dict[str, str]
@@ -67,7 +68,8 @@ class Market:
 
 
 def market_in(state: State, size: Size) -> Market:
-    """The one that is kept in this folder, or a new one. The note is written last: without it all is made anew."""
+    """Return the market that is kept in this folder, or make it. The note is written last: without it, all is made
+    anew."""
     note = state.folder / "built.json"
     if note.exists():
         return Market(**json.loads(note.read_text(encoding="utf-8")))
@@ -157,7 +159,7 @@ def _past(state: State, size: Size, pool: Pool, person: User, at: datetime) -> N
 
 
 def _present(size: Size, pool: Pool, world: World) -> None:
-    """Jobs that the market decides about now, and intervals before that have the contents of this one."""
+    """Submit jobs, and let the market decide about them now. The intervals before get the contents of this one."""
     slot = pool.slot_at(timezone.now())
     tenants = [*Tenant.objects.filter(slug__startswith="t").order_by("pk"), world.lumen, world.castor]
     _wait(pool, tenants, size.waiting, slot - 1)
@@ -167,7 +169,7 @@ def _present(size: Size, pool: Pool, world: World) -> None:
 
 
 def _wait(pool: Pool, tenants: list[Tenant], count: int, since: int) -> None:
-    """So many jobs in the queue that came in the slot `since`, one after the other, as submissions leave them."""
+    """Queue `count` jobs that arrived in the slot `since`, one after the other, as submissions would leave them."""
     moments = [pool.slot_start(since) + timedelta(seconds=SLOT_SECONDS * number / count) for number in range(count)]
     jobs = [
         TrainingJob(

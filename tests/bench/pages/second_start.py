@@ -1,4 +1,4 @@
-"""How soon the second start of the demonstration answers with its first page."""
+"""Measures how soon the second start of the demonstration answers with its first page."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def second_start() -> dict[str, Any]:
 
 @contextmanager
 def started(folder: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """As `make run` does it, which lets Python keep what it has compiled, in a folder of its own; its address. It ends
-    with the block."""
+    """Start the product as `make run` does, which lets Python keep what it has compiled, with its data in `folder`.
+    Yield its address and its process. It ends with the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -56,7 +56,7 @@ def started(folder: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 
 def until_page(address: str, product: subprocess.Popen[bytes], patience: float, path: str = "/") -> float:
-    """Seconds until it answers; fails where it never does."""
+    """Return the seconds until the page answers. Fail if it does not within `patience`."""
     began = time.monotonic()
     while time.monotonic() - began < patience:
         assert product.poll() is None, f"the product ended with {product.returncode}"

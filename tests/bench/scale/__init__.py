@@ -1,1 +1,1 @@
-"""Rows of `bench_scale`, a module each; `memory` is theirs in common."""
+"""The rows of `bench_scale`, one module for each. They share `memory`."""

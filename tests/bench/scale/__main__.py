@@ -1,4 +1,4 @@
-"""`python -m tests.bench.scale ROW SIZE`: one row at one size, with servers as durable as in production."""
+"""`python -m tests.bench.scale ROW SIZE` measures one row at one size, with servers as durable as in production."""
 
 from __future__ import annotations
 

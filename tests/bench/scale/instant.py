@@ -1,7 +1,7 @@
-"""Instant answers beside so many awards alive: how long each takes, and where the time goes.
+"""Instant answers beside `size` awards that are alive: how long each takes, and where the time goes.
 
-Ten awards for each server, a quarter of them at home. They are written as they would lie there, with their units in the
-calendar: deciding about all of them first is another row.
+There are ten awards for each server, a quarter of them at home. They are written as the market would leave them, with
+their units in the calendar, because to decide about all of them first is another row.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 
 def _figure(name: str, pool: Pool, tenants: list[Tenant], size: int) -> dict[str, Any]:
-    """Without the first answers, which read all of the pool: of a process, and of a tenant without cells."""
+    """Measure instant answers without the first of a process and of a tenant without cells, which read all of the
+    pool."""
     first = [_seconds(pool, tenant) for tenant in tenants[:RENTERS]]
     processor = time.process_time()
     took = [_seconds(pool, tenants[number % len(tenants)]) for number in range(ANSWERS)]
@@ -106,7 +107,7 @@ def _seconds(pool: Pool, tenant: Tenant) -> float:
 
 
 def _market(size: int) -> tuple[Pool, list[Tenant], list[Tenant]]:
-    """The pool, the tenants that have cells, and those that have none."""
+    """Create the market. Return the pool, the tenants that have cells, and those that have none."""
     pool = Pool.objects.create(
         slug="large",
         name="Large",
@@ -148,7 +149,7 @@ def _market(size: int) -> tuple[Pool, list[Tenant], list[Tenant]]:
 
 
 def _publish(pool: Pool) -> None:
-    """The window in which all of them are: prices, and what its owners had for sale."""
+    """Publish the window in which all awards are, with its prices and with what its owners had for sale."""
     frame = pool_frame(pool)
     idle = np.repeat(
         np.array([*frame.cells.sum(axis=2).T, np.zeros(len(frame.resource_ids))]).T[:, :, None], SLOTS, axis=2

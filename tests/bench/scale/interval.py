@@ -1,9 +1,9 @@
-"""The first interval of a pool and the next one, for which one job in a hundred is new: part by part.
+"""The first interval of a pool and the next one, in which one job in a hundred is new, part by part.
 
-A tenth has a tenth of everything: 10,000 jobs of 50 tenants on 500 servers beside 100,000 of 500 on 5,000. Neither is
-settled between the two: what the second one decides about is the jobs that the first one left waiting, and the new.
-Parts are told in seconds, and in processor seconds of this process and of the server process that works for it, which
-are the same however busy the machine is.
+A tenth has a tenth of everything: 10,000 jobs of 50 tenants on 500 servers beside 100,000 of 500 on 5,000. Nothing is
+settled between the two intervals: the second one decides about the jobs that the first one left waiting, and about the
+new ones. Parts are given in seconds, and in processor seconds of this process and of the server process that works for
+it, which are the same however busy the machine is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _two_intervals(size: int, plan: AlonePlan) -> Iterator[dict[str, Any]]:
 
 
 def _boundary(pool: Pool, between: range, name: str, target: str) -> Iterator[dict[str, Any]]:
-    """The interval that closes after the slots `between`, and what those cost that close none."""
+    """Measure the interval that closes after the slots `between`, and the time of these slots, which close none."""
     started = time.perf_counter()
     for slot in between:
         interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
@@ -86,7 +86,7 @@ def _boundary(pool: Pool, between: range, name: str, target: str) -> Iterator[di
 
 
 class Clocks:
-    """Three clocks: of the wall, of this process's processor time, and of that of the database's process for it."""
+    """Three clocks: the real time, this process's processor time, and that of the database's process that serves it."""
 
     def __init__(self) -> None:
         with connection.cursor() as cursor:
@@ -96,7 +96,7 @@ class Clocks:
         self._last = self._now()
 
     def until_now(self) -> list[float]:
-        """Seconds since this was last asked."""
+        """Return the seconds of each clock since the last call."""
         last, self._last = self._last, self._now()
         return [now - then for now, then in zip(self._last, last, strict=True)]
 
@@ -107,7 +107,7 @@ class Clocks:
 
 @contextmanager
 def _parts() -> Iterator[dict[str, list[float]]]:
-    """What each step of the use case takes, by the clocks."""
+    """Measure by the clocks what each step of the use case takes."""
     parts: dict[str, list[float]] = {}
     clocks, done = Clocks(), Steps.done
 

@@ -1,8 +1,8 @@
-"""How many workers, and how many cores of a database, so many pools need for none to be late: by the model `queueing`.
+"""How many workers, and how many cores of a database, `size` pools need so that none is late, by the model `queueing`.
 
-A tenth is a thousand pools. What a boundary takes of a worker and of the database is what `pools` measured; a quarter
-of the boundaries close an interval and cost five times as much as the others. All pools have their boundary at the full
-minute, or spread evenly over it. Four minutes show what only grows late.
+A tenth is a thousand pools. What a boundary takes of a worker and of the database was measured by `pools`; a quarter of
+the boundaries close an interval and cost five times as much as the others. The boundaries of all pools are at the full
+minute, or spread evenly over it. Four minutes are modelled, to show delays that only grow late.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 
 def least_cores(pools: int, *, spread: bool) -> int:
-    """Of the database, with as many workers as anybody could want; at least so many that a minute has the time."""
+    """Return the least cores of the database for which no pool is late, with as many workers as anybody could want.
+    They are enough at least to do a minute's work in a minute."""
     tasks, work = _tasks(pools, spread), pools * DATABASE_SECONDS / MINUTE
     return _least(
         MOST_CORES,
@@ -48,7 +49,8 @@ def least_cores(pools: int, *, spread: bool) -> int:
 
 
 def least_workers(pools: int, *, cores: int, spread: bool) -> int:
-    """At least so many that the work of a minute is done in a minute: with fewer all are late in the end."""
+    """Return the least workers for which no pool is late. They are enough at least to do a minute's work in a minute:
+    with fewer, all pools are late in the end."""
     tasks = _tasks(pools, spread)
     work = pools * (WORKER_SECONDS + DATABASE_SECONDS) / MINUTE
     return _least(
@@ -70,7 +72,7 @@ def _tasks(pools: int, spread: bool) -> list[Task]:
 
 
 def _least(most: int, is_enough: Callable[[int], bool]) -> int:
-    """The least number that is enough, where every larger one is, too."""
+    """Return the least number that is enough, where every larger one is enough, too."""
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2

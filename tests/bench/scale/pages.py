@@ -1,7 +1,7 @@
-"""Every page of a market with so many servers and an interval of twice as many jobs, against the budget of a page.
+"""Every page of a market with `size` servers and an interval of twice as many jobs, against the budget of a page.
 
 A tenth is a tenth of both. More than a quarter of the jobs get an award: `pages.making` says how many are alive. The
-days behind them are few: the pages bench has thirty, on 500 servers.
+past of this market is a few days; the pages bench has thirty, on 500 servers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WAIT, JOBS, DAYS = 2, 10_000, 2  # jobs of the last interval for each server; jo
 
 
 def measure(size: int) -> Iterator[dict[str, Any]]:
-    """In a process of its own, with servers that lose what a crash would take: pages only read."""
+    """Measure in a process of its own, with servers that lose data in a crash, because pages only read."""
     with tempfile.TemporaryDirectory(prefix="bourse-scale-pages-", dir="/var/tmp") as folder:
         market = [str(number) for number in (size, WAIT * size, JOBS, DAYS)]
         command = [sys.executable, "-m", "tests.bench.pages", folder, *market]

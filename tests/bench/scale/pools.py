@@ -1,8 +1,8 @@
-"""Many pools of 50 servers with slots of a minute: at each minute all of them have a boundary to do, at once.
+"""Many pools of 50 servers with slots of a minute: at each minute, all of them have a boundary to do at once.
 
-Workers are processes with connections of their own, two for a machine, that take the next pool from one queue as those
+Workers are processes with connections of their own, two for a machine. They take the next pool from one queue, as those
 of the broker do. In each minute a quarter of the pools close an interval, for their clocks began in different minutes;
-the others settle and look. A pool is late if it is not done when the next minute begins.
+the others settle a slot and read the pool. A pool is late if it is not done when the next minute begins.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WARM, MEASURED = WINDOW, WINDOW  # minutes
 
 @dataclass(frozen=True)
 class Done:
-    """A boundary of a pool: when it was done, and what it took of two processes, the worker and its database."""
+    """A boundary of a pool: when it was done, and what it took of two processes, the worker's and its database's."""
 
     pool_id: int
     at: float
@@ -84,7 +84,7 @@ def measure(size: int, workers: int = WORKERS) -> Iterator[dict[str, Any]]:
 
 
 def _pools(number: int) -> list[Pool]:
-    """Each tenant is in five pools, as lender and as borrower."""
+    """Create the pools. Each tenant is in five of them, as lender and as borrower."""
     names = [f"tenant-{n}" for n in range(max(number, MEMBERS))]
     tenants = Tenant.objects.bulk_create([Tenant(slug=name, name=name) for name in names])
     grants = [
@@ -126,7 +126,7 @@ def _pool(number: int, members: list[Tenant]) -> Pool:
 
 
 def _minutes(pools: list[Pool], workers: int) -> list[tuple[float, list[Done]]]:
-    """Of each minute, how long it took until all pools were done, and each of them."""
+    """Return for each minute how long it took until all pools were done, and the boundary of each pool."""
     connections.close_all()
     context = multiprocessing.get_context("fork")
     due, done = context.Queue(), context.Queue()
@@ -149,7 +149,7 @@ def _minutes(pools: list[Pool], workers: int) -> list[tuple[float, list[Done]]]:
 
 
 def _work(due: Any, done: Any) -> None:
-    """Until there is nothing more: the next pool, as a task of the clock does it."""
+    """Advance the next pool, as a task of the clock does, until there is no more."""
     while (task := due.get()) is not None:
         pool_id, at, minute_began = task
         began, own, database = time.perf_counter(), time.process_time(), database_seconds()

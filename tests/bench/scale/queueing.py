@@ -1,7 +1,7 @@
-"""Many pools as a queue: how late boundaries are done by so many workers beside a database of so many cores. Pure.
+"""Many pools as a queue: how late `workers` workers beside a database of `cores` cores do boundaries. Pure.
 
-A task comes, waits for a worker, computes there, and then needs a core of the database for a while. Its worker is
-busy until both are done, also while it waits for the core. Whoever comes first is served first, in both queues.
+A task comes, waits for a worker, computes there, and then needs a core of the database for a while. Its worker is busy
+until both are done, also while it waits for the core. In both queues, the task that came first is served first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """Seconds: when it comes, and what it takes of a worker and of the database."""
+    """A task, in seconds: when it comes, and what it takes of a worker and of the database."""
 
     comes: float
     worker: float
@@ -23,8 +23,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Served:
-    """`waits`: of each task, in the order in which they came, seconds until it had a worker; `ends`: when it was done.
-    Busy: seconds of all workers and of all cores."""
+    """What came of the tasks, in the order in which they came. `waits` are the seconds until each had a worker, and
+    `ends` the moments when each was done. The busy seconds are those of all workers and of all cores."""
 
     waits: tuple[float, ...]
     ends: tuple[float, ...]
@@ -33,7 +33,8 @@ class Served:
 
 
 def serve(tasks: Iterable[Task], *, workers: int, cores: int) -> Served:
-    """`workers` and `cores` are of one kind each. Nothing is drawn here: the same tasks give the same answer."""
+    """Serve the tasks by `workers` workers and `cores` cores, all of which are alike. Nothing is drawn here: the same
+    tasks give the same answer."""
     coming = sorted(tasks)
     waits, ends = [0.0] * len(coming), [0.0] * len(coming)
     idle = [0.0] * workers  # since when; a worker at work is not in it
@@ -59,7 +60,7 @@ def _core(
     idle: list[float],
     ends: list[float],
 ) -> None:
-    """The task that has waited longest for a core gets one, and its worker is idle when it is done."""
+    """Give a core to the task that has waited longest for one. Its worker is idle when the task is done."""
     asks, number = heapq.heappop(computed)
     begins = max(asks, heapq.heappop(cores_free))
     ends[number] = begins + coming[number].database
@@ -70,8 +71,8 @@ def _core(
 def minutes_of(
     pools: int, *, minutes: int, worker: float, database: float, spread: bool, heavy: float = 1.0, every: int = 1
 ) -> list[Task]:
-    """The boundaries of so many pools with slots of a minute: all at the full minute, or evenly spread over it. One in
-    `every` costs `heavy` times as much; `worker` and `database` are means over all."""
+    """Return the boundaries of `pools` pools with slots of a minute, all at the full minute or evenly spread over it.
+    One in `every` costs `heavy` times as much as the others; `worker` and `database` are means over all."""
     plain = every / (every - 1 + heavy)
     return [
         Task(60.0 * minute + (60.0 * pool / pools if spread else 0.0), worker * factor, database * factor)
@@ -82,12 +83,12 @@ def minutes_of(
 
 
 def late(served: Served, tasks: Sequence[Task], within: float = 60.0) -> int:
-    """Tasks that were not done so many seconds after they came."""
+    """Return how many tasks were not done `within` seconds after they came."""
     return sum(1 for end, task in zip(served.ends, sorted(tasks), strict=True) if end - task.comes > within)
 
 
 def waits_in_theory(rate: float, service: float, servers: int) -> float:
-    """Mean wait of M/M/c by Erlang's formula C; `service`: mean seconds of a task."""
+    """Return the mean wait of M/M/c by Erlang's formula C. `service` is the mean seconds of a task."""
     load = rate * service
     terms = [load**n / math.factorial(n) for n in range(servers)]
     last = load**servers / math.factorial(servers) * servers / (servers - load)

@@ -1,8 +1,8 @@
 """The end of a slot in which 50,000 awards run, each paying ten owners; and of the slot in which all of them end.
 
-A tenth has as many tenants and servers: what a settlement costs is a matter of its awards. Beside the seconds stands
-the processor time of the two processes that work, ours and the database's: they work at once, and it says what each
-does, also on a busy machine.
+A tenth has as many tenants and servers, since the cost of a settlement depends on its awards. Beside the seconds stands
+the processor time of the two processes that work at once, ours and the database's. It shows what each of them does,
+also on a busy machine.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def _settled(pool: Pool, slot: int, name: str, target: str) -> dict[str, Any]:
 
 
 def _spent() -> dict[str, float]:
-    """Seconds of each step of all settlements so far."""
+    """Return the seconds of each step of all settlements so far."""
     return {step: float(STEP_SECONDS.labels("settlement", step)._sum.get()) for step in STEPS}
 
 
 def database_seconds() -> float:
-    """Processor time of the process of PostgreSQL that serves us."""
+    """Return the processor time of the process of PostgreSQL that serves this one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         [process] = cursor.fetchone()

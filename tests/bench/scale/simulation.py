@@ -1,8 +1,8 @@
-"""FIFO over the Philly log on 5,280 servers: sixty times the 88 of `bench_simulation`, and each job sixty times.
+"""FIFO over the Philly log on 5,280 servers: sixty times the 88 of `bench_simulation`, with sixty copies of each job.
 
-The copies of a job come some seconds after each other, so the cluster is as contended as the one of the log. A tenth
-has six copies of each, in the same slots. Beside the seconds of the clock stands our processor time, and a figure of
-the 88 servers themselves, measured in the same minute: what the machine does besides shows in both.
+The copies of a job come some seconds after each other, so the cluster is as contended as that of the log. A tenth has
+six copies of each job, in the same slots. Beside the seconds by the clock stand our processor time and a figure of the
+88 servers themselves, measured in the same minute: both show what else the machine does.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 
 def _speed(servers: int) -> int:
-    """Jobs a second of processor time on the log's own cluster, the best of three."""
+    """Return the jobs per second of processor time on the log's own cluster, the best of three runs."""
     runs = [_run(servers) for _ in range(3)]
     return round(max(len(scenario.jobs) / processor for scenario, _, _, processor in runs))
 
 
 def _run(servers: int) -> tuple[Scenario, Outcome, float, float]:
-    """(scenario, outcome, seconds, processor time)."""
+    """Run the scenario. Return (scenario, outcome, seconds, processor time)."""
     copies = servers // SERVERS_OF_LOG
     with gzip.open(TRACE / "jobs.csv.gz", "rt") as jobs, (TRACE / "tenants.csv").open() as tenants:
         document = philly(
@@ -74,7 +74,7 @@ def _run(servers: int) -> tuple[Scenario, Outcome, float, float]:
 
 
 def _repeated(lines: Iterable[str], copies: int) -> Iterator[str]:
-    """The log with each job so many times; those of the last minutes may fall out of the period."""
+    """Yield the log with `copies` copies of each job. Copies of the last minutes' jobs may fall out of the period."""
     head, *rows = lines
     yield head
     columns = head.strip().split(",")
@@ -91,7 +91,7 @@ def _repeated(lines: Iterable[str], copies: int) -> Iterator[str]:
 
 
 def digest(outcome: Outcome) -> str:
-    """The same before and after a change that changes no decision."""
+    """Return a digest of the decisions. A change that changes no decision leaves it the same."""
     text = hashlib.sha256()
     for track in outcome.tracks:
         text.update(repr((track.job.number, track.state, track.reason, track.bookings)).encode())

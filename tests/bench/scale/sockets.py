@@ -1,6 +1,7 @@
-"""Open pages on one web process: how soon all of them hear that a slot began, and what each of them costs.
+"""Open pages on one web process: how soon all of them learn that a slot began, and what each of them costs.
 
-The pages are bare connections that only look for the news in what comes: in the world they are other machines' work.
+The pages are bare connections that only search for the news in what arrives: in the real world they are the work of
+other machines.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 @dataclass
 class Seen:
-    """`ticks`: of each, the seconds until each page heard it; `tick_work`: the web's processor time meanwhile."""
+    """The measurements. `ticks` has for each tick the seconds until each page received it; `tick_work` is the processor
+    time of the web process meanwhile."""
 
     grown: int = 0  # bytes of the web process
     connecting: float = 0.0
@@ -62,7 +64,7 @@ class Seen:
 
 
 class Page(asyncio.Protocol):
-    """Asks for a websocket and notes the moment at which it hears of a slot."""
+    """A page: it opens a websocket, and notes the moment at which news of a slot arrive."""
 
     def __init__(self, request: bytes) -> None:
         self._request, self._text, self._frames, self.left = request, b"", b"", False
@@ -70,7 +72,7 @@ class Page(asyncio.Protocol):
         self.hears()
 
     def hears(self) -> asyncio.Future[float]:
-        """The moment of the next news of a slot."""
+        """Return a future with the moment of the next news of a slot."""
         self.heard: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         return self.heard
 

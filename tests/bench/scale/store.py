@@ -1,8 +1,9 @@
-"""What the store of a further interval costs, and each waiting job in it that did not change.
+"""The cost of storing one more interval, and of each waiting job in it that did not change.
 
-The first interval is stored whole; then one job in a hundred is new, and the next one is told by the first. What a job
-costs that waits on as it did is measured by leaving all of those out: so much shorter is what would be stored then, for
-each of them. The same with the next interval stored whole, as all were before, stands beside it.
+The first interval is stored whole; then one job in a hundred is new, and the next interval is stored as its differences
+from the first. The cost of a job that still waits unchanged is measured by leaving out all such jobs: it is the
+difference in what would be stored, divided among them. Beside it is the same with the next interval stored whole, as
+all were before.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _further_interval(size: int, plan: AlonePlan) -> Iterator[dict[str, Any]]:
 
 
 def _decided(pool: Pool, slots: range) -> Interval:
-    """The interval that closes at the last of these slots."""
+    """Return the interval that closes at the last of these slots."""
     for slot in slots:
         interval = interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
     assert isinstance(interval, Interval), interval
@@ -86,7 +87,7 @@ def _size(interval: Interval) -> int:
 
 
 def _without_unchanged(contents: Contents, before: Contents) -> tuple[Contents, int]:
-    """Without the jobs that waited before, wait on, and are told as they were; and how many those are."""
+    """Return the contents without jobs that waited before and still wait, described as before; and their number."""
     view, plan, last = json.loads(contents.view), json.loads(contents.plan), json.loads(before.view)
     rows_before = {row["number"]: row for row in last["jobs"]}
     waited, booked = set(last["waiting"]), {row["job"] for row in plan["bookings"]}
@@ -106,7 +107,7 @@ def _without_unchanged(contents: Contents, before: Contents) -> tuple[Contents, 
 
 
 def _table_size() -> int:
-    """Of the intervals, with what is stored beside their rows; without indexes."""
+    """Return the bytes of the table of intervals, with what is stored beside its rows, and without indexes."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_table_size('scheduling_interval')")
         (size,) = cursor.fetchone()
@@ -114,7 +115,7 @@ def _table_size() -> int:
 
 
 def _columns(interval: Interval) -> dict[str, int]:
-    """As PostgreSQL keeps them: it tries to compress once more what is compressed."""
+    """Return the bytes of each column as PostgreSQL stores it. It tries to compress again what is compressed."""
     with connection.cursor() as cursor:
         names = ("view", "plan", "windows", "policy")
         sizes = ", ".join(f"pg_column_size({name})" for name in names)
@@ -123,7 +124,7 @@ def _columns(interval: Interval) -> dict[str, int]:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Of processor time, the least of three."""
+    """Return the least of three measurements of the work, in seconds of processor time."""
     spent = []
     for _ in range(3):
         started = time.process_time()

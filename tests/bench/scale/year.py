@@ -1,9 +1,9 @@
 """What a year adds to the database: 550 servers, slots of a quarter of an hour, 2,000 jobs a day; measured over days.
 
-The market decides and settles every slot, and what beat does beside it is done too: fairness, use, seals, sheets of
-days. Each quarter of a day says what it added, so that it shows whether growth is the same every day; only then a year
-is so many times a day. The log of the database (WAL) and what retention takes away are not counted. A tenth has a tenth
-of the servers and of the jobs.
+The market decides and settles every slot, and what beat does beside it is done, too: fairness, use, seals, sheets of
+days. What each quarter of a day added is reported, to show whether growth is the same every day, because only then can
+a year be computed from days. The log of the database (WAL) and what retention removes are not counted. A tenth has a
+tenth of the servers and of the jobs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 
 def _quarter(pool: Pool, first: int, jobs: int) -> None:
-    """Six hours: jobs come, each boundary is done, then what beat does beside the market."""
+    """Live through six hours: jobs come, and each boundary is done, and then what beat does beside the market."""
     bench_interval.jobs_submit(pool, jobs, arrivals=(float(first), float(first + QUARTER)))
     for slot in range(first, first + QUARTER):
         pool_advance(pool_id=pool.pk, at=pool.slot_start(slot))
@@ -78,7 +78,7 @@ def _beside(at: datetime) -> None:
 
 
 def _tables() -> dict[str, int]:
-    """Bytes of each table with its indexes and what is stored beside its rows."""
+    """Return the bytes of each table, with its indexes and what is stored beside its rows."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relname !~ '^pg_'"
