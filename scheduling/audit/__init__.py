@@ -1,2 +1,1 @@
-"""What auditors use as proof: intervals and charges decided again from stored bytes, and signed bundles to take
-away."""
+"""The proof that auditors use: intervals and charges decided again from stored bytes, and signed bundles."""
