@@ -169,6 +169,19 @@ def test_what_was_cut_short_is_unsold_and_a_lost_server_is_down() -> None:
     assert hours(PoolHour, pool, "used", "rented", "unsold", "down") == [(8, 3, 29, 8)]
 
 
+def test_what_would_have_begun_after_the_cut_counts_for_nothing() -> None:
+    """A job of the instant lane may wait between its slots, and go on elsewhere."""
+    pool, castor = make_live_pool(slot_seconds=600), make_tenant("castor")
+    server = make_server(pool)
+    rows = [[server.pk, 0, 2, 2, 0], [server.pk, 4, 6, 2, 0]]
+    award = make_award(pool, castor, slots=6, allocation=rows, on_operator=rows)
+    with scope_disabled("the test cuts an award short"):
+        Award.objects.filter(pk=award.pk).update(cut_at=3)
+    settled(pool, 5)
+    use_in_turn(at=moment(0))
+    assert hours(TenantHour, pool, "rented") == [(4,)]
+
+
 def test_while_the_market_stood_still_everything_was_down() -> None:
     pool, _ = market()
     with scope_disabled("the test cuts awards short"):

@@ -182,8 +182,8 @@ def _pieces(pool: Pool, first: int, end: int) -> Iterator[UsePiece]:
         for held, is_operator in ((allocation, False), (on_operator, True)):
             for server_id, start, over, *members in held:
                 until = over if cut_at is None else min(over, cut_at)
-                if until <= first or start >= end:
-                    continue
+                if until <= max(start, first) or start >= end:
+                    continue  # outside of these slots, or it would have begun after the cut
                 units: defaultdict[str, float] = defaultdict(float)
                 for demand, number in zip(demands, members, strict=True):
                     for name, amount in demand.items():
