@@ -216,9 +216,9 @@ def test_a_submission_with_a_key_asks_for_nothing_twice(monkeypatch: pytest.Monk
         "scheduling_intake",
     )
     written = ("scheduling_trainingjob", "scheduling_startestimate", "scheduling_event", "tenants_keptanswer", "COMMIT")
-    asked = [query["sql"] for query in captured]
-    assert len(asked) == len(begin + written), asked
-    assert all(name in sql for name, sql in zip(begin + written, asked, strict=True)), asked
+    statements = [query["sql"] for query in captured]
+    assert len(statements) == len(begin + written), statements
+    assert all(name in sql for name, sql in zip(begin + written, statements, strict=True)), statements
 
 
 @pytest.mark.django_db(transaction=True)

@@ -46,11 +46,11 @@ def test_operation_asks_as_many_queries_as_its_baseline(row: Row, world: World) 
     known._pools.clear()  # of a process that never read the pool before
     with CaptureQueriesContext(connection) as captured:
         row.ask(caller, names)
-    asked = [query["sql"] for query in captured if not query["sql"].startswith(BESIDE_THE_POINT)]
+    statements = [query["sql"] for query in captured if not query["sql"].startswith(BESIDE_THE_POINT)]
     if WRITE:
-        listed = baseline() | {row.operation: len(asked)}
+        listed = baseline() | {row.operation: len(statements)}
         BASELINE.write_text(json.dumps(listed, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    assert len(asked) == baseline().get(row.operation), "\n".join(asked)
+    assert len(statements) == baseline().get(row.operation), "\n".join(statements)
 
 
 def test_baseline_names_no_operation_that_is_gone() -> None:

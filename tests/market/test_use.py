@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -157,6 +157,26 @@ def test_pools_with_nothing_to_count_cost_no_statement_each(django_assert_num_qu
     LaneClock.objects.create(pool=other, lane=Lane.BATCH, settled_slot=1)
     LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).update(settled_slot=8)
     assert use_in_turn(at=moment(0)) == 1 + 2
+
+
+def test_a_pool_that_cannot_be_counted_holds_up_no_other(monkeypatch) -> None:
+    pool, _ = market()
+    settled(pool, 7)
+    other = make_pool(slug="other")
+    LaneClock.objects.create(pool=other, lane=Lane.BATCH, settled_slot=1)
+    count = counting.use_count
+
+    def broken(*, pool: Pool, at: datetime) -> int:
+        if pool != other:
+            raise IntegrityError("an hour that does not add up")
+        return count(pool=pool, at=at)
+
+    monkeypatch.setattr(counting, "use_count", broken)
+    with pytest.raises(ExceptionGroup) as raised:
+        use_in_turn(at=moment(0))
+    assert [str(error) for error in raised.value.exceptions] == ["an hour that does not add up"]
+    assert PoolHour.objects.filter(pool=other).exists()
+    assert not PoolHour.objects.filter(pool=pool).exists()
 
 
 def test_what_was_cut_short_is_unsold_and_a_lost_server_is_down() -> None:

@@ -89,9 +89,17 @@ class Hours:
 
 def use_in_turn(*, at: datetime) -> int:
     """Count every pool up to its last settled slot, and return the number of slots counted. Do nothing while another
-    process is counting."""
+    process is counting. A pool that cannot be counted holds up no other; its error is raised at the end."""
+    counted, errors = 0, list[Exception]()
     with alone(_LOCK) as ours:
-        return sum(_pool_count(pool, at) for pool in _pools_behind()) if ours else 0
+        for pool in _pools_behind() if ours else ():
+            try:
+                counted += _pool_count(pool, at)
+            except Exception as error:
+                errors.append(error)
+    if errors:
+        raise ExceptionGroup("the use of some pools could not be counted", errors)
+    return counted
 
 
 def _pools_behind() -> QuerySet[Pool]:
