@@ -89,7 +89,7 @@ def test_program_that_nobody_registered_is_refused_at_its_field() -> None:
 def test_uploaded_job_takes_the_same_program_and_is_shown_in_the_form() -> None:
     text = YAML + '  program: {"name": "trainer", "parameters": {"model": "logistic", "layers": 3}}\n'
     html = page(source="text", text=text, show="1")
-    assert re.search(r'name="program" value="trainer" checked', html)
+    assert re.search(r'name="program"\s+value="trainer" checked', html)
     assert re.search(r'<option value="logistic" selected', html)
     assert re.search(r'name="trainer__layers" value="3"', html)
 
