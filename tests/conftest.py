@@ -42,7 +42,8 @@ LONGEST = (
 )
 os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
 os.environ["DEBUG"] = "true"
-os.environ["BOURSE_VAR"] = str(FOLDER / "var")
+# Each worker has a database of its own, so two of them have jobs of the same number: so it has its own files.
+os.environ["BOURSE_VAR"] = str(FOLDER / f"var{WORKER}")
 # The tests log in as the superuser, who may tamper, and work as the role that serves (`tests.database`).
 os.environ["DATABASE_URL"] = f"{STATE.superuser_url.replace('/postgres?', '/bourse?')}&assume_role={ROLE}"
 os.environ["DATABASE_OWNER_URL"] = STATE.owner_url
