@@ -17,6 +17,7 @@ Document = dict[str, Any]
 FloatArray = npt.NDArray[np.float64]
 _field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, read once
 FEW = 16  # at most this many numbers of an array are counted faster one by one
+NESTED = frozenset({"tenants", "split"})
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -26,10 +27,11 @@ def canonical(value: Any) -> str:
 
 
 def record(value: Any) -> Document:
-    """Return the fields of a dataclass as plain JSON; nested records are left to the caller."""
+    """Return the fields of a dataclass as plain JSON; nested records are left to the caller, also what a booking's
+    payouts follow from (`split`)."""
     kind = type(value)
     if kind not in _field_names:
-        _field_names[kind] = tuple(field.name for field in fields(value) if field.name != "tenants")
+        _field_names[kind] = tuple(field.name for field in fields(value) if field.name not in NESTED)
     return {name: plain(getattr(value, name)) for name in _field_names[kind]}
 
 

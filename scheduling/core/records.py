@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from scheduling.core.types import (
     Allocation,
     Booking,
     Cluster,
+    FloatArray,
     Floor,
     Job,
     Plan,
@@ -26,6 +28,8 @@ from scheduling.core.types import (
     Resale,
     Samples,
     Settlement,
+    Split,
+    Supply,
     Tenant,
     UnitType,
     Value,
@@ -165,10 +169,12 @@ def jobs_from(rows: Sequence[Mapping[str, Any]]) -> dict[int, Job]:
     return {row["number"]: job_from(row, units) for row in rows}
 
 
-def plan_bytes(plan: Plan) -> bytes:
-    """Return a policy's whole answer as bytes."""
+def plan_bytes(plan: Plan, *, whole: bool = False) -> bytes:
+    """Return a policy's whole answer as bytes. What the owners sell is stated once, for all bookings whose payouts
+    follow from it; if `whole`, each booking has its payouts itself, as every answer had before."""
+    supplies: dict[Supply, int] = {}  # by identity, the place of each in the list
     document: Document = {
-        "bookings": [_booking(booking) for booking in plan.bookings],
+        "bookings": [_booking(booking) if whole else _booking_in(booking, supplies) for booking in plan.bookings],
         "refusals": [{"job": r.job, "state": r.state, **_reason(r.reason)} for r in plan.refusals],
         "floors": [_floor(floor) for floor in plan.floors],
         "windows": [_window(window) for window in plan.windows],
@@ -181,14 +187,22 @@ def plan_bytes(plan: Plan) -> bytes:
         document["worths"] = [[number, plan.worths[number]] for number in sorted(plan.worths)]
     if plan.settlements:
         document["settlements"] = [_without(record(settlement), worth=None) for settlement in plan.settlements]
+    if supplies:
+        document["supplies"] = [{"start": supply.start, "units": plain_array(supply.units)} for supply in supplies]
     return to_bytes(document)
+
+
+def plan_bytes_like(stored: bytes, plan: Plan) -> bytes:
+    """Return an answer as bytes in the form of one that is stored, to be compared with it."""
+    return plan_bytes(plan, whole=b'"supplies":' not in stored)
 
 
 def plan_from(stored: bytes) -> Plan:
     """Return the plan that was stored."""
     document = json.loads(stored)
+    supplies = [Supply(row["start"], array_from(row["units"])) for row in document.get("supplies", ())]
     return Plan(
-        bookings=tuple(_booking_from(row) for row in document["bookings"]),
+        bookings=tuple(_booking_from(row, supplies) for row in document["bookings"]),
         refusals=tuple(
             Refusal(row["job"], Reason(row["code"], row["numbers"]), row["state"]) for row in document["refusals"]
         ),
@@ -285,9 +299,40 @@ def _booking(booking: Booking) -> Document:
     return _without(record(booking), dividend=0.0, provisional=False) | {"allocation": _rows(booking.allocation)}
 
 
-def _booking_from(row: Mapping[str, Any]) -> Booking:
-    arrays = {name: array_from(row[name]) if row[name] else None for name in ("payouts", "slot_payouts")}
-    return Booking(**{**row, **arrays, "allocation": _rows_from(row["allocation"])})
+def _booking_in(booking: Booking, supplies: dict[Supply, int]) -> Document:
+    """Return the document of a booking of an answer. Its payouts are told by a supply, which is put among `supplies`,
+    where the same bits follow from it, and stated in full where they do not."""
+    split = booking.split
+    if split is None or not split.supply.adds_exactly:
+        return _booking(booking)
+    by_slot = split.slot_payouts()
+    if not _same_bits(by_slot, booking.slot_payouts):
+        return _booking(booking)
+    row = {
+        "supply": supplies.setdefault(split.supply, len(supplies)),
+        "costs": plain_array(split.costs),
+        "payer": split.payer,
+    }
+    total = None if _same_bits(by_slot.sum(axis=0), booking.payouts) else booking.payouts
+    return _booking(replace(booking, payouts=total, slot_payouts=None)) | {"slot_payouts": row}
+
+
+def _same_bits(one: FloatArray, other: FloatArray | None) -> bool:
+    return other is not None and one.tobytes() == other.tobytes()
+
+
+def _booking_from(row: Mapping[str, Any], supplies: Sequence[Supply] = ()) -> Booking:
+    arrays = {name: row[name] for name in ("payouts", "slot_payouts")}
+    values: dict[str, Any] = {name: array_from(array) for name, array in arrays.items() if array and "runs" in array}
+    if "supply" in (arrays["slot_payouts"] or {}):
+        split = _split_from(row["start"], arrays["slot_payouts"], supplies)
+        by_slot = split.slot_payouts()
+        values = {"split": split, "slot_payouts": by_slot, "payouts": by_slot.sum(axis=0)} | values
+    return Booking(**{**row, **values, "allocation": _rows_from(row["allocation"])})
+
+
+def _split_from(start: int, row: Mapping[str, Any], supplies: Sequence[Supply]) -> Split:
+    return Split(supplies[row["supply"]], start, array_from(row["costs"]), row["payer"])
 
 
 def _floor(floor: Floor) -> Document:

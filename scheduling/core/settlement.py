@@ -152,14 +152,18 @@ def _split_in_floats(amounts: Amounts, weights: FloatArray) -> tuple[Amounts, Bo
 
 def _checked(booking: Booking) -> FloatArray:
     """Return the payouts (slots, owners), without the slightly negative numbers that float arithmetic leaves; raise
-    `UnbalancedBooking` if one is negative beyond that, or if they do not add up to the payment."""
+    `UnbalancedBooking` if one is negative beyond that, or if they do not add up to the payment.
+
+    They are in the order of a stored booking, in which sums over slots add one slot after the other: who earns what
+    does not depend on how the array lies in memory.
+    """
     payouts = np.zeros((0, 0)) if booking.slot_payouts is None else booking.slot_payouts
     slack = ROUNDING * max(1.0, abs(booking.paid))
     if payouts.min(initial=0.0) < -slack or booking.paid < 0:
         raise UnbalancedBooking(f"job {booking.job}: a payment or payout is negative")
     if not abs(payouts.sum() - booking.paid) <= slack:
         raise UnbalancedBooking(f"job {booking.job} pays {booking.paid!r}, its payouts are {payouts.sum()!r}")
-    positive: FloatArray = np.maximum(payouts, 0.0)
+    positive: FloatArray = np.maximum(payouts, 0.0, order="C")
     return positive
 
 

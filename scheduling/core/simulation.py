@@ -276,7 +276,7 @@ def _bookable_job(lane: _Lane, slot: int, booking: Booking) -> Job:
 
 def _totals(booking: Booking) -> Booking:
     """Return the booking without its payouts by slot, which would fill the memory in a long run."""
-    return booking if booking.slot_payouts is None else replace(booking, slot_payouts=None)
+    return booking if booking.slot_payouts is None else replace(booking, slot_payouts=None, split=None)
 
 
 def simulate(

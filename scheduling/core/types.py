@@ -277,6 +277,62 @@ class Floor:
     draft: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Supply:
+    """What each owner sells in the slots of a window: `units` (resources, owners, slots), from slot `start` on."""
+
+    start: int
+    units: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", read_only(self.units))
+
+    @cached_property
+    def total(self) -> FloatArray:
+        """What all owners sell, (resources, slots)."""
+        return np.asarray(self.units.sum(axis=1))
+
+    @cached_property
+    def adds_exactly(self) -> bool:
+        """Whether sums of the units are the same to the bit in whichever order they are added: all of them are
+        multiples of 1 / 2**20, and none is large."""
+        parts = self.units * 2.0**20
+        return bool((parts == np.rint(parts)).all()) and bool(self.units.max(initial=0.0) < 2**20)
+
+    @cached_property
+    def contributions(self) -> FloatArray:
+        """Each owner's part of one, (resources, owners, slots): 0 where nobody sells."""
+        total = self.total[:, None, :]
+        return np.divide(self.units, total, out=np.zeros_like(self.units), where=total > 0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Split:
+    """How payouts follow from a supply: in each slot, what a booking pays for a resource goes to the owners by what
+    they sell of it. `costs` (resources, slots) begin at slot `start`. The part of `payer` is not charged."""
+
+    supply: Supply
+    start: int
+    costs: FloatArray
+    payer: int | None  # index among the owners; None: every part is charged
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "costs", read_only(self.costs))
+
+    def slot_payouts(self) -> FloatArray:
+        """Return the payouts (slots, owners) in credits: for each slot and owner the sum over resources of cost times
+        contribution. Products are added one resource after the other, so the sums are the same to the bit everywhere.
+        """
+        first = self.start - self.supply.start
+        parts = self.supply.contributions[:, :, first : first + self.costs.shape[1]]
+        payouts = np.zeros((self.costs.shape[1], parts.shape[1]))
+        for cost, part in zip(self.costs, parts, strict=True):
+            payouts += cost[:, None] * part.T
+        if self.payer is not None:
+            payouts[:, self.payer] = 0.0
+        return payouts
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Booking:
     """The resources given to a job during [start, end), and the terms on which it has them.
@@ -306,6 +362,7 @@ class Booking:
     provisional: bool = False  # due only once its job is done: no place at home ensures that it ever will be (D16)
     payouts: FloatArray | None = None  # (owners,); None if nothing is paid
     slot_payouts: FloatArray | None = None  # (end - start, owners)
+    split: Split | None = None  # from which `slot_payouts` follow, if from one
 
     def __post_init__(self) -> None:
         if self.payouts is not None:

@@ -118,7 +118,7 @@ def _worked_out(work: _Work) -> Refused | dict[str, Any]:
     if refusal := work.step(1):
         return refusal
     plan = policy.decide(view)
-    if records.plan_bytes(plan) != contents.plan:
+    if records.plan_bytes_like(contents.plan, plan) != contents.plan:
         return CHANGED
     return work.step(2) or _compared(work, policy, view, plan_outcome(view, plan), instead)
 

@@ -99,6 +99,7 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
     assert stated["chain"]["previous_digest"] == first["previous"] != "0" * 64
     assert any(amount for amount in stated["opening"].values())
     assert len(files["transactions.jsonl"].splitlines()) > 1
+    assert b"supplies" in files["intervals.jsonl"]
     assert check.check(bundle) == []
     for change, told in (
         (lambda m: m["opening"].update({next(iter(m["opening"])): 1}), "the opening balances do not add up to zero"),
@@ -126,6 +127,14 @@ def test_a_bundle_that_states_no_digits_is_counted_as_all_were_before_any_did(bu
     files = files_of(bundle)
     manifest = json.loads(files["manifest.json"])
     assert manifest.pop("digits") == DIGITS == check.DIGITS_UNSAID
+    assert check.check(forged(bundle, {**files, "manifest.json": line(manifest)})) == []
+
+
+def test_a_bundle_of_the_form_before_is_read_too(built: Proven, tmp_path: Path) -> None:
+    """Its rents have their payouts themselves, which `tests/core/test_supplies.py` reads with the same program."""
+    bundle = make_bundle(built, tmp_path, middle=True)
+    files = files_of(bundle)
+    manifest = json.loads(files["manifest.json"]) | {"format": check.READ_TOO}
     assert check.check(forged(bundle, {**files, "manifest.json": line(manifest)})) == []
 
 

@@ -28,7 +28,8 @@ PRIME = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
 ROOT = pow(2, (PRIME - 1) // 4, PRIME)
-FORMAT = "bourse-audit/3"
+FORMAT = "bourse-audit/4"
+READ_TOO = "bourse-audit/3"  # without supplies: the payouts of each booking stand in it
 DIGITS_UNSAID = 6  # of a credit, where the list of files states none: as it was before any did
 ROWS = ("intervals", "frames", "answers", "awards", "seals", "events", "submissions", "transactions")
 FILES = ("README.txt", *(f"{name}.jsonl" for name in ROWS), "balances.json")
@@ -125,7 +126,7 @@ def check(path, known_key=""):
 def check_manifest(manifest, signed, contents, names, known_key):
     stated = json.loads(manifest)
     files = stated.get("files", {})
-    if stated.get("format") != FORMAT:
+    if stated.get("format") not in (FORMAT, READ_TOO):
         yield f"this program checks bundles of the form {FORMAT}"
     public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
     if known_key and signed["public_key"] != known_key.lower():
@@ -157,8 +158,9 @@ def check_intervals(chain, intervals, plans):
         owners = [int(tenant["name"]) for tenant in view["cluster"]["tenants"]] + [0]
         tenants = {job["number"]: owners[job["tenant"]] for job in view["jobs"]}
         # A job that goes on in pieces may have two: one that is rented, and its place at home that follows.
+        supplies = [contributions_of(supply, len(owners)) for supply in plan.get("supplies", [])]
         bookings = {
-            (booking["job"], booking["start"]): {**booking, "tenant": tenants[booking["job"]]}
+            (booking["job"], booking["start"]): {**booking, "tenant": tenants[booking["job"]], "supplies": supplies}
             for booking in plan["bookings"]
         }
         plans["interval", row["number"]] = (owners, bookings)
@@ -291,7 +293,7 @@ def charges_of(booking, owners, digits):
     """Per slot [owner, amount]: the payment is split among owners by their payouts, each part among slots. Amounts are
     whole numbers of the last of so many digits of a credit."""
     paid = rounded(booking["paid"], digits)
-    rows = array_of(booking["slot_payouts"], len(owners))
+    rows = payouts_of(booking, len(owners))
     if not paid or not rows:
         return []
     totals = [0.0] * len(owners)
@@ -305,6 +307,34 @@ def charges_of(booking, owners, digits):
 def rounded(amount, digits):
     """Credits in whole numbers of their last digit, half up."""
     return math.floor(Fraction(repr(amount)) * 10**digits + Fraction(1, 2))
+
+
+def contributions_of(supply, width):
+    """The first slot, and of each resource in each slot the owners' parts of one: by what they sell of it."""
+    units = array_of(supply["units"], supply["units"]["shape"][2])  # a row for each resource and owner in it
+    contributions = []
+    for begin in range(0, len(units), width):
+        columns = [(column, sum(column)) for column in zip(*units[begin : begin + width])]  # noqa: B905
+        contributions.append([[one / total if total > 0 else 0.0 for one in column] for column, total in columns])
+    return supply["start"], contributions
+
+
+def payouts_of(booking, width):
+    """Credits per slot and owner. They stand in the booking, or follow from a supply: in each slot, what is paid for a
+    resource goes to the owners by their parts of it. The part of a payer whose own part is not charged is 0."""
+    stored = booking["slot_payouts"]
+    if not stored or "runs" in stored:
+        return array_of(stored, width)
+    start, contributions = booking["supplies"][stored["supply"]]
+    rows = [[0.0] * width for _ in range(booking["start"], booking["end"])]
+    for costs, by_slot in zip(array_of(stored["costs"], len(rows)), contributions):  # noqa: B905  not in Python 3.9
+        for place, cost in enumerate(costs):
+            parts = by_slot[booking["start"] - start + place]
+            rows[place] = [amount + cost * part for amount, part in zip(rows[place], parts)]  # noqa: B905
+    for row in rows:
+        if stored["payer"] is not None:
+            row[stored["payer"]] = 0.0
+    return rows
 
 
 def array_of(stored, width):

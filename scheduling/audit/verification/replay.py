@@ -87,7 +87,7 @@ def _decided(policy: Policy, view: View) -> Plan:
 def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list[Finding]:
     """Name bytes that came out differently, and columns that do not say what the bytes say."""
     where, plan, view = name_of(interval), replayed.plan, replayed.view
-    again = records.plan_bytes(plan)
+    again = records.plan_bytes_like(contents.plan, plan)
     findings = [] if again == contents.plan else [_other_plan(interval, contents.plan, again)]
     owners = records.to_bytes({"owners": list(replayed.owner_ids)})
     windows = owners + b"\n" + records.plan_bytes(Plan(windows=tuple(plan.windows)))

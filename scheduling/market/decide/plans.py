@@ -31,6 +31,7 @@ class UnbookablePlan(RuntimeError):
 
 FLOOR_COLUMNS = ("tenant_id", "job_id", "attempt", "interval_id", "value", "start", "end", "worker_type", "ps_type",
                  "allocation", "draft")  # fmt: skip
+AT_ONCE = 500  # awards that are made and stored together
 _FLOORS = f"COPY scheduling_jobfloor ({', '.join(map(json.dumps, FLOOR_COLUMNS))}) FROM STDIN"
 
 
@@ -77,16 +78,23 @@ def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
 
 
 def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Award]:
-    """Store the plan's bookings as awards and return them in the plan's order."""
-    bookings, drafts = plan.bookings, drafts_after(snapshot.view, plan)
-    amounts = settlement.charges_of_all(bookings)
-    awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
-    if snapshot.frame.pool.is_elastic:
-        _slots_say(snapshot, bookings, awards)
-    for award, booking in zip(awards, bookings, strict=True):
-        award.interval, award.awarded_at = interval, interval.decided_at
-        award.rent = RentState.OPEN if is_open(booking, drafts) else RentState.NONE
-    return Award.objects.bulk_create(awards, batch_size=2_000)
+    """Store the plan's bookings as awards and return them in the plan's order. So that a pool of many owners fits into
+    memory, a few hundred are made at a time, and what each owner gets of them is forgotten as soon as it is stored."""
+    drafts, awards = drafts_after(snapshot.view, plan), list[Award]()
+    for begin in range(0, len(plan.bookings), AT_ONCE):
+        bookings = plan.bookings[begin : begin + AT_ONCE]
+        amounts = settlement.charges_of_all(bookings)
+        stored = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
+        if snapshot.frame.pool.is_elastic:
+            _slots_say(snapshot, bookings, stored)
+        for award, booking in zip(stored, bookings, strict=True):
+            award.interval, award.awarded_at = interval, interval.decided_at
+            award.rent = RentState.OPEN if is_open(booking, drafts) else RentState.NONE
+        Award.objects.bulk_create(stored)
+        for award in stored:
+            del award.charges  # read again from the database, should anybody ask
+        awards += stored
+    return awards
 
 
 def is_open(booking: Booking, drafts: Collection[int]) -> bool:

@@ -12,7 +12,7 @@ from scheduling.core.policies.astraea.pool import IdlePool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.schedule import Schedule
 from scheduling.core.policies.astraea.terms import PairTerms
-from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking, FloatArray, Floor, Job
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking, FloatArray, Floor, Job, Split
 
 
 def own_booking(round_: Round, job: Job, schedule: Schedule, prices: FloatArray) -> Booking:
@@ -59,10 +59,12 @@ def rented_booking(
     costs = schedule.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
     slot_payouts = np.einsum("rs,ros->so", costs, pool.contribution[:, :, slots])
     cost = paid = float(costs.sum())
-    if round_.settings.payment == "net":
-        slot_payouts[:, job.tenant] = 0.0
+    payer = job.tenant if round_.settings.payment == "net" else None
+    if payer is not None:
+        slot_payouts[:, payer] = 0.0
         paid = float(slot_payouts.sum())
-    if terms.raised[slots].any():
+    raised = bool(terms.raised[slots].any())
+    if raised:
         _raise(slot_payouts, round_, job, schedule, pool, terms)
         paid = float(slot_payouts.sum())
         cost = float(np.maximum(costs.sum(axis=0), slot_payouts.sum(axis=1)).sum())
@@ -74,6 +76,7 @@ def rented_booking(
         paid=paid,
         payouts=slot_payouts.sum(axis=0),
         slot_payouts=slot_payouts,
+        split=None if raised else Split(pool.supply, round_.start + schedule.start, costs, payer),
     )
 
 

@@ -47,4 +47,5 @@ class Dividend:
             dividend=dividend,
             payouts=slot_payouts.sum(axis=0),
             slot_payouts=slot_payouts,
+            split=None,
         )

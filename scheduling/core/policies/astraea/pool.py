@@ -6,7 +6,7 @@ import numpy as np
 
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.prices import scarcity
-from scheduling.core.types import BoolArray, Cluster, FloatArray
+from scheduling.core.types import BoolArray, Cluster, FloatArray, Supply
 
 RESERVE_TOLERANCE = 1e-12
 
@@ -25,7 +25,10 @@ class IdlePool:
     of what the owners who take part have idle.
     """
 
-    def __init__(self, settings: Settings, cluster: Cluster, idle: FloatArray, kappa: float | None = None) -> None:
+    def __init__(
+        self, settings: Settings, cluster: Cluster, start: int, idle: FloatArray, kappa: float | None = None
+    ) -> None:
+        self.start = start  # the slot that the idle units begin with
         self.idle = idle
         self.total: FloatArray = idle.sum(axis=1)  # (resources, slots)
         self._theta = settings.by_resource(settings.theta, cluster)[:, None]
@@ -38,7 +41,12 @@ class IdlePool:
             self._reserve[:, : len(cluster.tenants)] = reserve_prices(cluster)
         self.prices: FloatArray = np.zeros_like(self.total)
         self.takes_part = np.ones(idle.shape, dtype=bool)
-        self.contribution = self._contribution()
+        self.supply = self._supply()
+
+    @property
+    def contribution(self) -> FloatArray:
+        """The owners' parts of one (resources, owners, slots), 0 where no owner who takes part has idle units."""
+        return self.supply.contributions
 
     def post(self, used: FloatArray, of: FloatArray) -> bool:
         """Post the prices where `used` out of `of` is in use, (resources, slots) both. Return whether that changes
@@ -53,7 +61,7 @@ class IdlePool:
         if np.array_equal(takes_part, self.takes_part):
             return False
         self.takes_part = takes_part
-        self.contribution = self._contribution()
+        self.supply = self._supply()
         return True
 
     def others_sell(self, payer: int | None) -> BoolArray:
@@ -64,10 +72,10 @@ class IdlePool:
             tenants[:, payer] = False
         return np.asarray(tenants.any(axis=1))
 
-    def _contribution(self) -> FloatArray:
-        """Return the owners' parts of one (resources, owners, slots), 0 where no owner who takes part has idle units.
-        Also set `for_sale`."""
+    def _supply(self) -> Supply:
+        """Return what the owners who take part sell. Also set `for_sale`."""
         selling = np.where(self.takes_part, self.idle, 0.0)
-        total = selling.sum(axis=1, keepdims=True)
-        self.for_sale = np.where(total[:, 0] > 0, self.total, 0.0)
-        return np.divide(selling, total, out=np.zeros_like(selling), where=total > 0)
+        selling.setflags(write=False)  # so that it is not copied
+        supply = Supply(self.start, selling)
+        self.for_sale = np.where(supply.total > 0, self.total, 0.0)
+        return supply

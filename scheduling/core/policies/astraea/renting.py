@@ -85,7 +85,7 @@ class Renting:
         self.round, self.settings, self.floors = round_, round_.settings, floors
         self.sold: FloatArray = np.zeros_like(round_.allocated)  # (resources, slots)
         self.held_back = held if self.settings.floor and (held := HeldBack(round_)).idle else None
-        self.pool = IdlePool(self.settings, round_.cluster, self._idle(), kappa)
+        self.pool = IdlePool(self.settings, round_.cluster, round_.start, self._idle(), kappa)
         self.gains: list[float] = []  # of each sale, as the search for a price counts it
         self.buyers: set[int] = set()  # jobs that bought something
         self.easings = 0  # number of sales after which later jobs may find better terms than earlier ones
