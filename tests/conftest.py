@@ -4,6 +4,7 @@ They start when the first test needs a database (or the `servers` fixture), so t
 Under pytest-xdist the controlling process starts them for all its workers.
 """
 
+import fcntl
 import gc
 import os
 import secrets
@@ -33,6 +34,7 @@ if "BOURSE_TEST_FOLDER" not in os.environ:
 FOLDER = Path(os.environ["BOURSE_TEST_FOLDER"])
 STATE = State(FOLDER)
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+TEMPLATE = "migrated"
 FILLED_BY_MIGRATE = {"django_content_type", "auth_permission"}
 LONGEST = (
     "marketplace/test_up.py",
@@ -141,9 +143,34 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(servers: Servers, django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role."""
+def django_db_modify_db_settings(
+    servers: Servers, django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any
+) -> None:
+    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role. The
+    databases of several workers are copies of one that is migrated once."""
     _log_in(settings.DATABASE_OWNER)
+    if WORKER:
+        from django.db import connection
+
+        with django_db_blocker.unblock():
+            _migrate_once(TEMPLATE)
+        connection.settings_dict["TEST"] |= {"TEMPLATE": TEMPLATE, "MIGRATE": False}
+
+
+def _migrate_once(name: str) -> None:
+    """Make a database with all tables, unless another worker has made it. Whoever comes meanwhile waits."""
+    from django.db import connection
+
+    with (FOLDER / name).open("a+") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)
+        if os.fstat(note.fileno()).st_size:
+            return
+        ours, test = connection.settings_dict["NAME"], connection.settings_dict["TEST"]
+        connection.settings_dict["TEST"] = test | {"NAME": name}
+        connection.creation.create_test_db(verbosity=0, serialize=False)
+        connection.close()
+        connection.settings_dict |= {"NAME": ours, "TEST": test}
+        note.write("made")
 
 
 @pytest.fixture(scope="session")

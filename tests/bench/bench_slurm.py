@@ -175,7 +175,7 @@ def _many(engine: SlurmEngine, nodes: list[str]) -> tuple[float, float]:
             files.write(folder.state, record)
     spent = []
     for _ in range(10):
-        engine.listing.at = 0.0  # each look asks Slurm
+        engine.jobs.listing.at = 0.0  # each look asks Slurm
         begin = time.monotonic()
         engine.observe(handles)
         spent.append(time.monotonic() - begin)

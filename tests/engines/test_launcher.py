@@ -26,6 +26,7 @@ from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 from scheduling.engines.plans import continued
 from scheduling.engines.ranks import members
 from tests.engines.local import ALL, QUICK, ROOT, SMALL, kill_people_of, people_of, until
+from tests.patience import PATIENCE
 
 CARRIED = {"scheduling.engines.base", "scheduling.engines.launcher", "scheduling.programs"} | {
     *(f"scheduling.programs.{each}" for each in PURE)
@@ -76,7 +77,9 @@ def _is_standard(name: str) -> bool:
 class Parts:
     """A gang whose parts are processes of this test."""
 
-    def __init__(self, root: Path, servers: dict[str, dict[str, int]], *, after: float, seconds: float) -> None:
+    def __init__(
+        self, root: Path, servers: dict[str, dict[str, int]], *, after: float, seconds: float, gather: float = PATIENCE
+    ) -> None:
         self.root, self.key = root, secrets.token_hex(8)  # `people_of` looks for it on the whole machine
         at = time.time() + after
         values = ALL["trainer"].validate(SHORT)
@@ -88,7 +91,7 @@ class Parts:
             "arguments": list(ALL["trainer"].arguments(values)), "secret": "0" * 32, "hosts": {},
             "phases": continued([], [Generation(1, at, at + seconds, servers)], time.time()),
             "end_at": at + seconds, "stop": "", "limits": asdict(SMALL), "cpu_seconds": 60,
-            "lease_seconds": 30.0, "gather_seconds": 1.0,
+            "lease_seconds": 30.0, "gather_seconds": gather,
         }  # fmt: skip
         self.folder = Folder(root, "job-1", self.key)
         self.folder.make()
@@ -114,9 +117,14 @@ class Parts:
 
 @contextmanager
 def parts(
-    root: Path, servers: dict[str, dict[str, int]], *, after: float = 1.0, seconds: float = 30.0
+    root: Path,
+    servers: dict[str, dict[str, int]],
+    *,
+    after: float = 1.0,
+    seconds: float = 30.0,
+    gather: float = PATIENCE,
 ) -> Iterator[Parts]:
-    made = Parts(root, servers, after=after, seconds=seconds)
+    made = Parts(root, servers, after=after, seconds=seconds, gather=gather)
     try:
         yield made
     finally:
@@ -151,7 +159,7 @@ def test_part_is_claimed_once(tmp_path: Path) -> None:
 
 
 def test_where_not_all_parts_come_nobody_begins(tmp_path: Path) -> None:
-    with parts(tmp_path, UNEVEN) as gang:
+    with parts(tmp_path, UNEVEN, gather=1.0) as gang:
         gang.begin("n1").wait(60)
         record = gang.record("n1")
         assert (record["end"], record["detail"], record["started_at"]) == ("lost", "not all parts came: n2", None)

@@ -140,13 +140,14 @@ def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_doe
 def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_an_operator_hears_of_it(
     engine: SlurmEngine, ours: float, said: str
 ) -> None:
-    engine.clock = lambda: time.time() + ours
+    moment = [time.time() + ours]
+    engine = SlurmEngine("slurm", engine.settings, engine.root, ROOT, ALL, limits=SMALL, clock=lambda: moment[0])
     engine._alerts_at = time.monotonic()  # nobody asks about the reservation
     strange = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
     well = start(engine, gang({"n2": {"worker": 1, "ps": 1}}, after=60.0))
     for seconds in range(4):
         at = time.time() + seconds
-        engine.clock = lambda: at + ours  # noqa: B023
+        moment[0] = at + ours
         says(engine, strange, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at}))
         says(engine, well, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at + ours}), "n2")
         seen = engine.observe([strange, well])

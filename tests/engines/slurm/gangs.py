@@ -45,13 +45,18 @@ def settings(slurm: Cluster, **changed: Any) -> SlurmSettings:
 
 @contextmanager
 def engine_on(
-    slurm: Cluster, own: Path | None = None, knows: Sequence[Handle] = (), tools: Path | None = None, **changed: Any
+    slurm: Cluster,
+    own: Path | None = None,
+    knows: Sequence[Handle] = (),
+    tools: Path | None = None,
+    clock: Callable[[], float] = time.time,
+    **changed: Any,
 ) -> Iterator[SlurmEngine]:
     """An engine with a folder and a prefix of its own, or another's; whatever of it is left in the end is cancelled.
     `tools`: programs that it calls in place of those of the same name."""
     root = own or slurm.folder / f"own-{secrets.token_hex(4)}"
     whole = settings(slurm, **{"prefix": root.name.replace("-", "")} | changed)
-    engine = SlurmEngine("slurm", whole, root, ROOT, ALL, limits=SMALL)
+    engine = SlurmEngine("slurm", whole, root, ROOT, ALL, limits=SMALL, clock=clock)
     if tools:
         engine.commands.environment["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
     engine.touch()

@@ -95,8 +95,7 @@ def test_server_has_as_many_units_as_gangs_can_run_there_at_the_same_time() -> N
 
 @pytest.mark.beside
 def test_clock_that_differs_is_said(slurm: Cluster) -> None:
-    with engine_on(slurm) as engine:
-        engine.clock = lambda: time.time() + 5.0
+    with engine_on(slurm, clock=lambda: time.time() + 5.0) as engine:
         said = [finding.sentence for finding in engine.check({}) if finding.breaks]
     assert len(said) == 3
     assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])
@@ -104,8 +103,7 @@ def test_clock_that_differs_is_said(slurm: Cluster) -> None:
 
 @pytest.mark.beside
 def test_gang_on_a_server_whose_clock_differs_does_not_begin(slurm: Cluster) -> None:
-    with engine_on(slurm, lead=60.0) as engine:
-        engine.clock = lambda: time.time() + 5.0
+    with engine_on(slurm, clock=lambda: time.time() + 5.0, lead=60.0) as engine:
         handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=50.0))
         status = ended(engine, handle)
         assert (status.end, status.started_at) == (LOST, None)

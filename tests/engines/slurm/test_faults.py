@@ -123,12 +123,12 @@ def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_h
         silent = "\n".join(f"{name}|down*|Not responding|127.0.0.1" for name in ("n1", "n2"))
         tools = tool(slurm, "sinfo", f"#!/bin/sh\ncat <<'SERVERS'\n{silent}\nSERVERS\n")
         engine.commands.environment["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
-        engine._servers_at = 0.0
+        engine.states.looked_at = 0.0
         first = engine.servers()
         look(engine, handle)
         time.sleep(1.1)  # a beat
         look(engine, handle)
-        engine._servers_at = 0.0
+        engine.states.looked_at = 0.0
         later = engine.servers()
         assert later["n2"].since == first["n2"].since
         assert later["n1"].since > first["n1"].since
@@ -159,7 +159,7 @@ def test_submission_that_answers_too_late_and_an_engine_that_dies_after_it_make_
     with engine_on(slurm) as engine:
         engine.commands.environment["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
         handle = start(engine, asked)
-        assert next(iter(engine._submissions.values())) < 0  # nobody knows whether it came
+        assert next(iter(engine.jobs.submissions.values())) < 0  # nobody knows whether it came
         status = look(engine, handle)
         assert status.state in ("accepted", "waiting")
         # It dies before it could write down whom it started, and the next one submits the same gang.
@@ -178,8 +178,8 @@ def test_part_that_is_submitted_twice_runs_once(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         handle = start(engine, gang(TWO))
         runs(engine, handle)
-        plan = engine._plans[handle.key]
-        assert engine._send_one(handle.key, plan["phases"][0], "n2").is_good
+        plan = engine.plans.of(handle)
+        assert engine.submissions.send_one(plan, plan["phases"][0], "n2").is_good
         comes_true(lambda: sum(handle.key in job.comment and job.is_over for job in queue(engine.commands)[1]) == 1)
         epoch = look(engine, handle).progress["epoch"]
         assert runs(engine, handle, epoch + 5).state == RUNNING

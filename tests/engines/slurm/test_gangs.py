@@ -93,7 +93,7 @@ def test_at_the_end_of_its_slot_nobody_is_alive_also_of_those_who_left_their_ses
         assert ended(engine, fork).end == FAILED
         nobody_is_left(fork)
         until(engine, deaf, lambda status: log_of(engine, deaf).count("deaf") >= 4 or status.state == ENDED)
-        end = engine._plans[deaf.key]["end_at"]
+        end = engine.plans.of(deaf)["end_at"]
         while time.time() < end:
             look(engine, deaf)
             time.sleep(0.05)
