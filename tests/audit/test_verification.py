@@ -7,11 +7,13 @@ import io
 import json
 import zlib
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from scheduling.audit.verification import charge_verify, intervals_verify
+from scheduling.core import records
 from scheduling.market.decide.chain import link
 from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
@@ -253,3 +255,14 @@ def test_command_proves_one_charge(history: History) -> None:
 def test_command_knows_no_job_that_is_not_there() -> None:
     with pytest.raises(CommandError, match="no such job"):
         call_command("verify_charge", "12345")
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_answers_of_before_there_were_supplies_are_replayed_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(records, "plan_bytes", partial(records.plan_bytes, whole=True))
+        pool, _ = make_history()
+    stored = [contents_of(interval).plan for interval in Interval.objects.filter(pool=pool)]
+    assert any(b'"slot_payouts":{"runs"' in plan for plan in stored)
+    assert not any(b'"supplies"' in plan for plan in stored)
+    assert findings(pool) == []
