@@ -157,8 +157,8 @@ def check_intervals(chain, intervals, plans):
         view, plan = json.loads(row["view"]), json.loads(row["plan"])
         owners = [int(tenant["name"]) for tenant in view["cluster"]["tenants"]] + [0]
         tenants = {job["number"]: owners[job["tenant"]] for job in view["jobs"]}
-        # A job that goes on in pieces may have two: one that is rented, and its place at home that follows.
         supplies = [contributions_of(supply, len(owners)) for supply in plan.get("supplies", [])]
+        # A job that goes on in pieces may have two: one that is rented, and its place at home that follows.
         bookings = {
             (booking["job"], booking["start"]): {**booking, "tenant": tenants[booking["job"]], "supplies": supplies}
             for booking in plan["bookings"]

@@ -57,6 +57,7 @@ def rented_booking(
     """
     slots = slice(schedule.start, schedule.end)
     costs = schedule.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
+    # Not `Split.slot_payouts`, which may differ in the last bit: intervals of before are replayed with this sum.
     slot_payouts = np.einsum("rs,ros->so", costs, pool.contribution[:, :, slots])
     cost = paid = float(costs.sum())
     payer = job.tenant if round_.settings.payment == "net" else None
