@@ -14,8 +14,7 @@ def award_new(
     job: TrainingJob, frame: PoolFrame, booking: Booking, amounts: settlement.Amounts, *, lane: Lane
 ) -> Award:
     """Return the award of a booking, not saved. The booking names the pool's own servers, not those of the counter."""
-    charges = charges_listed(frame.owner_ids, amounts)
-    paid = sum(amount for slot in charges for _, amount in slot)
+    paid = int(amounts.sum())
     return Award(
         tenant_id=job.tenant_id,
         job=job,
@@ -36,7 +35,7 @@ def award_new(
         cost=booking.cost,
         paid=paid,
         dividend=dividend_of(booking, paid),
-        charges=charges,
+        charges=charges_listed(frame.owner_ids, amounts),
     )
 
 
