@@ -39,6 +39,7 @@ from tests.engines.local import (
     told,
     until,
 )
+from tests.engines.own import own, script
 
 LONG = QUICK | {"epochs": 1000, "minibatch_ms": 20.0}
 
@@ -202,6 +203,32 @@ def test_a_mini_batch_for_which_there_is_no_memory_ends_the_job_at_once_and_is_t
         )
         assert (status.ended_at or 0.0) - (status.started_at or 0.0) < 25.0  # it waited half a minute for another
         assert text_of(engine, handle).endswith("data type float64.")
+
+
+def named(word: str) -> list[psutil.Process]:
+    """The processes whose command line has this word."""
+    return [each for each in psutil.process_iter(["cmdline"]) if word in (each.info["cmdline"] or ())]
+
+
+def test_engine_that_ends_a_gang_it_does_not_know_leaves_nobody_of_it() -> None:
+    with engine_in() as engine:
+        handle = start(engine, own(script("env -i sleep 97.531 &\nsleep 97.531\necho over"), seconds=60.0))
+        until(lambda: len(named("97.531")) == 2)
+        LocalEngine(engine.root, ROOT, ALL, limits=SMALL, rights=possible()).reconcile([])
+        until(lambda: people_of(handle.key) == [])
+        assert named("97.531") == []
+
+
+def test_gang_whose_record_cannot_be_written_for_a_while_goes_on() -> None:
+    with engine_in() as engine:
+        handle = start(engine, own(script("sleep 2.0531"), seconds=60.0))
+        until(lambda: look(engine, handle).state == RUNNING and named("2.0531"))
+        record = Folder(engine.root, handle.home, handle.key).state
+        record.unlink()
+        record.mkdir()  # as if the disk were full
+        until(lambda: not named("2.0531"))
+        record.rmdir()
+        assert ended(engine, handle).end == FINISHED
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"state": "runn'])

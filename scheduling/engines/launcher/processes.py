@@ -161,6 +161,18 @@ def kill_account(uid: int) -> None:
     os.waitpid(child, 0)
 
 
+def kill_with_family(pid: int, patience: float = 3.0) -> None:
+    """Kill another process and all of its descendants, which it must keep as a subreaper does. It is stopped first, so
+    that it starts nobody meanwhile."""
+    kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + patience
+    while (family := [each for each in descendants(pid) if began(each)]) and time.monotonic() < deadline:
+        for each in family:
+            kill(each)
+        time.sleep(0.005)
+    kill(pid)
+
+
 def kill_family(uid: int | None, patience: float = 3.0) -> bool:
     """Kill our descendants until none is left. Return False if some are left after `patience` seconds."""
     deadline, were_there = time.monotonic() + patience, False

@@ -46,7 +46,7 @@ WATCH_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 CLOCKS_DIFFER = 5.0
 LINGER_SECONDS = 60.0  # how long we keep on killing after the last record, while a process does not die
-LAST_WORD_SECONDS = 10.0  # how long we try to write the last record into a shared folder
+LAST_WORD_SECONDS = 10.0  # how long we try to write the last record
 
 
 class Supervisor(ABC):
@@ -139,8 +139,15 @@ class Supervisor(ABC):
         return members if self.part is None else tuple(each for each in members if each[2] == self.part.server)
 
     def run(self) -> None:
-        """Watch over the gang until it has ended."""
+        """Watch over the gang until it has ended. Nobody of it is left, however this ends."""
         prctl(PR_SET_CHILD_SUBREAPER, 1)
+        try:
+            self._watch()
+        except BaseException:
+            processes.kill_family(self.plan["uid"])
+            raise
+
+    def _watch(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
         if self.part and not self.plan["phases"]:
@@ -150,8 +157,6 @@ class Supervisor(ABC):
                 self.look(time.time())
                 self.tell()
             except OSError:
-                if self.part is None:
-                    raise
                 self.endure(time.time())
             self.crew.listen(TICK)
             self.notice(processes.reap())
@@ -160,12 +165,13 @@ class Supervisor(ABC):
         self.finish(*self.end)
 
     def endure(self, now: float) -> None:
-        """Continue while the shared folder is full or gone. By the plan that was read last, the gang runs to its end,
-        or until we could write no record for the length of a lease."""
+        """Continue while the disk is full, or the shared folder is gone. By the plan that was read last, the gang runs
+        to its end, or until we could write no record for the length of a lease."""
         if self.stopping is None and now >= self.leaves_at():
             self.begin_stop(STOPPED, "its reservation ends", self.plan["end_at"] - KILL_LEAD)
         elif self.stopping is None and time.monotonic() - self.spoke_at > self.plan["lease_seconds"]:
-            self.begin_stop(PAUSED, "the shared folder does not answer", now + STOP_SECONDS)
+            where = "the shared folder does not answer" if self.part else "the disk takes no records of it"
+            self.begin_stop(PAUSED, where, now + STOP_SECONDS)
 
     def _ask(self, number: int, frame: object) -> None:
         self.has_signal = True
@@ -176,7 +182,7 @@ class Supervisor(ABC):
         self.crew.listen_to_the_end()
         last = f"{how.capitalize()}: {why.rstrip('.')}."
         self.log.close(last if is_clear else f"{last} Somebody does not die.")
-        deadline = time.monotonic() + (LAST_WORD_SECONDS if self.part else 0.0)
+        deadline = time.monotonic() + LAST_WORD_SECONDS
         while True:
             try:
                 self.tell(how, why)

@@ -155,9 +155,9 @@ class LocalEngine:
                 self._ports.keep(handle.key, plan["ports"])
                 if plan["uid"] is not None:
                     self._accounts.keep(handle.key, plan["uid"])
-        for _, key, pid in _supervisors(self.root):
+        for home, key, pid in _supervisors(self.root):
             if key not in keys:
-                processes.kill(pid)
+                self._end(Handle(key, home, {}), pid)
 
     def pause_all(self) -> int:
         """Order every gang below our root to pause, known or not, and return how many there are."""
@@ -173,8 +173,7 @@ class LocalEngine:
         while self.pause_all() and time.monotonic() < deadline:
             time.sleep(0.05)
         for home, key, pid in list(_supervisors(self.root)):
-            processes.kill(pid)
-            self._sweep(Handle(key, home, {}))
+            self._end(Handle(key, home, {}), pid)
 
     def touch(self) -> None:
         """Renew the lease of all gangs, and reap supervisors that have ended."""
@@ -273,6 +272,11 @@ class LocalEngine:
         """Reap a supervisor that is a child of this process, if it has ended."""
         if pid in self._children and os.waitpid(pid, os.WNOHANG)[0]:
             self._children.discard(pid)
+
+    def _end(self, handle: Handle, supervisor: int) -> None:
+        """Kill a gang with its supervisor."""
+        processes.kill_with_family(supervisor)
+        self._sweep(handle)
 
     def _sweep(self, handle: Handle) -> None:
         """Kill what may be left of a gang whose supervisor is gone without a record. The processes that the supervisor
