@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 LONGEST_LINE = 4_096  # bytes
 MOST_NUMBERS, LONGEST_NAME = 100, 100
@@ -52,10 +53,35 @@ def address_in(line: str) -> str:
     if len(line) > LONGEST_LINE or '"url"' not in line:
         return ""
     document = _object(line)
-    address = document.get("url") if document else None
+    return usable_address(document.get("url")) if document else ""
+
+
+def usable_address(address: object) -> str:
+    """Return the address if a browser may open it, "" if not."""
     if not isinstance(address, str) or len(address) > LONGEST_ADDRESS or not address.isprintable():
         return ""
     return address if address.startswith(("http://", "https://")) and " " not in address else ""
+
+
+def facts_in(document: object) -> dict[str, Any]:
+    """Return the facts of a run that a launcher's record has: numbers by name, those that the program reported itself
+    (`numbers`), and the address where it shows something (`url`). All else is left out, since a program whose user may
+    write the record can put anything there."""
+    if not isinstance(document, dict):
+        return {}
+    facts: dict[str, Any] = _numbers(document)
+    if isinstance(document.get("numbers"), dict):
+        facts["numbers"] = _numbers(document["numbers"])
+    if address := usable_address(document.get("url")):
+        facts["url"] = address
+    return facts
+
+
+def _numbers(document: Mapping[str, object]) -> dict[str, Number]:
+    """Return the finite numbers with a name that can be shown, at most `MOST_NUMBERS`."""
+    named = {name: number for name, value in document.items() if (number := _number(value)) is not None}
+    good = [(name, number) for name, number in named.items() if 0 < len(name) <= LONGEST_NAME and name.isprintable()]
+    return dict(good[:MOST_NUMBERS])
 
 
 def _row(line: bytes) -> Mapping[str, Number] | None:

@@ -16,7 +16,9 @@ from scheduling.engines.base import ENDED, LOST, RUNNING, UNKNOWN, Delivered, Ha
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
-from scheduling.engines.slurm.commands import CommandAnswer, Commands
+from scheduling.engines.slurm import check
+from scheduling.engines.slurm.cluster_jobs import ClusterJobs
+from scheduling.engines.slurm.commands import CommandAnswer, Commands, queue
 from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.parts import PartBeat, PartsHeard
 from scheduling.engines.slurm.records import NO_WORD, record_of
@@ -70,9 +72,6 @@ def test_gang_whose_launcher_said_no_more_than_that_it_ended_is_lost_and_the_oth
         json.dumps(WORD | {"state": ["ended"]}),
         json.dumps(WORD | {"beat": "now"}),
         json.dumps(WORD | {"beat": 10**400}),
-        json.dumps(WORD | {"progress": {"loss": float("nan")}}),
-        json.dumps(WORD | {"progress": {"loss": 1}}).replace("1}", "1e999}"),
-        json.dumps(WORD | {"detail": "a\0b"}),
     ],
 )
 def test_what_makes_no_sense_is_no_record_and_harms_nobody_else(engine: SlurmEngine, text: str) -> None:
@@ -93,6 +92,16 @@ def test_what_makes_no_sense_is_no_record_and_harms_nobody_else(engine: SlurmEng
         ({"exit_code": -9}, {"exit_code": -9}),
         ({"restarts": "many"}, {"restarts": 0}),
         ({"progress": [1]}, {"progress": {}}),
+        ({"progress": {"epoch": "x", "loss": float("nan"), "seconds": 1e308 * 10}}, {"progress": {}}),
+        ({"progress": {"epoch": 4, "step": 10**400, "\ud800": 1, "numbers": [1]}}, {"progress": {"epoch": 4}}),
+        (
+            {"progress": {"numbers": {"loss": 0.5, "a\0b": 1, "deep": {"er": 1}}, "bad_lines": 2, "url": "\ud800"}},
+            {"progress": {"numbers": {"loss": 0.5}, "bad_lines": 2}},
+        ),
+        ({"progress": {"url": "https://board:6006/"}}, {"progress": {"url": "https://board:6006/"}}),
+        ({"progress": {"url": "javascript:alert(1)"}}, {"progress": {}}),
+        ({"detail": "a\0b\ud800\n"}, {"detail": "a b  "}),
+        ({"delivered": [["n\ud800", NOW, NOW]]}, {"delivered": []}),
         ({"delivered": [["n1", NOW], [1, NOW, NOW], "n2", ["n1", NOW, NOW - 5.0]]}, {"delivered": [["n1", NOW, NOW]]}),
         ({"state": "ended"}, {"state": "ended", "end": LOST, "ended_at": NOW, "detail": NO_WORD}),
         ({"state": "ended", "end": "stopped"}, {"state": "ended", "end": "stopped", "ended_at": NOW}),
@@ -103,6 +112,56 @@ def test_what_is_missing_or_no_number_is_as_if_it_had_not_been_said(
     changed: dict[str, Any], read: dict[str, Any]
 ) -> None:
     assert record_of(json.dumps(WORD | changed).encode()) == WORD | read
+
+
+def listed(monkeypatch: pytest.MonkeyPatch, *jobs: str) -> list[tuple[str, ...]]:
+    """Slurm lists these jobs of users that the engine knows. Returns the commands to come."""
+    commands: list[tuple[str, ...]] = []
+
+    def run(_: Commands, *words: str, **about: Any) -> CommandAnswer:
+        commands.append(words)
+        form = words[words.index("-o") + 1] if words[0] == "squeue" else ""
+        mark = form.partition("|")[0]
+        return CommandAnswer(True, "".join(f"{mark}|{job}\n" for job in jobs) if form else "7")
+
+    monkeypatch.setattr(Commands, "run", run)
+    return commands
+
+
+@pytest.mark.parametrize(
+    "comment", ["none:", "none:mine", "none:a:b:c", f"none:{'a' * 32}:one:n1", f"none:{'a' * 32}:1:", "none:\ud800|x|y"]
+)
+def test_a_job_with_a_comment_like_ours_does_not_keep_the_engine_from_its_gangs(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch, comment: str
+) -> None:
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0))
+    says(engine, handle, json.dumps(WORD))
+    commands = listed(monkeypatch, f"7|RUNNING|None|{engine.settings.service_account}|{comment}")
+    engine.reconcile([handle])
+    assert engine.observe([handle])[handle.key].state == RUNNING
+    assert "scancel" not in [words[0] for words in commands]
+
+
+def test_a_line_in_a_comment_is_not_taken_for_a_job(engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, account = "a" * 32, engine.settings.service_account
+    listed(monkeypatch, f"7|RUNNING|None|other|x\n8|RUNNING|None|{account}|none:{key}:1:n1")
+    assert queue(engine.commands)[1] == []
+    listed(monkeypatch, f"7|RUNNING|None|other|x\n|8|RUNNING|None|{account}|none:{key}:1:n1")
+    assert queue(engine.commands)[1] == []
+
+
+@pytest.mark.parametrize(("user", "may"), [("chem", True), ("phys", False)])
+def test_a_part_is_submitted_though_another_tenant_gave_a_job_its_comment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, may: bool
+) -> None:
+    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "prefix": "none", "run_as": "tenant",
+            "users": {"physics": "phys", "chemistry": "chem"}, "user": "bourse"}  # fmt: skip
+    jobs = ClusterJobs(Commands(SlurmSettings.read("slurm", said)))
+    listed(monkeypatch, f"9|RUNNING|None|{user}|none:{'a' * 32}:2:n1")
+    jobs.refresh()
+    plan, phase = {"key": "a" * 32, "tenant": "physics"}, {"number": 2, "members": [["worker", 0, "n1"]]}
+    assert jobs.may_submit(plan, phase, "n1", None) is may
+    assert jobs.lives(plan, phase) is not may
 
 
 def test_state_of_a_gang_survives_a_file_that_is_a_link(engine: SlurmEngine, tmp_path: Path) -> None:
@@ -245,3 +304,23 @@ def test_log_of_a_gang_is_as_long_as_the_limits_of_the_cluster_say_on_each_of_it
     for _ in range(60):
         heard.collect(own, parts, 6 * 2**20)
     assert own.log.stat().st_size < 2 * 7 * 2**20
+
+
+@pytest.mark.parametrize(("run_as", "breaks"), [("service", True), ("tenant", False)])
+def test_a_kernel_that_cannot_keep_programs_in_their_folders_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_as: str, breaks: bool
+) -> None:
+    monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
+    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "run_as": run_as,
+            "users": {"physics": "phys"}, "user": "bourse"}  # fmt: skip
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+
+    def answers(_: SlurmEngine, server: str, __: Path, target: Path) -> None:
+        """Its server writes this about itself."""
+        about = {"python": [3, 11], "host": server, "landlock": int(server == "new")}
+        files.write(target, about | {"at": time.time()})
+
+    monkeypatch.setattr(check, "_probe", answers)
+    (finding,) = check._shared(engine, ["new", "old"])
+    assert finding.sentence.startswith("The kernel of old has no Landlock")
+    assert finding.breaks is breaks

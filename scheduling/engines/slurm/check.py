@@ -19,7 +19,7 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.one_file import launcher_file
 from scheduling.engines.slurm.commands import Commands
 from scheduling.engines.slurm.nodes import nodes_of
-from scheduling.engines.slurm.settings import MEMORY_MB
+from scheduling.engines.slurm.settings import MEMORY_MB, TENANT
 
 if TYPE_CHECKING:
     from scheduling.engines.slurm.engine import SlurmEngine
@@ -249,6 +249,8 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
         if tuple(record["python"]) < LEAST_PYTHON:
             version = ".".join(map(str, record["python"]))
             yield ClusterFinding(f"{engine.settings.python} on {server} is Python {version}; 3.9 or newer is needed.")
+        if not record["landlock"]:
+            yield _no_walls(engine, server)
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
@@ -303,3 +305,16 @@ def _seconds(text: str) -> float | None:
 def _number(text: str | None) -> int:
     digits = re.match(r"\d+", text or "")
     return int(digits[0]) if digits else 0
+
+
+def _no_walls(engine: SlurmEngine, server: str) -> ClusterFinding:
+    """Return what an old kernel means for programs: without Landlock nothing but their user limits where they write."""
+    if engine.settings.run_as == TENANT:
+        return ClusterFinding(
+            f"The kernel of {server} has no Landlock (Linux 5.13): a program writes wherever its tenant's user may.",
+            breaks=False,
+        )
+    return ClusterFinding(
+        f"The kernel of {server} has no Landlock (Linux 5.13): a program there can change the files of other tenants' "
+        f"jobs and of this engine, as all run under {engine.settings.service_account}. Let jobs run as their tenants."
+    )

@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 
 from scheduling.engines.plans import Phase
 from scheduling.engines.slurm.commands import CommandAnswer, Commands, SlurmJob, comment, job_name, queue
-from scheduling.engines.slurm.gang_plans import servers_of
+from scheduling.engines.slurm.gang_plans import Plan, servers_of
 
 QUEUE_SECONDS = 2.0
+Place = tuple[str, str, int, str]  # of a part: the user whose job it is, its gang's key, its generation, its server
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class QueueListing:
-    """Slurm's last list of our jobs, by comment. `at` is when it was requested, 0 if Slurm has not answered yet."""
+    """Slurm's last list of our jobs, by place. `at` is when it was requested, 0 if Slurm has not answered yet."""
 
     at: float = 0.0
-    jobs: dict[str, SlurmJob] = field(default_factory=dict)
+    jobs: dict[Place, SlurmJob] = field(default_factory=dict)
     good: bool = False  # Slurm answered the newest request
 
 
@@ -31,7 +32,7 @@ class ClusterJobs:
         self.commands, self.settings = commands, commands.settings
         self.listing = QueueListing()
         self.submissions: dict[str, float] = {}  # comments, and when; negative where Slurm did not confirm it
-        self._cancelled: dict[str, float] = {}
+        self._cancelled: dict[tuple[str, str], float] = {}  # names and users, and when
         self._began = time.monotonic()
 
     def refresh(self, *, at_once: bool = False) -> None:
@@ -45,11 +46,12 @@ class ClusterJobs:
                 log.warning("Slurm does not answer: %s", answer.sentence)
             self.listing.good = False
             return
-        jobs_by_name: dict[str, SlurmJob] = {}
+        by_place: dict[Place, SlurmJob] = {}
         for job in jobs:  # where a part was submitted twice, the job that still runs counts
-            if job.comment not in jobs_by_name or jobs_by_name[job.comment].is_over:
-                jobs_by_name[job.comment] = job
-        self.listing = QueueListing(began, jobs_by_name, True)
+            place = job.user, job.key, job.generation, job.server
+            if place not in by_place or by_place[place].is_over:
+                by_place[place] = job
+        self.listing = QueueListing(began, by_place, True)
 
     def keys(self) -> set[str]:
         """Return the keys of the gangs of which we submitted a part."""
@@ -60,25 +62,23 @@ class ClusterJobs:
         moment = time.monotonic()
         self.submissions[comment(self.settings, key, phase["number"], server)] = moment if answer.came else -moment
 
-    def may_submit(self, key: str, phase: Phase, server: str, market_keys: Collection[str] | None) -> bool:
+    def may_submit(self, plan: Plan, phase: Phase, server: str, market_keys: Collection[str] | None) -> bool:
         """Return whether a part that has no record may be submitted: none is submitted twice. Where Slurm did not
         confirm a submission, the part waits for a list that is younger than that. `market_keys` are those that the
         market knows, None before it has said so."""
-        name = comment(self.settings, key, phase["number"], server)
-        if name in self.listing.jobs:
+        key = plan["key"]
+        if self._place(plan, phase, server) in self.listing.jobs:
             return False
-        moment = self.submissions.get(name)
+        moment = self.submissions.get(comment(self.settings, key, phase["number"], server))
         if moment is None:
             # No other process submits for this key; after a restart Slurm has to be asked first.
             return market_keys is None or key not in market_keys or self.listing.good
         in_doubt = moment < 0
         return in_doubt and self.listing.good and self.listing.at > -moment + QUEUE_SECONDS
 
-    def job_of(self, key: str, phase: Phase, server: str) -> SlurmJob | None:
+    def job_of(self, plan: Plan, phase: Phase, server: str) -> SlurmJob | None:
         """Return the job of a part, None where Slurm does not answer or knows none."""
-        return (
-            self.listing.jobs.get(comment(self.settings, key, phase["number"], server)) if self.listing.good else None
-        )
+        return self.listing.jobs.get(self._place(plan, phase, server)) if self.listing.good else None
 
     def submitted_at(self, key: str, phase: Phase, server: str) -> float:
         """Return when a part was submitted to Slurm, or else when this engine was started."""
@@ -88,24 +88,23 @@ class ClusterJobs:
         """Return whether a part was submitted before the moment. One that we did not submit ourselves was."""
         return abs(self.submissions.get(comment(self.settings, key, phase["number"], server), 0.0)) < moment
 
-    def of_generation(self, key: str, phase: Phase) -> list[SlurmJob]:
+    def of_generation(self, plan: Plan, phase: Phase) -> list[SlurmJob]:
         """Return the jobs of a generation that Slurm listed last."""
-        names = (comment(self.settings, key, phase["number"], server) for server in servers_of(phase))
-        return [self.listing.jobs[name] for name in names if name in self.listing.jobs]
+        places = (self._place(plan, phase, server) for server in servers_of(phase))
+        return [self.listing.jobs[place] for place in places if place in self.listing.jobs]
 
-    def lives(self, key: str, phase: Phase) -> bool:
-        return any(not job.is_over for job in self.of_generation(key, phase))
+    def lives(self, plan: Plan, phase: Phase) -> bool:
+        return any(not job.is_over for job in self.of_generation(plan, phase))
 
-    def waits(self, key: str, phase: Phase) -> bool:
-        return any(job.state == "PENDING" for job in self.of_generation(key, phase))
+    def waits(self, plan: Plan, phase: Phase) -> bool:
+        return any(job.state == "PENDING" for job in self.of_generation(plan, phase))
 
     def cancel(self, key: str, generation: int, user: str | None) -> None:
         """Cancel the jobs of a generation by their name, never by an id, and again after a while if that did not help.
         `user` is the account they run under; None or empty stands for the service account."""
-        name = job_name(self.settings, key, generation)
-        if time.monotonic() - self._cancelled.get(name, -60.0) > 2 * QUEUE_SECONDS:
-            self._cancelled[name] = time.monotonic()
-            whose = user or self.settings.service_account
+        name, whose = job_name(self.settings, key, generation), user or self.settings.service_account
+        if time.monotonic() - self._cancelled.get((name, whose), -60.0) > 2 * QUEUE_SECONDS:
+            self._cancelled[name, whose] = time.monotonic()
             answer = self.commands.run("scancel", f"--name={name}", "-u", whose, user=user or "")
             if not answer.is_good:
                 log.warning("%s could not be cancelled: %s", name, answer.sentence)
@@ -113,11 +112,15 @@ class ClusterJobs:
     def end_strangers(self, keys: Collection[str]) -> None:
         """Cancel the jobs of gangs that have none of these keys."""
         for job in self.listing.jobs.values():
-            _, key, generation, _ = job.comment.split(":", 3)
-            if key not in keys and not job.is_over:
-                self.cancel(key, int(generation), "" if job.user == self.settings.service_account else job.user)
+            if job.key not in keys and not job.is_over:
+                self.cancel(job.key, job.generation, "" if job.user == self.settings.service_account else job.user)
 
     def forget(self, keys: Collection[str]) -> None:
         self.submissions = {name: at for name, at in self.submissions.items() if name.split(":")[1] not in keys}
         remaining = self.keys()
-        self._cancelled = {name: at for name, at in self._cancelled.items() if name.split("-")[1] in remaining}
+        self._cancelled = {name: at for name, at in self._cancelled.items() if name[0].split("-")[1] in remaining}
+
+    def _place(self, plan: Plan, phase: Phase, server: str) -> Place:
+        """Return by what a part's job is recognized: its user as well, since others may give their jobs its comment."""
+        user = self.settings.user_of(plan["tenant"]) or self.settings.service_account
+        return user, plan["key"], phase["number"], server

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import subprocess
 import time
 from collections import deque
@@ -95,7 +97,9 @@ class SlurmJob:
     state: str
     reason: str
     user: str
-    comment: str
+    key: str
+    generation: int
+    server: str
 
     @property
     def is_over(self) -> bool:
@@ -104,11 +108,22 @@ class SlurmJob:
 
 
 def queue(commands: Commands) -> tuple[CommandAnswer, list[SlurmJob]]:
-    """Return all jobs of ours, also those that have ended, for as long as Slurm remembers them."""
-    settings = commands.settings
-    answer = commands.run("squeue", "-h", "-t", "all", "-o", "%i|%T|%r|%u|%k", "-u", ",".join(settings.everybody))
-    rows = [line.split("|", 4) for line in answer.text.splitlines()] if answer.is_good else []
-    return answer, [SlurmJob(*row) for row in rows if len(row) == 5 and row[4].startswith(f"{settings.prefix}:")]
+    """Return all jobs of ours, also those that have ended, for as long as Slurm remembers them.
+
+    Whose users' jobs we list may give a job any comment. One that is not in our form is not ours. A comment may have
+    several lines; those after its first one lack the mark, which is another one each time."""
+    settings, mark = commands.settings, secrets.token_hex(8)
+    form = f"{mark}|%i|%T|%r|%u|%k"
+    answer = commands.run("squeue", "-h", "-t", "all", "-o", form, "-u", ",".join(settings.everybody))
+    ours = re.compile(
+        rf"{mark}\|(.+?)\|(.+?)\|(.*?)\|(.+?)\|{re.escape(settings.prefix)}:([0-9a-f]{{32}}):(\d{{1,9}}):(\S+)"
+    )
+    rows = [ours.fullmatch(line) for line in answer.text.splitlines()] if answer.is_good else []
+    return answer, [_job_of(*row.groups()) for row in rows if row]
+
+
+def _job_of(number: str, state: str, reason: str, user: str, key: str, generation: str, server: str) -> SlurmJob:
+    return SlurmJob(number, state, reason, user, key, int(generation), server)
 
 
 def comment(settings: SlurmSettings, key: str, generation: int, server: str) -> str:

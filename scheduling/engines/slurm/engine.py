@@ -352,8 +352,8 @@ class SlurmEngine:
             over = time.monotonic() - self._over_at.get(key, math.inf) > FENCE_SECONDS
             for phase in plan["phases"]:
                 late = now > end_of(plan, phase) + FENCE_SECONDS
-                unwanted = bool(plan["stop"]) and self.jobs.waits(key, phase)
-                if (late or unwanted or over) and self.jobs.lives(key, phase):
+                unwanted = bool(plan["stop"]) and self.jobs.waits(plan, phase)
+                if (late or unwanted or over) and self.jobs.lives(plan, phase):
                     self.jobs.cancel(key, phase["number"], self.settings.user_of(plan["tenant"]))
 
     def _note_end(self, key: str, status: Status) -> Status:

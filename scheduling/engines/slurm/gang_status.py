@@ -129,7 +129,7 @@ class GangStatuses:
             if end := self._lost(plan, phase, server, records[server], now):
                 return end
         no_records, listing = not any(records.values()), self._jobs.listing
-        if plan["stop"] and no_records and listing.good and not self._jobs.lives(plan["key"], phase):
+        if plan["stop"] and no_records and listing.good and not self._jobs.lives(plan, phase):
             return (PAUSED if plan["stop"] == PAUSED else STOPPED), "it was taken back before it began", now
         return None
 
@@ -143,7 +143,7 @@ class GangStatuses:
     def _silent(self, plan: Plan, phase: Phase, server: str, record: Mapping[str, Any], now: float) -> End | None:
         """Return how a part was lost whose launcher has recorded that it waits or runs, or None."""
         beat = self._parts.beat_of(self.folder_of(plan, phase, server))
-        job = self._jobs.job_of(plan["key"], phase, server)
+        job = self._jobs.job_of(plan, phase, server)
         if record["state"] == WAITING and (by := beat.clock_differs) is not None:
             return LOST, clock_sentence(server, by), now
         silent = time.monotonic() - beat.moved
@@ -156,7 +156,7 @@ class GangStatuses:
     def _absent(self, plan: Plan, phase: Phase, server: str, now: float) -> End | None:
         """Return how a part was lost whose launcher has recorded nothing, or None."""
         moment, key = time.monotonic(), plan["key"]
-        job, listing = self._jobs.job_of(key, phase, server), self._jobs.listing
+        job, listing = self._jobs.job_of(plan, phase, server), self._jobs.listing
         is_new = moment - listing.at < QUEUE_SECONDS
         # So long after its submission its launcher's first record would be here.
         is_old = self._jobs.was_submitted_before(key, phase, server, moment - LAST_WORD_SECONDS)

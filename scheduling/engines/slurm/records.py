@@ -10,6 +10,7 @@ from typing import Any
 
 from scheduling.engines.base import ENDED, FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, STOPPING, WAITING
 from scheduling.engines.launcher import files
+from scheduling.programs.progress import facts_in
 
 MOST_BYTES = 2**20
 STATES, ENDS = (WAITING, RUNNING, STOPPING, ENDED), (FINISHED, STOPPED, FAILED, LOST, PAUSED)
@@ -33,24 +34,23 @@ def record_of(data: bytes) -> dict[str, Any] | None:
     it makes no sense."""
     try:
         document = json.loads(data)
-        text = json.dumps(document, allow_nan=False)  # the database cannot store NaN
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or "\\u0000" in text:
+    if not isinstance(document, dict):
         return None
     state, beat, end = document.get("state"), _moment(document.get("beat")), document.get("end")
     if state not in STATES or beat is None:
         return None
-    detail, progress, delivered = document.get("detail"), document.get("progress"), document.get("delivered")
+    detail, delivered = document.get("detail"), document.get("delivered")
     record = {
         "state": state,
         "beat": beat,
         "started_at": _moment(document.get("started_at")),
         "end": "",
-        "detail": detail if isinstance(detail, str) else "",
+        "detail": _sentence(detail),
         "exit_code": _whole(document.get("exit_code"), 2**31 - 1),
         "restarts": max(0, _whole(document.get("restarts"), MOST_RESTARTS) or 0),
-        "progress": progress if isinstance(progress, dict) else {},
+        "progress": facts_in(document.get("progress")),
         "delivered": [span for each in (delivered if isinstance(delivered, list) else ()) if (span := _span(each))],
     }
     if state == ENDED:
@@ -58,6 +58,11 @@ def record_of(data: bytes) -> dict[str, Any] | None:
         record |= {"ended_at": beat if ended_at is None else ended_at, "end": end if end in ENDS else LOST}
         record["detail"] = record["detail"] if end in ENDS else NO_WORD
     return record
+
+
+def _sentence(value: object) -> str:
+    """Return a text with a space in place of each sign that cannot be shown: the database cannot store some of them."""
+    return "".join(sign if sign.isprintable() else " " for sign in value) if isinstance(value, str) else ""
 
 
 def _moment(value: object) -> float | None:
@@ -72,7 +77,7 @@ def _whole(value: object, most: int) -> int | None:
 def _span(value: object) -> list[Any] | None:
     """Read `[server, began, ended]`, the time in which all members on the server were running; None if it is no such
     list."""
-    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], str):
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], str) or not value[0].isprintable():
         return None
     began, ended = _moment(value[1]), _moment(value[2])
     return None if began is None or ended is None else [value[0], began, max(began, ended)]

@@ -41,9 +41,9 @@ class Submissions:
             if not begins <= now < min(end_of(plan, phase), plan["end_at"]) - 1.0:
                 continue
             for server in servers_of(phase):
-                if not self._may_run(plan, phase, server) and self._jobs.may_submit(
-                    plan["key"], phase, server, market_keys
-                ):
+                if self._may_run(plan, phase, server):
+                    continue
+                if self._jobs.may_submit(plan, phase, server, market_keys):
                     yield plan, phase, server
 
     def send(self, due: Sequence[Due]) -> list[CommandAnswer]:

@@ -1,6 +1,7 @@
 """The batch lane at a slot boundary: gather, decide, apply. Each slot is decided once, however often this is called.
 
-The numbered steps are those of "How an interval flows" in docs/architecture.md; each leaves a line in the log.
+The nine numbered steps are those of "How an interval flows" in docs/architecture.md. Steps 3 to 8 leave a line in the
+log, step 2 only where no interval closes, steps 1 and 9 none.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def test_submission_that_answers_too_late_and_an_engine_that_dies_after_it_make_
             assert later.submit([asked])[asked.key] == handle
             until(later, handle, lambda status: status.state == "waiting")
             runs(later, handle)
-            parts = [job for job in queue(later.commands)[1] if asked.key in job.comment]
+            parts = [job for job in queue(later.commands)[1] if job.key == asked.key]
             assert len(parts) == 1
             assert len(launchers(handle, "n1")) == 2
 
@@ -180,7 +180,7 @@ def test_part_that_is_submitted_twice_runs_once(slurm: Cluster) -> None:
         runs(engine, handle)
         plan = engine.plans.of(handle)
         assert engine.submissions.send_one(plan, plan["phases"][0], "n2").is_good
-        comes_true(lambda: sum(handle.key in job.comment and job.is_over for job in queue(engine.commands)[1]) == 1)
+        comes_true(lambda: sum(job.key == handle.key and job.is_over for job in queue(engine.commands)[1]) == 1)
         epoch = look(engine, handle).progress["epoch"]
         assert runs(engine, handle, epoch + 5).state == RUNNING
         assert len(launchers(handle, "n2")) == 2

@@ -79,7 +79,7 @@ def test_gang_that_cannot_be_whole_is_not_there_at_all(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         asked = gang({"n1": {"worker": 1, "ps": 1}, "n9": {"worker": 1, "ps": 0}}, after=1.0)
         assert isinstance(engine.submit([asked])[asked.key], Fault)
-        parts = [job for job in queue(engine.commands)[1] if asked.key in job.comment]
+        parts = [job for job in queue(engine.commands)[1] if job.key == asked.key]
         assert all(job.is_over or job.state in ("PENDING", "COMPLETING", "RUNNING") for job in parts)
         handle = engine.find(asked.home, asked.key)
         assert handle is not None
@@ -196,6 +196,6 @@ def test_another_engine_finds_its_gangs_and_ends_what_nobody_knows_but_not_anoth
             nobody_is_left(strange)
             assert runs(later, mine, before[0].progress["epoch"] + 3).state == RUNNING
             assert runs(other, theirs, before[2].progress["epoch"] + 3).state == RUNNING
-            parts = [job for job in queue(later.commands)[1] if mine.key in job.comment]
+            parts = [job for job in queue(later.commands)[1] if job.key == mine.key]
             assert len(parts) == 1
             assert len(launchers(mine, "n1")) == 2

@@ -66,7 +66,7 @@ def run_as_their_users(slurm: Cluster) -> None:
         assert "worker 0 bin" in log_of(engine, second)
         assert "worker 0 kept out" in log_of(engine, second)
         until(engine, first, lambda status: "worker 0 daemon" in log_of(engine, first))
-        users = {job.comment.split(":")[1]: job.user for job in queue(engine.commands)[1]}
+        users = {job.key: job.user for job in queue(engine.commands)[1]}
         assert (users[first.key], users[second.key]) == ("daemon", "bin")
         # It knows of nobody, and cancels as whoever they are.
         with engine_on(slurm, prefix=engine.settings.prefix, **settings) as stranger:
