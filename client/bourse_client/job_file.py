@@ -56,7 +56,7 @@ def read_line(text: str, name: str) -> tuple[dict[str, Any], str | None]:
     a job that says none."""
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadFile("this is not JSON.") from None
     if not isinstance(fields, dict):
         raise BadFile('write the fields of one job, for example `{"epochs": 4}`.')
@@ -101,7 +101,7 @@ def _parsed(text: str) -> Any:
     if text.lstrip().startswith("{"):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # a mapping of YAML may begin with a brace as well
     try:
         import yaml

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from bourse_client import __version__
 from bourse_client.errors import BourseError, Refused, Unreachable, refused_of
@@ -105,16 +105,32 @@ def new_key() -> str:
     return os.urandom(16).hex()
 
 
+def _parts_of(address: str) -> SplitResult | None:
+    """Return the parts of a server's address, or None if it is none: also where its port is no number, or its name is
+    one that no server can have."""
+    try:
+        parts = urlsplit(address)
+        (parts.hostname or "").encode("idna")
+        parts.path.encode("ascii")
+        _ = parts.port
+    except ValueError:
+        return None
+    usual = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.query
+    return parts if usual else None
+
+
 class Transport:
     def __init__(self, address: str, token: str, pace: Pace | None = None) -> None:
         self.address = address.rstrip("/")
         self.pace = pace or Pace()
+        if not (token.isascii() and token.isprintable()):
+            raise BourseError("The token has signs that no token has. Was it copied whole, and nothing beside it?")
         self._token = token
-        parts = urlsplit(self.address)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+        parts = _parts_of(self.address)
+        if parts is None:
             raise BourseError(f"{address!r} is no address of a server; write it as https://bourse.example.")
         self._secure = parts.scheme == "https"
-        self._host, self._port, self._base = parts.hostname, parts.port, parts.path
+        self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path
         self._connection: http.client.HTTPConnection | None = None
 
     def call(

@@ -40,6 +40,22 @@ def test_each_line_is_a_job_in_one_call(bourse: Bourse, tmp_path: Path) -> None:
     assert json.loads(asked.body) == {"pool": "main", "jobs": jobs}
 
 
+def test_a_line_that_is_nested_too_deeply_is_named(bourse: Bourse, tmp_path: Path) -> None:
+    file = lines(tmp_path, SPEC, "[" * 100_000)
+    ended = bourse("jobs", "submit", file, "--bulk", url="http://127.0.0.1:9", **SAID)
+    assert ended.status == 2
+    assert "line 2: this is not JSON." in ended.err
+
+
+def test_only_the_end_of_a_line_ends_a_line(bourse: Bourse, tmp_path: Path) -> None:
+    file = tmp_path / "rates.jsonl"
+    file.write_text(json.dumps(SPEC | {"name": "a\u2028b"}, ensure_ascii=False) + "\r\n", encoding="utf-8")
+    with stub_server(made(1, 1)) as stub:
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+    assert ended.status == 0, ended.err
+    assert [job["name"] for job in json.loads(stub.asked[0].body)["jobs"]] == ["a\u2028b"]
+
+
 def test_a_long_file_takes_several_calls_and_each_has_a_key_of_its_own(bourse: Bourse, tmp_path: Path) -> None:
     file = lines(tmp_path, *([SPEC] * 2500))
     with stub_server(made(1, 1000), made(1001, 1000), made(2001, 500)) as stub:

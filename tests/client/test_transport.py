@@ -210,11 +210,22 @@ def test_address_may_lie_below_a_path_of_the_host() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["bourse.example", "ftp://bourse.example", "https://", "https://me:pw@bourse.example"]
-)
+    "address",
+    [
+        "bourse.example", "ftp://bourse.example", "https://", "https://me:pw@bourse.example", "http://here:abc",
+        "http://here:99999", "http://[::1", "http://a..b", f"http://{'a' * 70}", "http://here/süd",
+    ],
+)  # fmt: skip
 def test_address_that_is_none_is_said_before_anything_is_sent(address: str) -> None:
     with pytest.raises(BourseError, match="is no address of a server"):
         Transport(address, "t")
+
+
+@pytest.mark.parametrize("token", ["bo€urse", "one\ntwo", "tab\t"])
+def test_token_that_cannot_be_one_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(BourseError, match="The token has signs that no token has") as refusal:
+        Transport("https://bourse.example", token)
+    assert token not in str(refusal.value)
 
 
 def test_server_that_is_not_there_is_said_so(free_port: Callable[[], int]) -> None:

@@ -83,9 +83,12 @@ def _value(session: Session, text: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    """Read JSON strictly: what Python reads beyond it, such as NaN, is refused."""
-    value = json.loads(text)
-    json.dumps(value, allow_nan=False)
+    """Read JSON strictly: what Python reads beyond it, such as NaN, is refused, and so is what is nested too deeply."""
+    try:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     return value
 
 

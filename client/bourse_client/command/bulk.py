@@ -70,7 +70,7 @@ def _lines(session: Session) -> Iterator[BulkLine]:
     file = session.words.file
     base = session.words.name or ("job" if file == INPUT else Path(file).stem)
     empty = True
-    for number, text in enumerate(text_of(session).splitlines(), start=1):
+    for number, text in enumerate(text_of(session).split("\n"), start=1):
         if not text.strip():
             continue
         try:

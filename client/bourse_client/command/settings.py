@@ -69,7 +69,7 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
     try:
         document = json.loads(text)
         words = {name: document.get(name, "") for name in NAMES}
-    except (ValueError, AttributeError) as error:
+    except (ValueError, RecursionError, AttributeError) as error:
         raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.") from error
     if not all(isinstance(word, str) for word in words.values()):
         raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.")

@@ -37,7 +37,7 @@ def _value(text: str) -> Any:
     """Return the value as JSON reads it; what is no JSON is a word, such as never."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
