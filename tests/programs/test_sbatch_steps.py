@@ -22,10 +22,10 @@ def script(body: str) -> Script:
     return found
 
 
-def ran(body: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def ran(body: str, *, shell: str = "-eu", **environment: str) -> subprocess.CompletedProcess[str]:
     text = "\n".join([*beginning(script(body), "step", "INDEX", 2), body])
-    variables = {"PATH": "/usr/bin:/bin", "BOURSE_HOSTS": "n1,n2,n3", **environment}
-    return subprocess.run(["bash", "-eu", "-c", text], env=variables, capture_output=True, text=True, timeout=60)
+    variables = {"PATH": "/usr/bin:/bin", "BOURSE_HOSTS": "n1,n2,n3", "BOURSE_JOB": "7", **environment}
+    return subprocess.run(["bash", shell, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
 
 
 KEPT = (
@@ -33,7 +33,8 @@ KEPT = (
     "srun -u -l --label -K1 --kill-on-bad-exit=1", "srun --cpu-bind=none --mpi=pmix -c8", "srun --export=ALL",
     "srun -J step -t 1:00 --gres=gpu:2 -G 2 --exclusive", "srun --", "MODE=x srun", 'srun -n "$WORLD_SIZE"',
     "if true; then srun", "time srun", "true && srun", "MODE=x \\\n srun",
-    "srun --cpus-per-task=4 \\\n    --unbuffered",
+    "srun --cpus-per-task=4 \\\n    --unbuffered", "srun --wait=60 -W 60 -I --immediate=5 --propagate=ALL",
+    "srun --jobid $BOURSE_JOB --jobid=$BOURSE_JOB", "STEP='-K1 --wait=60'\nsrun $STEP",
 )  # fmt: skip
 NOT_KEPT = {
     "srun -n 1": "-n 1",
@@ -47,6 +48,7 @@ NOT_KEPT = {
     "srun --multi-prog": "--multi-prog python3",
     "srun --pty": "--pty python3",
     "srun -D /tmp": "-D /tmp",
+    "srun --jobid 9": "--jobid 9",
 }
 
 
@@ -73,6 +75,12 @@ def test_a_command_that_fails_ends_the_script_with_its_status() -> None:
     assert ran("MODE=x srun printenv MODE\n").stdout == "x\n"
 
 
+def test_options_that_a_variable_holds_are_read_where_the_script_sets_it_once() -> None:
+    body = "STEP='--wait=60 --multi-prog'\nsrun ${STEP} a\n"
+    assert list(steps(script(body), VALUES)) == [(4, "--multi-prog a")]
+    assert list(steps(script(f"STEP=\n{body}"), VALUES)) == [(5, "")]
+
+
 def test_a_number_that_nobody_knows_beforehand_is_not_promised() -> None:
     elastic = {LOCAL: "2"}
     assert list(steps(script("srun -n 6 a\nsrun --ntasks-per-node=2 a\n"), elastic)) == [(3, "-n 6"), (4, "")]
@@ -87,3 +95,21 @@ def test_a_script_without_steps_stays_as_it_is_and_a_step_that_is_no_command_of_
 
 def test_what_stands_in_the_script_for_a_command_to_read_comes_to_it() -> None:
     assert ran("srun -u cat - <<'TEXT'\nhello $HOME\nTEXT\n").stdout == "hello $HOME\n"
+
+
+@pytest.mark.parametrize("shell", ["-eu", "-u"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "srun $STEP bash -c 'echo trained' 2>&1 | cat\necho on\n",
+        "srun -N1 -n1 --exclusive echo a &\nsrun -N1 -n1 --exclusive echo b &\nwait\necho on\n",
+        "found=$(srun -n 1 cat list || true)\necho on\n",
+        "bash -c 'srun -n 1 cat list; echo inner' || true\necho on\n",
+    ],
+    ids=["pipe", "background", "substitution", "inner"],
+)
+def test_a_step_that_is_not_kept_ends_the_script_wherever_it_stands(body: str, shell: str) -> None:
+    done = ran(body, shell=shell, STEP="-n 1", **RING)
+    assert done.returncode == 127
+    assert "cannot be kept" in done.stderr
+    assert "on" not in done.stdout.splitlines()
