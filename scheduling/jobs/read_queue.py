@@ -35,8 +35,8 @@ class QueuePlace:
 
 
 def queue_place(job: TrainingJob, *, at: datetime) -> QueuePlace | None:
-    """Return the place of a job, or None if it waits for no interval. Needs the tenant's scope. Takes three short
-    queries.
+    """Return the place of a job, or None if it waits for no interval: no lane looks at one that waits for another job
+    or for a later slot, and so it is before nobody. Needs the tenant's scope. Takes three short queries.
 
     Jobs rent in the order in which they arrived. Where every slot is dealt out anew there is no such order, so None is
     returned.
@@ -46,8 +46,10 @@ def queue_place(job: TrainingJob, *, at: datetime) -> QueuePlace | None:
         return None
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     slot = max(clock.frontier if clock else 0, pool.slot_at(at) + 1)
+    if job.not_before > slot:
+        return None
     with scope_disabled("how many jobs came before is shown to whoever waits, and not whose they are"):
-        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
+        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, not_before__lte=slot)
         earlier = queue.filter(Q(arrival__lt=job.arrival) | Q(arrival=job.arrival, pk__lt=job.pk))
         owners = list(earlier.order_by("arrival", "pk").values_list("tenant_id", flat=True)[: MOST_COUNTED + 1])
     counted = owners[:MOST_COUNTED]

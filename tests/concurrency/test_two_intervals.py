@@ -21,10 +21,12 @@ from scheduling.models import Award, Interval, JobState, LaneClock
 from tenants.ledger.audit import verify
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.ledger.services import hold
+from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import accepted
 from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON
+from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
 from tests.scheduling.markets import MICRO, again, at, make_market, make_renting, make_waiting, run_slots
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,35 +155,53 @@ def test_plan_is_made_again_when_a_balance_fell_meanwhile(while_deciding: Any) -
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
+class Spender:
+    """Spends so much each time a plan was made that it cannot be paid, and a smaller one can."""
+
+    def __init__(self, renter: Tenant, workers: ThreadPoolExecutor) -> None:
+        self.renter, self.workers = renter, workers
+        self.errors: list[BaseException | None] = []
+        self.planned: list[int] = []
+
+    def __call__(self, plan: Plan) -> None:
+        self.planned.append(paid_by(plan.bookings))
+        left, number = self.planned[-1] * 2 // 3, len(self.planned)
+
+        def work() -> None:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '200ms'")
+            with scope(self.renter.pk):
+                amount = balances_of_tenant(tenant_id=self.renter.pk).available - left
+            spend(self.renter.pk, amount, f"elsewhere:{number}")
+
+        self.errors.append(elsewhere(self.workers, work).exception(PATIENCE))
+
+
 def test_last_attempt_holds_the_balances_so_that_it_must_succeed(while_deciding: Any) -> None:
     pool, _, renter = make_renting(credits=1_000, clock_first=8)
     jobs = [make_waiting(pool, renter) for _ in range(8)]
     run_slots(pool, 0, 7)
     with another_worker() as workers:
-        tried: list[BaseException | None] = []
-        planned: list[int] = []
-
-        def leave_too_little(plan: Plan) -> None:
-            """So little that the plan just made cannot be paid, and a smaller one can."""
-            planned.append(paid_by(plan.bookings))
-            left = planned[-1] * 2 // 3
-
-            def work() -> None:
-                with connection.cursor() as cursor:
-                    cursor.execute("SET lock_timeout = '200ms'")
-                with scope(renter.pk):
-                    amount = balances_of_tenant(tenant_id=renter.pk).available - left
-                spend(renter.pk, amount, f"elsewhere:{len(tried)}")
-
-            tried.append(elsewhere(workers, work).exception(PATIENCE))
-
-        while_deciding(leave_too_little)
+        while_deciding(spender := Spender(renter, workers))
         run_slots(pool, 8, 8)
-    assert tried[:2] == [None, None]
-    assert isinstance(tried[2], OperationalError)
-    assert planned[0] > planned[1] > planned[2] > 0
+    assert spender.errors[:2] == [None, None]
+    assert isinstance(spender.errors[2], OperationalError)
+    assert spender.planned[0] > spender.planned[1] > spender.planned[2] > 0
     with scope_disabled("the test looks at every award"):
-        assert sum(Award.objects.filter(job__in=jobs).values_list("paid", flat=True)) == planned[2]
+        assert sum(Award.objects.filter(job__in=jobs).values_list("paid", flat=True)) == spender.planned[2]
+    assert verify().is_clean
+
+
+def test_last_attempt_holds_the_balances_of_running_jobs_too_where_each_slot_is_paid_anew(while_deciding: Any) -> None:
+    pool, _, renter = make_elastic()
+    jobs = [make_elastic_job(pool, renter, slots=9) for _ in range(2)]
+    run(pool, 0, 1)
+    assert {again(job).state for job in jobs} == {JobState.RUNNING}
+    with another_worker() as workers:
+        while_deciding(spender := Spender(renter, workers))
+        run(pool, 2, 2)
+    assert spender.errors[:2] == [None, None]
+    assert isinstance(spender.errors[2], OperationalError)
     assert verify().is_clean
 
 

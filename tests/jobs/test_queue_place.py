@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from scheduling.jobs import read_queue
 from scheduling.jobs.read_queue import queue_place
-from scheduling.models import JobState, Pool, StartEstimate, TrainingJob
+from scheduling.models import HELD, JobState, Pool, StartEstimate, TrainingJob
 from tenants.models import Tenant
 from tenants.roles import VIEWER
 from tenants.scoping import scope, scope_disabled
@@ -45,6 +45,14 @@ def test_who_waits_no_longer_is_before_nobody(waiting, monkeypatch) -> None:
     assert [place(job) for job in jobs] == [None, None, (1, 0, False), (2, 1, False)]
     monkeypatch.setattr(read_queue, "MOST_COUNTED", 0)
     assert place(jobs[3]) == (1, 0, True)
+
+
+def test_who_waits_for_another_job_or_pauses_is_before_nobody(waiting) -> None:
+    pool, _, jobs = waiting
+    with scope_disabled("the test holds jobs back"):
+        TrainingJob.objects.filter(pk=jobs[0].pk).update(not_before=HELD)
+        TrainingJob.objects.filter(pk=jobs[2].pk).update(not_before=pool.slot_at(timezone.now()) + 500)
+    assert [place(job) for job in jobs] == [None, (1, 0, False), None, (2, 0, False)]
 
 
 def test_the_page_says_the_place_and_how_the_last_estimates_held(waiting) -> None:

@@ -30,7 +30,7 @@ from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, stat
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.policy import batch_settings, policy_built
 from scheduling.market.view.windows import windows_bytes
-from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.models import Interval, Lane, LaneClock, Pool, TrainingJob
 from tenants.ledger.postings import InsufficientFunds
 from tenants.ledger.services import balances_lock, post_many
 from tenants.scoping import scope_disabled
@@ -183,10 +183,10 @@ def boundary_without_news(pool: Pool, clock: LaneClock, slot: int) -> int | None
 
 
 def _lock_funds(pool: Pool) -> None:
-    """Lock the balances of all tenants with waiting jobs. This happens before the calendar is written, against the
-    usual order of locks. The instant lane never waits for us in the calendar: its sales of cells end where our plans
-    begin."""
-    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED).order_by()
+    """Lock the balances of all tenants with jobs that may be decided about. This happens before the calendar is
+    written, against the usual order of locks. The instant lane never waits for us in the calendar: its sales of cells
+    end where our plans begin."""
+    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool)).order_by()
     balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
 
 
