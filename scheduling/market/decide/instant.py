@@ -20,6 +20,7 @@ from scheduling.market.decide.budgets import budget_events
 from scheduling.market.decide.terms import allocation_rows, award_new
 from scheduling.market.decide.verdicts import Purse, Question, verdict
 from scheduling.market.prices.posted import prices_after
+from scheduling.market.settle.payments import hold_key
 from scheduling.market.settle.slots import AwardMove, awards_start
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.instant import InstantSnapshot, asked_again, instant_view
@@ -230,7 +231,7 @@ def _hold(award: Award, at: datetime) -> None:
         return
     facts = {"award": award.pk, "lane": award.lane, "start": award.start, "end": award.end}
     answer = hold(
-        key=f"award:{award.pk}",
+        key=hold_key(award.pk),
         tenant_id=award.tenant_id,
         amount=award.paid,
         at=at,
