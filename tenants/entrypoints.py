@@ -1,34 +1,19 @@
-"""Where tasks, sockets and commands open a tenant scope. For requests tenants.middleware does it."""
+"""Where sockets open a tenant scope. For requests tenants.middleware does it."""
 
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.exceptions import StopConsumer
-from django.core.management.base import BaseCommand, CommandError
 
 from tenants.access import NOBODY, Access
-from tenants.models import Tenant, User
+from tenants.models import User
 from tenants.rechecks import access_still
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.selectors import access_of, tenant_by_slug
-
-
-def tenant_task(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a task run in the scope of its argument `tenant_id=`. Put this decorator under `@app.task`."""
-
-    @wraps(function)
-    def run(*, tenant_id: int, **arguments: Any) -> Any:
-        with scope(tenant_id):
-            return function(tenant_id=tenant_id, **arguments)
-
-    return run
 
 
 class TenantConsumer:
@@ -127,20 +112,3 @@ class StaffConsumer:
 def _pk(user: Any) -> int:
     """Return the number of the person who opened the socket, or 0, which no row has."""
     return getattr(user, "pk", None) or 0
-
-
-class TenantCommand(BaseCommand):
-    """A command that works for one tenant: `--tenant SLUG`. Subclasses override `handle_tenant`."""
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant to work for")
-
-    def handle(self, *args: Any, tenant: str, **options: Any) -> str | None:
-        tenant_row = tenant_by_slug(tenant)
-        if tenant_row is None:
-            raise CommandError(f"there is no tenant {tenant!r}")
-        with scope(tenant_row):
-            return self.handle_tenant(tenant_row, **options)
-
-    def handle_tenant(self, tenant: Tenant, **options: Any) -> str | None:
-        raise NotImplementedError

@@ -132,7 +132,7 @@ class ScopedManager(models.Manager.from_queryset(ScopedQuerySet)):  # type: igno
         return rows if scope.tenant_id is None else rows.filter(tenant_id=scope.tenant_id)
 
     def bulk_create(self, *rows: Any, **options: Any) -> list[Any]:
-        """Whose the rows are `_insert` looks at: a filter would be put together for nothing."""
+        """`_insert` checks whose the rows are, so no filter is built here."""
         return list(super().get_queryset().bulk_create(*rows, **options))
 
 

@@ -228,15 +228,6 @@ class LogLine:
     text: str
 
 
-@dataclass(frozen=True)
-class LogPage:
-    """A page of a log. `after` is where the next page begins, and `more` is true where that page exists already."""
-
-    lines: tuple[LogLine, ...]
-    after: int
-    more: bool
-
-
 class Engine(Protocol):
     """An engine: one way of running gangs."""
 
@@ -282,13 +273,3 @@ class Engine(Protocol):
     def check(self, sold: Counts) -> Sequence[ClusterFinding]:
         """Return what in its configuration breaks the market's promises. `sold` has the units of its pools, by server
         and resource."""
-
-
-class Records(Protocol):
-    """Logs and progress that are kept of gangs, for readers in other processes."""
-
-    def log(self, home: str, key: str, after: int, most: int) -> LogPage: ...
-
-    def log_tail(self, home: str, key: str, lines: int) -> LogPage: ...
-
-    def progress(self, home: str, key: str) -> Sequence[Mapping[str, Any]]: ...

@@ -20,8 +20,8 @@ from scheduling.jobs.submission import (
     job_ready,
     request_digest,
     rows_store,
-    waiting_said,
-    waiting_tell,
+    submissions_announce,
+    waiting_reason_set,
 )
 from scheduling.market.decide import program_kept
 from scheduling.market.view import is_divisible
@@ -196,7 +196,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     steps = Steps("admission", f"array {array.pk}")
     checked.job.array, checked.job.request_digest = array, wish.digest
     checked.job.together = wish.together
-    waiting_said(checked, at)
+    waiting_reason_set(checked, at)
     submitted = [replace(checked, job=copy(checked.job)) for _ in entries]
     for place, (each, member, spec) in enumerate(zip(submitted, entries, specs, strict=True)):
         each.job.name, each.job.spec, each.job.array_place = member.name, spec, place
@@ -204,7 +204,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     submitted[0] = replace(submitted[0], description=wish.description)  # one description for all members
     rows_store(submitted)
     steps.done("store", jobs=len(submitted), pool=pool.slug)
-    waiting_tell(submitted, at, steps, estimated=False)
+    submissions_announce(submitted, at, steps, estimated=False)
     return SubmittedArray(array, repeated=False)
 
 

@@ -23,8 +23,8 @@ from scheduling.jobs.submission import (
     job_ready,
     pool_closed,
     rows_store,
-    waiting_said,
-    waiting_tell,
+    submissions_announce,
+    waiting_reason_set,
 )
 from scheduling.models import JobDescription, Lane, Pool, TrainingJob
 from scheduling.programs.ordering import Waited, waited_in_order
@@ -118,10 +118,10 @@ def _stored(
     # 2. Apply: store the jobs, their probable starts, and the events of their submission.
     for each, key, digest in zip(ready, _keys(client_key, len(words)), digests, strict=True):
         each.job.client_key, each.job.request_digest = key, digest
-        waiting_said(each, intake.at)
+        waiting_reason_set(each, intake.at)
     rows_store(ready)
     steps.done("store", jobs=len(ready), pool=intake.pool.slug)
-    waiting_tell(ready, intake.at, steps)
+    submissions_announce(ready, intake.at, steps)
     return SubmittedJobs([each.job for each in ready], repeated=False)
 
 

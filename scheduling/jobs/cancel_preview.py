@@ -28,7 +28,6 @@ class CancelPreview:
     settled: int = 0
     still_paid: int = 0
     earlier: int = 0
-    free_from: int | None = None  # the first slot in which its units are on sale again; None if none are
 
     @property
     def reserved(self) -> int:
@@ -92,7 +91,6 @@ def _preview(job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None,
             kept=kept,
             still_paid=earlier,
             earlier=earlier,
-            free_from=award.start,
         )
     reserved = award.owed_after(settled)
     return CancelPreview(
@@ -103,5 +101,4 @@ def _preview(job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None,
         settled=award.paid - award.returned - reserved,
         still_paid=reserved + earlier,
         earlier=earlier,
-        free_from=running + 1 if running + 1 < award.end else None,
     )

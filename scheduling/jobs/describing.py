@@ -32,7 +32,6 @@ from scheduling.jobs.submission import (
 from scheduling.market.view import SpecRead, arrival_of
 from scheduling.models import PROGRAM, Described, JobDescription, Lane, Pool
 from scheduling.programs import hours, worth
-from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of
 from scheduling.programs.hours import InHours
 from scheduling.programs.ordering import Waited, members, until, waited_in_order
@@ -40,7 +39,7 @@ from scheduling.programs.saving import DIVISIBLE, saves_in
 from scheduling.programs.sbatch import LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch import read as script_read
 from scheduling.programs.sbatch.files_missing import FileNames
-from scheduling.programs.sbatch.request import GPUS, ask
+from scheduling.programs.sbatch.request import GPUS, ask, lines_here
 from scheduling.programs.sbatch.values import BadValue, When
 from scheduling.programs.sbatch.values import moment as when_read
 from scheduling.programs.worth import Worth

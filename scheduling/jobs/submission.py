@@ -389,7 +389,7 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
             return Refused("market_held", "The market is on hold; nothing new is decided.")
         job.reason_code = "deciding"  # for the length of this transaction
     else:
-        waiting_said(checked, at)
+        waiting_reason_set(checked, at)
         job.reason_numbers |= {"instant": instead_of} if instead_of else {}
     steps = Steps("admission", "")
     rows_store([checked])
@@ -398,11 +398,11 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
     if clock is not None:
         news = submission_event(job, at=at)
         return Submitted(job, instant_admit(job=job, clock=clock, at=at, earlier_news=[news]), repeated=False)
-    waiting_tell([checked], at, steps, instead_of=instead_of)
+    submissions_announce([checked], at, steps, instead_of=instead_of)
     return Submitted(job, None, repeated=False)
 
 
-def waiting_said(checked: Checked, at: datetime) -> None:
+def waiting_reason_set(checked: Checked, at: datetime) -> None:
     """Write into the job's row what the job waits for. The row is not saved."""
     job = checked.job
     if job.not_before == HELD:
@@ -422,7 +422,7 @@ def rows_store(submitted: Sequence[Checked]) -> None:
         JobDescription.objects.bulk_create([description for _, description in described], batch_size=AT_ONCE)
 
 
-def waiting_tell(
+def submissions_announce(
     submitted: Sequence[Checked], at: datetime, steps: Steps, *, estimated: bool = True, instead_of: str = ""
 ) -> None:
     """Store when jobs of the batch lane will probably start, where that can be estimated, and append the events of

@@ -139,11 +139,6 @@ class LearnerState:
         return next((row for row in self.candidates if row.state == CandidateState.OFFERED), None)
 
     @property
-    def in_shadow(self) -> CandidateRow | None:
-        """Return the candidate that is being compared."""
-        return next((row for row in self.candidates if row.state == CandidateState.SHADOW), None)
-
-    @property
     def earlier(self) -> list[str]:
         """Return the names of weights that decided here before; "" among them stands for those that the pool was made
         with."""

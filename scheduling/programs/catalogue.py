@@ -66,17 +66,9 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class ProgramOwner:
-    """The owner of a program: a tenant, by its slug, whose members alone see it; or the operator (no tenant), who
-    offers it to all tenants or to those named."""
+    """The owner of a program: a tenant, by its slug, whose members alone see it; or the operator (no tenant)."""
 
     tenant: str = ""
-    tenants: tuple[str, ...] | None = None  # None means all
-
-    def is_seen_by(self, tenant: str) -> bool:
-        """Return whether members of a tenant may see and use it."""
-        if self.tenant:
-            return tenant == self.tenant
-        return self.tenants is None or tenant in self.tenants
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,6 @@ class ProcessStart:
     """One process: its member, its words, and all its variables except secrets, which only the engine sets."""
 
     member: GangMember
-    local_rank: int
     rank: int  # within its role, over all its processes
     words: tuple[str, ...]
     environment: Mapping[str, str]
@@ -73,14 +72,14 @@ def processes(command: Command, start: Start) -> tuple[ProcessStart, ...]:
     gang: list[ProcessStart] = []
     for member in servers:
         variables = common | _own(member, member.rank, start, "ps") | _roles(command, start, member)
-        gang.append(ProcessStart(member, 0, member.rank, command.words, variables))
+        gang.append(ProcessStart(member, member.rank, command.words, variables))
     for index, member in enumerate(workers):
         for local in range(counts[index]):
             rank = sum(counts[:index]) + local
             variables = common | _own(member, rank, start, "worker") | _roles(command, start, member)
             if command.ring:
                 variables |= _ring(workers, counts, index, local)
-            gang.append(ProcessStart(member, local, rank, command.words, variables))
+            gang.append(ProcessStart(member, rank, command.words, variables))
     return tuple(gang)
 
 

@@ -88,9 +88,7 @@ def usable_names(*, tenant_id: int) -> list[str]:
 def program_of_row(row: ProgramVersion) -> Program:
     """Return the value of a version's row, which must have its program and that program's tenant loaded."""
     program = row.program
-    tenants = None if program.tenants is None else tuple(program.tenants)
-    owner = ProgramOwner(program.tenant.slug) if program.tenant else ProgramOwner(tenants=tenants)
-    value = read(row.document, owner)
+    value = read(row.document, ProgramOwner(program.tenant.slug if program.tenant else ""))
     if isinstance(value, tuple):
         raise RuntimeError(f"{row} cannot be read any more: {value[0].field} {value[0].sentence}")
     return replace(value, version=row.version)

@@ -174,7 +174,7 @@ def _touches(allocation: Sequence[Sequence[int]], server_id: int, slot: int) -> 
 def _floors_void(server: Server, slot: int, at: datetime) -> int:
     """Start a new attempt of each waiting job that was promised cells on the server, so that the next interval promises
     it others. A promise there to a job that was served otherwise is void because the server is lost
-    (`snapshots.floors`)."""
+    (`scheduling.market.view.floors`)."""
     void = floors_on(server, slot)
     waiting = jobs_locked(void)
     for job in waiting:

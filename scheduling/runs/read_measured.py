@@ -10,7 +10,6 @@ from typing import Any
 from scheduling.core.speed import exchange_seconds
 from scheduling.models import Run
 
-NEWEST = 20  # runs that are read
 WORK = ("epochs", "seed", "checkpoint_seconds", "gather_seconds", "patience_seconds", "stragglers")
 
 

@@ -131,11 +131,7 @@ class MemberLeave(TenantView):
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         own = member_list().filter(user=self.access.user).first()
-        return (
-            self.refused(Refused("not_member", "You are no member of this tenant."))
-            if own is None
-            else removed(self, own)
-        )
+        return self.refused(NO_MEMBER) if own is None else removed(self, own)
 
 
 def removed(view: TenantView, member: Membership, reason: str = "") -> HttpResponse:

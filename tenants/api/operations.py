@@ -1,5 +1,5 @@
-"""What an operation is: its name, the permission it needs, what it takes, answers and refuses. Said once, in one
-decorator, from which both the gate and the published schema read."""
+"""What an operation is: its name, the permission it needs, what it takes, answers and refuses. One decorator says it;
+the gate and the published schema read it there."""
 
 from __future__ import annotations
 

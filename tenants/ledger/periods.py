@@ -15,7 +15,6 @@ from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances
 from tenants.ledger.sums import EarnedFrom, MovedBy
 from tenants.scoping import tenant_require
 
-PAID = ("settle", "cancel")  # they pay rent, or leave a cancelled rent with the owners (sheets.sql)
 DAY = timedelta(days=1)
 
 

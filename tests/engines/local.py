@@ -24,6 +24,7 @@ from scheduling.engines.local.accounts import Rights, rights
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.programs import PROGRAMS, WHOLE, RegisteredProgram, TrainerParameter
 from tests.conftest import FOLDER
+from tests.engines.logs import log_lines
 
 ROOT = Path(__file__).parent.parent.parent
 SINS = ("fork", "eat", "swell", "flood", "deaf", "outside", "spin", "fill", "suicide", "peek", "die")
@@ -151,8 +152,8 @@ def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 60.0
     until(came, lambda: story(engine, handle), patience, engine)
 
 
-def lines(engine: LocalEngine, handle: Handle) -> tuple[LogLine, ...]:
-    return GangRecords(engine.root).log_tail(handle.home, handle.key, 1_000).lines
+def lines(engine: LocalEngine, handle: Handle) -> list[LogLine]:
+    return log_lines(engine.root, handle.home, handle.key)
 
 
 def text_of(engine: LocalEngine, handle: Handle) -> str:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from scheduling.app.clock import pool_advance
 from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
-from scheduling.engines.launcher.files import Folder, GangRecords
+from scheduling.engines.launcher.files import Folder
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.local.ports import Ports
 from scheduling.engines.plans import Phase, continued
@@ -26,6 +26,7 @@ from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tests.database import as_superuser
 from tests.engines.local import ALL, SMALL, engine_in, look, nobody_is_left, until
+from tests.engines.logs import log_lines
 from tests.engines.market import PARAMETERS
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
@@ -246,7 +247,7 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
     before = epoch()
     until(lambda: epoch() > before + 1, patience=60)
     (run,) = runs()
-    told = [line.text for line in GangRecords(engine.root).log_tail(f"job-{job.pk}", run.key, 200).lines]
+    told = [line.text for line in log_lines(engine.root, f"job-{job.pk}", run.key)]
     assert any(line.endswith("is asked to leave.") for line in told)
     assert not any(line.startswith("Its work is saved") for line in told)
     assert slots_of(job)[-1].workers == 1

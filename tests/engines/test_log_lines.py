@@ -10,10 +10,11 @@ import pytest
 
 from scheduling.engines.launcher import consumption
 from scheduling.engines.launcher.consumption import Consumption
-from scheduling.engines.launcher.files import Folder, GangRecords
+from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.logbook import LAST_LINES, Logbook
 from scheduling.engines.launcher.program_crew import ProgramCrew
+from tests.engines.logs import log_lines
 
 
 class Speaker:
@@ -22,7 +23,7 @@ class Speaker:
     def __init__(self, root: Path, most: int = 2**20) -> None:
         folder = Folder(root, "job-1", "a" * 32)
         folder.make()
-        self.records, self.key = GangRecords(root), folder.key
+        self.root, self.key = root, folder.key
         self.crew = ProgramCrew(folder, {}, Logbook(folder.log, most))
         theirs, self.pipe = os.pipe()
         self.crew.listen_to(theirs, "worker", 0)
@@ -39,8 +40,7 @@ class Speaker:
         self.crew.log.close("Ended.")
 
     def log(self, who: str = "worker") -> list[str]:
-        lines = self.records.log_tail("job-1", self.key, 10_000).lines
-        return [line.text for line in lines if line.role == who]
+        return [line.text for line in log_lines(self.root, "job-1", self.key) if line.role == who]
 
 
 @pytest.fixture

@@ -26,10 +26,6 @@ class Fair:
     tenants: dict[str, Tenant]
     jobs: list[TrainingJob]
 
-    @property
-    def last_job(self) -> TrainingJob:
-        return self.jobs[-1]
-
 
 def make_fair(slots: int = 14, *, every: int = 3, mode: str = "guarantee", **fields: object) -> Fair:
     """`every`: slots from one wave of jobs to the next."""

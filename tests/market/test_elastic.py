@@ -8,7 +8,6 @@ from scheduling.audit.verification import charge_verify
 from scheduling.core.policies.dl2 import guard
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_life import happenings
-from scheduling.market.reads.explain import job_explain
 from scheduling.models import Budget, Event, PriceTick, Server, TrainingJob
 from scheduling.operator.holds import pool_hold
 from scheduling.runs.failures import server_lose
@@ -18,7 +17,7 @@ from tests.database import as_superuser
 from tests.ledger.builders import grant
 from tests.scheduling.clocks import advance, everything, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, set_prices, slots_of
-from tests.scheduling.live import events, member, money, operator_money
+from tests.scheduling.live import events, explained, member, money, operator_money
 from tests.scheduling.markets import MICRO, again
 
 pytestmark = pytest.mark.django_db
@@ -90,9 +89,9 @@ def test_a_job_that_can_pay_less_than_its_size_runs_smaller_and_says_so_with_the
     assert (again(job).state, again(job).reason_code, again(job).reason_numbers) == ("running", "smaller_size", numbers)
     why = "Smaller than it could be: 4 workers and 4 parameter servers cost 3.00 in this slot, and 1.00 are available."
     with scope(renter):
-        explained = job_explain(again(job)).reason.sentence
+        sentence = explained(again(job)).reason.sentence
         told = [each.sentence for each in happenings(pool, renter.pk, job.pk) if each.kind == "job_resized"]
-    assert explained == f"Runs on 1 worker and 1 parameter server; its size is decided again at 2 Mar, 12:00:30. {why}"
+    assert sentence == f"Runs on 1 worker and 1 parameter server; its size is decided again at 2 Mar, 12:00:30. {why}"
     assert told == [f"From 4 workers and 4 parameter servers to 1 worker and 1 parameter server, from slot 2 on. {why}"]
     give_more(renter, 10)
     run(pool, 3, 3)

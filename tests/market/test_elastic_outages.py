@@ -7,7 +7,6 @@ import pytest
 from scheduling.audit.verification import charge_verify
 from scheduling.jobs.read_page import job_page
 from scheduling.market.elastic.read_sizes import so_far
-from scheduling.market.reads.explain import job_explain
 from scheduling.models import Pool, Server, TrainingJob
 from scheduling.operator.server_states import server_return
 from scheduling.runs.failures import ServerLost, server_lose
@@ -18,7 +17,7 @@ from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
 from tests.scheduling.clocks import advance, everything, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, slots_of
-from tests.scheduling.live import events, money, operator_money
+from tests.scheduling.live import events, explained, money, operator_money
 from tests.scheduling.markets import MICRO, again
 
 pytestmark = pytest.mark.django_db
@@ -108,7 +107,7 @@ def test_whoever_finds_no_room_without_the_server_waits_and_takes_it_again_when_
     run(pool, 1, 1)
     waits = next(job for job in (mine, others) if again(job).state == "queued")
     with scope(waits.tenant):
-        assert job_explain(again(waits)).reason.code == "no_room"
+        assert explained(again(waits)).reason.code == "no_room"
     come_back(pool, "s01", 1.5)
     run(pool, 2, 2)
     assert {again(job).state for job in (mine, others)} == {"running"}

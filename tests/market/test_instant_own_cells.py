@@ -14,7 +14,6 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_page import job_page
 from scheduling.market.decide.chain import START
 from scheduling.market.prices.posted import prices_refresh
-from scheduling.market.reads.explain import job_explain
 from scheduling.models import Award, FreedUnits, LaneClock, Pool, PriceTick, TenantPolicy, TrainingJob
 from scheduling.quotes.quotes import Quote, job_quote
 from tenants.ledger.amounts import MICRO
@@ -24,6 +23,7 @@ from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import (
     SPEC,
     again,
+    explained,
     fund,
     make_live_pool,
     member,
@@ -209,7 +209,7 @@ def test_what_is_worth_less_than_its_net_price_is_outbid_and_told_so() -> None:
     least = job.reason_numbers["net_price_at_least"]
     assert least * MICRO == pytest.approx(terms.net, abs=3)
     with scope(castor):
-        sentence = job_explain(job).reason.sentence
+        sentence = explained(job).reason.sentence
     assert sentence == f"After your own part it costs at least {least:.2f}, and the job is worth {worth:.2f}."
     change = quoted(pool, castor, **cheap).change
     assert change is not None

@@ -219,15 +219,6 @@ def test_an_edit_makes_the_next_version_and_no_change_makes_none() -> None:
     assert isinstance(edit(before, {}), tuple)
 
 
-def test_who_sees_a_program() -> None:
-    assert ProgramOwner().is_seen_by("a")
-    assert ProgramOwner(tenants=("a",)).is_seen_by("a")
-    assert not ProgramOwner(tenants=("a",)).is_seen_by("b")
-    assert not ProgramOwner(tenants=()).is_seen_by("a")
-    assert ProgramOwner(tenant="a").is_seen_by("a")
-    assert not ProgramOwner(tenant="a").is_seen_by("b")
-
-
 def test_a_program_ends_within_a_slot() -> None:
     assert program().grace_in(10.0) == 10.0
     assert program(grace_seconds=120).grace_in(300.0) == 120.0

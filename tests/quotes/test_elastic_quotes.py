@@ -9,14 +9,13 @@ import pytest
 from scheduling.core.types import Reason
 from scheduling.jobs.read_rows import job_rows
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
-from scheduling.market.reads.explain import job_explain
 from scheduling.models import StartEstimate
 from scheduling.quotes.elastic_quotes import ByUse
 from scheduling.quotes.quotes import Quote, job_quote
 from tenants.scoping import scope
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
-from tests.scheduling.live import member
+from tests.scheduling.live import explained, member
 from tests.scheduling.markets import MICRO, SPEC, again
 
 pytestmark = pytest.mark.django_db
@@ -102,7 +101,7 @@ def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
     advance(pool, 1)
     with scope(renter):
         (row,) = job_rows([again(job)])
-        running = job_explain(again(job))
+        running = explained(again(job))
     assert (running.price, running.workers, running.reason.code) == (6 * MICRO, 4, "running")
     assert (
         running.reason.sentence
@@ -112,6 +111,6 @@ def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
     advance(pool, 2)
     with scope(renter):
         (row,) = job_rows([again(job)])
-        waiting = job_explain(again(job))
+        waiting = explained(again(job))
     assert (waiting.state, waiting.price, waiting.workers, row.held) == ("queued", 6 * MICRO, 0, 0)
     assert waiting.reason.sentence == "Costs 3.00, its least size 2.25, and 1.00 are available."

@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduling.jobs.submission import Submitted, job_submit
 from scheduling.market.calendar.units import UnitReader
+from scheduling.market.reads.explain import JobView, jobs_explain
 from scheduling.market.settle.slots import Settled, slot_settle
 from scheduling.models import Award, CalendarCell, Event, JobState, Lane, LaneClock, Pool, ServerCapacity, TrainingJob
 from tenants.access import Access, Refused
@@ -161,6 +162,11 @@ def again(row: Any) -> Any:
     """Return the row as it is in the database now."""
     with scope_disabled("the test looks at a row again"):
         return type(row).objects.get(pk=row.pk)
+
+
+def explained(job: TrainingJob) -> JobView:
+    """Needs the tenant's scope."""
+    return jobs_explain(job.pool, [job])[0]
 
 
 def events(kind: str) -> list[Event]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import threading
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from asgiref.testing import ApplicationCommunicator
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.routing import URLRouter
 from django.core.checks import run_checks
-from django.core.management import CommandError, call_command
 from django.db import connection, models, transaction
 from django.db.models import Count, ProtectedError
 from django.http import HttpResponse, StreamingHttpResponse
@@ -24,7 +22,7 @@ from django.urls import path
 
 from tenants.access import Access
 from tenants.checks import tenant_owned_models_are_closed
-from tenants.entrypoints import TenantCommand, TenantConsumer, tenant_task
+from tenants.entrypoints import TenantConsumer
 from tenants.middleware import tenant_scope
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.roles import OWNER, SUBMITTER, VIEWER
@@ -246,33 +244,6 @@ def test_asynchronous_query_obeys_the_scope() -> None:
     assert async_to_sync(read)() == [mine]
     with pytest.raises(ScopeClosed):
         async_to_sync(count)()
-
-
-def test_task_runs_in_the_tenant_it_was_called_for(two) -> None:
-    mine, _ = two
-
-    @tenant_task
-    def members(*, tenant_id: int, role: str) -> list[Membership]:
-        return list(Membership.objects.filter(role=role))
-
-    assert members(tenant_id=mine.tenant_id, role=OWNER) == [mine]
-    with pytest.raises(TypeError):
-        members(role=OWNER)
-    with pytest.raises(ScopeClosed):
-        scope_current()
-
-
-class MembersCommand(TenantCommand):
-    def handle_tenant(self, tenant: Tenant, **options) -> str:
-        return ",".join(str(row.pk) for row in Membership.objects.all())
-
-
-def test_command_runs_in_the_tenant_it_names(two) -> None:
-    mine, _ = two
-    command = MembersCommand(stdout=StringIO())
-    assert call_command(command, tenant="one") == str(mine.pk)
-    with pytest.raises(CommandError, match="no tenant 'three'"):
-        call_command(command, tenant="three")
 
 
 class MembersSocket(TenantConsumer, AsyncWebsocketConsumer):

@@ -8,13 +8,13 @@ from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
+from bourse_client.command.packing import MEBIBYTE, MOST_PACKED
 from bourse_client.command.screen import moment, zone
 from bourse_client.command.session import Session
 from bourse_client.job_file import BadFile, read_program
 
 INPUT = "-"
 OPERATOR = "operator"
-MOST_ARCHIVE = 20 * 1024**2  # bytes
 
 
 def list_programs(session: Session) -> int:
@@ -139,9 +139,9 @@ def _archive(name: str | None) -> bytes | None:
         return None
     try:
         with Path(name).open("rb") as stream:
-            content = stream.read(MOST_ARCHIVE + 1)
+            content = stream.read(MOST_PACKED + 1)
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror}.") from error
-    if len(content) > MOST_ARCHIVE:
-        raise UsageError(f"{name}: an archive has at most {MOST_ARCHIVE // 1024**2} MiB.")
+    if len(content) > MOST_PACKED:
+        raise UsageError(f"{name}: an archive has at most {MOST_PACKED // MEBIBYTE} MiB.")
     return content

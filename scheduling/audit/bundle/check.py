@@ -56,7 +56,7 @@ def point_times(number, p):
 
 
 def point_read(raw):
-    """None: these 32 bytes are no point."""
+    """Return the point, or None if these 32 bytes are no point."""
     y, odd = int.from_bytes(raw, "little") & (2**255 - 1), raw[31] >> 7
     if len(raw) != 32 or y >= PRIME:
         return None
@@ -256,13 +256,14 @@ def check_events(stated, seals, events):
     for row in events:
         columns = [row[key] for key in ("id", "pool", "tenant", "kind", "subject", "at")]
         text = json.dumps(columns, separators=(",", ":")) + "\n" + row["data"]
-        inside = row["id"] <= max(sealed, default=0) and not says_less(row)
+        inside = row["id"] <= max(sealed, default=0) and not is_of_older_version(row)
         if inside and sealed.get(row["id"]) != hashlib.sha256(text.encode()).digest():
             yield f"event {row['id']} ({row['kind']}) is not as its seal closed over it"
 
 
-def says_less(row):
-    """An event of an older version: its seal closes over a row, too, that the bundle does not have."""
+def is_of_older_version(row):
+    """Return whether an older version wrote this event; its seal also closes over a row that the bundle does not
+    have."""
     data = json.loads(row["data"])
     if row["kind"] == "job_awarded":
         return data.get("lane") == "instant" and "answer" not in data

@@ -10,7 +10,7 @@ from functools import partial
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import read_or_named
 from scheduling.feed import job_subject
-from scheduling.market.settle import parts_by_account, settle_key
+from scheduling.market.settle import hold_key, parts_by_account, settle_key
 from scheduling.models import Award, RentState
 from tenants.ledger.postings import AccountName, available, held
 from tenants.ledger.selectors import TransactionView, transactions_about_all
@@ -39,7 +39,7 @@ def award_money(award: Award, transactions: Mapping[str, TransactionView], settl
     meanwhile: what it settles after `settled_slot` may be there already, if it is one of the award's slots. An open
     rent has paid for none yet."""
     where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
-    findings = differences(where, {"the hold": (_entries(transactions.get(f"award:{award.pk}")), _hold(award))})
+    findings = differences(where, {"the hold": (_entries(transactions.get(hold_key(award.pk))), _hold(award))})
     for slot, parts in slots.items():
         key = settle_key(award.pool_id, slot, award.pk)
         if (slot <= settled_slot and award.rent != RentState.OPEN) or key in transactions:
@@ -75,7 +75,7 @@ def _entries(transaction: TransactionView | None) -> Entries | None:
 
 def _came_back(award: Award, transactions: Iterable[TransactionView]) -> int:
     """Return what was refunded, or left over by a cancellation."""
-    mine, hold = available(award.tenant_id).id, f"award:{award.pk}"
+    mine, hold = available(award.tenant_id).id, hold_key(award.pk)
     return sum(
         amount for row in transactions if row.key != hold for account, amount in row.entries if account.id == mine
     )

@@ -15,6 +15,7 @@ from scheduling.core.types import Booking
 from scheduling.feed import job_subject
 from scheduling.market.decide import refunds_of
 from scheduling.market.reads import contents_of
+from scheduling.market.settle import rent_refund_key
 from scheduling.models import Award, Interval, RentState
 from tenants.ledger.selectors import transactions_about_all
 
@@ -51,7 +52,7 @@ def adjusted_verify(awards: Sequence[Award], archives: Archives) -> list[Finding
     named: defaultdict[tuple[int, int], set[int]] = defaultdict(set)  # (pool, interval) -> awards
     for transaction in transactions_about_all(subjects={job_subject(award.job_id) for award in cheaper.values()}):
         award = cheaper.get(transaction.facts.get("award", 0))
-        if award is not None and transaction.key == f"refund:{award.pk}:alone":
+        if award is not None and transaction.key == rent_refund_key(award.pk):
             named[award.pool_id, transaction.facts.get("interval", 0)].add(award.pk)
     explained: set[int] = set()
     for (pool_id, number), pks in named.items():

@@ -26,23 +26,3 @@ def total_epochs(curves: Curves, delta: FloatArray | float, patience: int = PATI
     bound = (b0 + np.sqrt(b0 * b0 + 4.0 * b0 / np.asarray(delta))) / 2.0
     first = np.clip(np.floor((bound - curves.b1) / b0) + 1.0, 1.0, MOST_EPOCHS)
     return np.where(falls, first, 1.0) + (patience - 1.0)
-
-
-def remaining_epochs(
-    curves: Curves,
-    done: FloatArray,
-    *,
-    limit: FloatArray,
-    typical: FloatArray,
-    delta: FloatArray | float,
-    patience: int = PATIENCE,
-) -> FloatArray:
-    """Return the epochs to go (jobs,), at least one: by the fit where the job converges, else by `limit` or `typical`.
-
-    `limit` is the owner's most epochs and `typical` the mean of the owner's finished jobs of that kind; either is inf
-    if it is unknown. A prediction never exceeds the limit. If both are unknown, a job without a fit has one epoch to
-    go.
-    """
-    guess = np.where(np.isfinite(limit), limit, typical)
-    total = np.where(curves.converging, np.minimum(total_epochs(curves, delta, patience), limit), guess)
-    return np.maximum(np.where(np.isfinite(total), total - done, 1.0), 1.0)

@@ -20,11 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scheduling.engines.base import LogLine, LogPage
+from scheduling.engines.base import LogLine
 
 SECRETS = "secrets"
 
-PAGE_BYTES = 64 * 1024
 # Modes of folders that an engine and another user share through that user's group: files made in them get the group
 # (set-group-ID). In the outer folders nobody can remove or rename what belongs to the other (sticky bit).
 SHARED, SHARED_OUTER = 0o2770, 0o3770
@@ -214,12 +213,6 @@ class GangRecords:
                 return LogPart(b"", start)
         until = data.find(b"\n", end - 1 - start) + 1 or data.rfind(b"\n") + 1
         return LogPart(data[:until], start)
-
-    def log_tail(self, home: str, key: str, lines: int) -> LogPage:
-        """Return the last lines."""
-        size = self.log_size(home, key)
-        part = self.log_part(home, key, max(0, size - PAGE_BYTES // 2), size)
-        return LogPage(tuple(line for _, line in part.lines())[-lines:], part.end, more=False)
 
     def progress(self, home: str, key: str) -> Sequence[Mapping[str, Any]]:
         """Return all progress that the program reported, in order."""

@@ -22,7 +22,6 @@ STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
 class PictureTick:
     x: float
     label: str
-    is_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Who waits for news in this process. For each tenant with open streams one channel listens to what `notify` tells, and
-wakes them all; a stream that hears nothing looks by itself after a few seconds, so a lost message costs only those."""
+"""Wake the open streams of this process when a tenant has news. For each tenant with open streams one channel listens
+to what `notify` tells, and wakes them all; a stream that hears nothing looks by itself after a few seconds, so a lost
+message costs only those."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from rest_framework import serializers
 from scheduling.common.api.shown import numbers_shown
 from scheduling.core.policies.astraea import MoveCause
 from scheduling.jobs.bulk import MOST_JOBS
-from scheduling.jobs.read_rows import JobRow
 from scheduling.jobs.submission import MOST_AFTER
 from scheduling.market.reads import ReasonInWords, reason_help
 from scheduling.models import Described, JobState, Lane
@@ -366,10 +365,6 @@ class CancelOutcome(Answer):
 
 class CancelOutcomes(Answer):
     results = CancelOutcome(many=True, help_text="In the order of the request.")
-
-
-def job_shown(row: JobRow, *, with_spec: bool = True) -> dict[str, Any]:
-    return dict((JobWithSpec if with_spec else JobShown)(row).data)
 
 
 SPEC_EXAMPLE: dict[str, Any] = {

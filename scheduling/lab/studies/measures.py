@@ -29,7 +29,6 @@ MEASURES = {
     "lent": "own unit-hours that others used",
     "borrowed": "unit-hours used beyond the own ones",
 }
-DIFFERENCES = frozenset({"saved", "in_time_more", "net"})
 
 
 def waits(history: History, replay: Replay) -> Numbers:

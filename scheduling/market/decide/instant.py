@@ -20,7 +20,8 @@ from scheduling.market.decide.budgets import budget_events
 from scheduling.market.decide.terms import allocation_rows, award_new
 from scheduling.market.decide.verdicts import Purse, Question, verdict
 from scheduling.market.prices.posted import prices_after
-from scheduling.market.settle.slots import awards_start
+from scheduling.market.settle.payments import hold_key
+from scheduling.market.settle.slots import AwardMove, awards_start
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.instant import InstantSnapshot, asked_again, instant_view
 from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
@@ -176,7 +177,7 @@ def _award(
     news = _news(job, award, answer.question.purse, digest, starts, at)
     events_append([*events, *news, *prices_after(snapshot, booking, units, at)])
     if starts:
-        awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
+        awards_start([AwardMove(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
     _hold(award, at)
     return award
@@ -230,7 +231,7 @@ def _hold(award: Award, at: datetime) -> None:
         return
     facts = {"award": award.pk, "lane": award.lane, "start": award.start, "end": award.end}
     answer = hold(
-        key=f"award:{award.pk}",
+        key=hold_key(award.pk),
         tenant_id=award.tenant_id,
         amount=award.paid,
         at=at,

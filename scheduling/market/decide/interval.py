@@ -25,7 +25,7 @@ from scheduling.market.elastic.boundary import elastic_events, jobs_pause, small
 from scheduling.market.elastic.read_reports import with_reports
 from scheduling.market.reads.stored_intervals import Contents
 from scheduling.market.settle.rents import rents_close
-from scheduling.market.settle.slots import awards_start
+from scheduling.market.settle.slots import AwardMove, awards_start
 from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, states_decided
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.policy import batch_settings, policy_built
@@ -130,7 +130,7 @@ def _attempt(
             ticks_write(pool, Lane.BATCH, use_ticks(pool, snapshot.frame.resource_ids, view, plan.bookings))
         prices_post(snapshot.frame, plan.windows)
         at_once = [award for award in awards if award.start <= slot]
-        awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
+        awards_start([AwardMove(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
         smaller = smaller_by_budget(snapshot, plan.smaller)
         smaller_write(smaller)
         news = (

@@ -16,7 +16,7 @@ from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import SHARED, WAITING, Booking, Floor, Job, Plan, Reason, Refusal, View
 from scheduling.feed import EventKind, event, events_append, job_subject
 from scheduling.market.decide.terms import allocation_rows, award_new
-from scheduling.market.settle.payments import paid_late
+from scheduling.market.settle.payments import hold_key, paid_late
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.market.view.frame import PoolFrame
@@ -176,7 +176,7 @@ def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
     held ones."""
     return [
         Posting(
-            key=f"award:{award.pk}",
+            key=hold_key(award.pk),
             kind="hold",
             entries=((available(award.tenant_id), -award.paid), (held(award.tenant_id), award.paid)),
             at=interval.decided_at,

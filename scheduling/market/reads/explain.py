@@ -47,11 +47,6 @@ class JobView:
     workers: int
 
 
-def job_explain(job: TrainingJob) -> JobView:
-    """Explain one job, with its last award. Needs the tenant's scope."""
-    return jobs_explain(job.pool, [job])[0]
-
-
 def paid_beside() -> Case:
     """Return an expression for what a job paid beside this award, in micro-credits, less what was returned. For a job
     that may have had several awards, because it runs in pieces or was lost before, it is the sum of the others. For any
@@ -68,8 +63,8 @@ def has_several(award: Award) -> bool:
 
 
 def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = None) -> list[JobView]:
-    """Explain jobs of one pool, whose `tenant` must be loaded. Takes one query, for their awards. For `at` see
-    `job_view`."""
+    """Explain jobs of one pool, each with its last award. Their `tenant` must be loaded. Takes one query, for the
+    awards. Needs the tenant's scope. For `at` see `job_view`."""
     awards: dict[int, Award] = {}
     newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
     for award in newest.distinct("job_id").annotate(beside=paid_beside()):

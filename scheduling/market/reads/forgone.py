@@ -16,12 +16,10 @@ from tenants.ledger.amounts import adding_up, micro
 
 @dataclass(frozen=True)
 class Forgone:
-    """Micro-credits at the price of each slot, and the unit-slots that they are for."""
+    """Micro-credits at the price of each slot: of units that were offered and not sold, and of units that were kept."""
 
     unsold: int
-    unsold_units: float
     kept: int
-    kept_units: float
 
     @property
     def total(self) -> int:
@@ -38,18 +36,18 @@ def forgone_in(
 ) -> Forgone:
     """Compute this for the slots [first, last), as far as windows reach. `quota` is (resources,). `used` (resources,
     slots) is what the tenant's own jobs held, if it keeps its idle units; None if it offers them."""
-    sums = np.zeros(4)
+    unsold, kept = 0.0, 0.0
     for window in windows:
         begin, end = max(window.start, first), min(window.end, last)
         if begin >= end:
             continue
         inside = slice(begin - window.start, end - window.start)
-        price, unsold = window.prices[:, inside], (window.mine - window.my_sold)[:, inside].clip(min=0.0)
-        sums[:2] += (unsold * price).sum(), unsold.sum()
+        price, idle = window.prices[:, inside], (window.mine - window.my_sold)[:, inside].clip(min=0.0)
+        unsold += float((idle * price).sum())
         if used is not None:
-            kept = (np.array(quota)[:, None] - used[:, begin - first : end - first] - window.mine[:, inside]).clip(0.0)
-            sums[2:] += (kept * price).sum(), kept.sum()
-    return Forgone(micro(float(sums[0])), float(sums[1]), micro(float(sums[2])), float(sums[3]))
+            own = (np.array(quota)[:, None] - used[:, begin - first : end - first] - window.mine[:, inside]).clip(0.0)
+            kept += float((own * price).sum())
+    return Forgone(micro(unsold), micro(kept))
 
 
 def used_by_own_jobs(*, pool: Pool, tenant_id: int, first: int, last: int) -> FloatArray:

@@ -1,6 +1,6 @@
 """Payments of the market: settlement of each slot, refunds, outages, and held credits that were never paid out."""
 
-from scheduling.market.settle.payments import parts_by_account, settle_key
+from scheduling.market.settle.payments import hold_key, parts_by_account, rent_refund_key, settle_key
 from scheduling.market.settle.refunds import (
     AT_ONCE,
     Cause,
@@ -23,8 +23,10 @@ __all__ = [
     "awards_beside",
     "awards_void",
     "cut_told",
+    "hold_key",
     "jobs_locked",
     "parts_by_account",
     "refunds_post",
+    "rent_refund_key",
     "settle_key",
 ]

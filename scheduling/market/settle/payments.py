@@ -7,12 +7,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.feed import job_subject
+from scheduling.market.reads.payments import slot_prefix
 from tenants.ledger.postings import OPERATOR, AccountName, Posting, earned, settlement
 
 
 def settle_key(pool_id: int, slot: int, award_id: int) -> str:
     """Return the key of the posting that pays for a slot of an award; it makes sure that this happens once."""
-    return f"settle:{pool_id}:{slot}:{award_id}"
+    return f"{slot_prefix(pool_id, slot)}{award_id}"
+
+
+def hold_key(award_id: int) -> str:
+    """Return the key of the posting that sets aside the price of an award."""
+    return f"award:{award_id}"
+
+
+def rent_refund_key(award_id: int) -> str:
+    """Return the key of the posting that gives back a part of a rent when the rent is closed."""
+    return f"refund:{award_id}:alone"
 
 
 def parts_by_account(parts: Sequence[Sequence[int]]) -> dict[AccountName, int]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduling.feed import EventKind, event, job_subject
-from scheduling.market.settle.payments import slot_posting
+from scheduling.market.settle.payments import rent_refund_key, slot_posting
 from scheduling.market.view.rents import cut_short
 from scheduling.models import BETTER_ALONE, Award, Event, Pool, RentState
 from tenants.ledger.postings import Posting, available, held
@@ -59,7 +59,7 @@ def rents_close(
             facts = {"award": award.pk, "cause": BETTER_ALONE, **closing.facts}
             entries = ((held(award.tenant_id), -closing.refund), (available(award.tenant_id), closing.refund))
             subject = job_subject(award.job_id)
-            key = f"refund:{award.pk}:alone"
+            key = rent_refund_key(award.pk)
             postings.append(Posting(key=key, kind="refund", entries=entries, at=at, subject=subject, facts=facts))
             data = {"job": award.job_id, "refunded": closing.refund, **facts}
             events.append(

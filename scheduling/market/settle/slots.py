@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import JSONField
+from django.db.models import JSONField, QuerySet
 from django.db.models.expressions import RawSQL
 
 from scheduling.common import Steps
@@ -78,6 +78,17 @@ class Charge:
     job_id: int
     tenant_id: int
     parts: Sequence[tuple[int, int]]  # (owner's tenant id or 0 for the operator, micro-credits)
+
+
+class AwardMove(NamedTuple):
+    """An award that begins or ends at a boundary. `slot` is the award's start if it begins and its end if it ends; the
+    job's event names it."""
+
+    award_id: int
+    job_id: int
+    tenant_id: int
+    cut_at: int | None
+    slot: int
 
 
 @transaction.atomic
@@ -161,96 +172,98 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     """Start and end awards at the boundary before slot `boundary`. Return (awards started, awards ended). Nothing
     starts in an outage."""
     alive = Award.objects.filter(pool=pool, state__in=ALIVE)
-    rows = list(
-        alive.filter(end__lte=boundary).order_by("pk").values_list("pk", "job_id", "tenant_id", "cut_at", "end")
-    )
-    over = [row for row in rows if row[3] is None]
-    Award.objects.filter(pk__in=[row[0] for row in over]).update(state=AwardState.DONE)
-    Award.objects.filter(pk__in=[row[0] for row in rows if row[3] is not None]).update(state=AwardState.ENDED)
+    ending = _moves(alive.filter(end__lte=boundary), "end")
+    over = [move for move in ending if move.cut_at is None]
+    Award.objects.filter(pk__in=[move.award_id for move in over]).update(state=AwardState.DONE)
+    cut = [move.award_id for move in ending if move.cut_at is not None]
+    Award.objects.filter(pk__in=cut).update(state=AwardState.ENDED)
     if pool.is_elastic:
         over = _last_of_their_jobs(over)
-    short = unfinished([row[0] for row in over])
-    saved = jobs_wait_again(pieces_over(pool, [row[0] for row in over], short))
+    short = unfinished([move.award_id for move in over])
+    saved = jobs_wait_again(pieces_over(pool, [move.award_id for move in over], short))
     go_on = {each.award_id for each in saved}
-    over = [row for row in over if row[0] not in go_on]
-    done = [row for row in over if row[1] not in short]
-    finished = _jobs_finish(done, at)
-    stopped = _jobs_stop([row for row in over if row[1] in short], short, at)
-    starting = alive.filter(state=AwardState.BOOKED, start__lte=boundary).order_by("pk")
-    due = list(starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start"))
+    over = [move for move in over if move.award_id not in go_on]
+    finished = _jobs_finish([move for move in over if move.job_id not in short], at)
+    stopped = _jobs_stop([move for move in over if move.job_id in short], short, at)
+    due = _moves(alive.filter(state=AwardState.BOOKED, start__lte=boundary), "start")
     if due and outage_over(pool.pk, boundary) is not None:
         due = []
     begun = awards_start(due)
     events_append(
         [
             *saved_events(pool, saved, boundary, at),
-            *_job_events(EventKind.JOB_FINISHED, pool, [row for row in over if row[1] in finished], at),
-            *_job_events(EventKind.JOB_STOPPED, pool, [row for row in over if row[1] in stopped], at, short),
-            *_job_events(EventKind.JOB_STARTED, pool, [row for row in due if row[1] in begun], at),
+            *_job_events(EventKind.JOB_FINISHED, pool, [move for move in over if move.job_id in finished], at),
+            *_job_events(EventKind.JOB_STOPPED, pool, [move for move in over if move.job_id in stopped], at, short),
+            *_job_events(EventKind.JOB_STARTED, pool, [move for move in due if move.job_id in begun], at),
         ]
     )
-    return len(due), len(rows)
+    return len(due), len(ending)
 
 
-def _last_of_their_jobs(rows: Sequence[AwardRow]) -> list[AwardRow]:
+def _moves(awards: QuerySet[Award], slot_field: str) -> list[AwardMove]:
+    """Return these awards, which begin or end now. `slot_field` is "start" or "end" accordingly."""
+    rows = awards.order_by("pk").values_list("pk", "job_id", "tenant_id", "cut_at", slot_field)
+    return [AwardMove(*row) for row in rows]
+
+
+def _last_of_their_jobs(moves: Sequence[AwardMove]) -> list[AwardMove]:
     """Return those awards of single slots that leave no work to do. Jobs with a program are left out: the program
     itself reports when it has finished."""
-    last = Award.objects.filter(pk__in=[row[0] for row in rows], work_left=0).exclude(job__spec__has_key=PROGRAM)
+    pks = [move.award_id for move in moves]
+    last = Award.objects.filter(pk__in=pks, work_left=0).exclude(job__spec__has_key=PROGRAM)
     done = set(last.values_list("pk", flat=True))
-    return [row for row in rows if row[0] in done]
+    return [move for move in moves if move.award_id in done]
 
 
-AwardRow = tuple[int, int, int, int | None, int]  # award, job, tenant, cut, and the slot that the event names
-
-
-def awards_start(rows: Sequence[AwardRow]) -> set[int]:
+def awards_start(moves: Sequence[AwardMove]) -> set[int]:
     """Start these awards and their jobs, except jobs that were cancelled meanwhile. Return the jobs that started.
 
     For these jobs the real start and price are written beside the estimates of them.
     """
-    Award.objects.filter(pk__in=[row[0] for row in rows]).update(state=AwardState.RUNNING)
-    begun = _jobs_move(rows, (JobState.AWARDED,), state=JobState.RUNNING, reason_code="", reason_numbers={})
-    starts = {row[1]: row[4] for row in rows if row[1] in begun}
+    pks = [move.award_id for move in moves]
+    Award.objects.filter(pk__in=pks).update(state=AwardState.RUNNING)
+    begun = _jobs_move(moves, (JobState.AWARDED,), state=JobState.RUNNING, reason_code="", reason_numbers={})
+    starts = {move.job_id: move.slot for move in moves if move.job_id in begun}
     estimates = list(StartEstimate.objects.filter(job__in=starts, started=None))
     if not estimates:
         return begun
-    paid = dict(Award.objects.filter(pk__in=[row[0] for row in rows]).values_list("job_id", "paid"))
+    paid = dict(Award.objects.filter(pk__in=pks).values_list("job_id", "paid"))
     for estimate in estimates:
         estimate.started, estimate.paid = starts[estimate.job_id], paid[estimate.job_id]
     StartEstimate.objects.bulk_update(estimates, ["started", "paid"], batch_size=1_000)
     return begun
 
 
-def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: object) -> set[int]:
+def _jobs_move(moves: Sequence[AwardMove], among: Sequence[JobState], **changes: object) -> set[int]:
     """Change the jobs of these awards that are in one of the states `among`, and return them. Others, such as a
     cancelled job, stay as they are."""
-    jobs = TrainingJob.objects.filter(pk__in=[row[1] for row in rows], state__in=among)
+    jobs = TrainingJob.objects.filter(pk__in=[move.job_id for move in moves], state__in=among)
     moved = set(jobs.values_list("pk", flat=True))
     TrainingJob.objects.filter(pk__in=moved).update(**changes)
     return moved
 
 
-def _jobs_finish(rows: Sequence[AwardRow], at: datetime) -> set[int]:
+def _jobs_finish(moves: Sequence[AwardMove], at: datetime) -> set[int]:
     """Finish the jobs of these awards. The reason is cleared: why a job had a small size in its last slot says nothing
     about a job that has ended."""
     changes = {"ended_at": at, "reason_code": "", "reason_numbers": {}}
-    return _jobs_move(rows, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, **changes)
+    return _jobs_move(moves, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, **changes)
 
 
-def _jobs_stop(rows: Sequence[AwardRow], how_far: Mapping[int, Mapping[str, Any]], at: datetime) -> set[int]:
+def _jobs_stop(moves: Sequence[AwardMove], how_far: Mapping[int, Mapping[str, Any]], at: datetime) -> set[int]:
     """Stop jobs whose reserved time is over although their program had more to do. Return the jobs that were
     stopped."""
     stopped: set[int] = set()
-    for row in rows:
-        changes = {"ended_at": at, "reason_code": RESERVATION_ENDED, "reason_numbers": how_far[row[1]]}
-        stopped |= _jobs_move([row], (JobState.AWARDED, JobState.RUNNING), state=JobState.STOPPED, **changes)
+    for move in moves:
+        changes = {"ended_at": at, "reason_code": RESERVATION_ENDED, "reason_numbers": how_far[move.job_id]}
+        stopped |= _jobs_move([move], (JobState.AWARDED, JobState.RUNNING), state=JobState.STOPPED, **changes)
     return stopped
 
 
 def _job_events(
     kind: EventKind,
     pool: Pool,
-    rows: Sequence[AwardRow],
+    moves: Sequence[AwardMove],
     at: datetime,
     how_far: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> list[Event]:
@@ -260,12 +273,12 @@ def _job_events(
         event(
             kind,
             pool_id=pool.pk,
-            tenant_id=tenant_id,
-            subject=job_subject(job_id),
+            tenant_id=move.tenant_id,
+            subject=job_subject(move.job_id),
             at=at,
-            data={"slot": slot, **ends_by_job.get(job_id, {})},
+            data={"slot": move.slot, **ends_by_job.get(move.job_id, {})},
         )
-        for _, job_id, tenant_id, _, slot in rows
+        for move in moves
     ]
 
 

@@ -1,4 +1,4 @@
-"""Whose units are whose. Everybody of the coalition sees it (decision 0031); an operator changes it."""
+"""Read and change the owners of units. Everybody of the coalition sees it (decision 0031); an operator changes it."""
 
 from __future__ import annotations
 

@@ -6,11 +6,12 @@ A worker is a node if the script has options for nodes, a process if it has opti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduling.programs.fields import nearest
 from scheduling.programs.hours import MOST_WORKERS, InHours
 from scheduling.programs.sbatch.lines import NOT_KEPT, LineRefusal, OptionLine
+from scheduling.programs.sbatch.options import SHORTS
 from scheduling.programs.sbatch.reading import Options, Script
 from scheduling.programs.sbatch.values import Nodes
 
@@ -61,6 +62,22 @@ def ask(script: Script, resources: Sequence[str]) -> ScriptRequest | tuple[LineR
     job = InHours(options.time, workers.most, workers.least, tuple(sorted(worker.items())))
     memory = options.mem if options.mem_per_gpu is None else options.mem_per_gpu * workers.gpus
     return ScriptRequest(job, workers.processes, tuple(lines), workers.gpus, memory)
+
+
+def lines_here(script: Script, request: ScriptRequest) -> tuple[OptionLine, ...]:
+    """Return the lines of a script, marked where this pool does not keep what they ask for."""
+    unkept = {(line.number, line.option): line.sentence for line in request.not_kept}
+    return tuple(
+        replace(line, verdict=NOT_KEPT, sentence=sentence)
+        if (sentence := unkept.get((line.number, _long(line.option))))
+        else line
+        for line in script.lines
+    )
+
+
+def _long(option: str) -> str:
+    """Return an option's long form, such as --nodes for -N."""
+    return f"--{SHORTS[option[1]]}" if option[1:] in SHORTS else option
 
 
 def _contradictions(script: Script) -> Iterator[LineRefusal]:

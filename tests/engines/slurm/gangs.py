@@ -16,12 +16,13 @@ import psutil
 
 from scheduling.engines.base import ENDED, Fault, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
-from scheduling.engines.launcher.files import Folder, GangRecords
+from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.slurm.commands import queue
 from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.settings import SlurmSettings
 from tests.engines.local import ALL, QUICK, ROOT, SMALL, people_of
+from tests.engines.logs import log_lines
 from tests.engines.slurm.cluster import Cluster
 from tests.patience import PATIENCE
 
@@ -164,8 +165,8 @@ def nobody_is_left(handle: Handle, patience: float = PATIENCE) -> None:
 
 
 def log_of(engine: SlurmEngine, handle: Handle) -> str:
-    page = GangRecords(engine.root).log_tail(handle.home, handle.key, 1_000)
-    return "\n".join(f"{line.role} {line.rank} {line.text}" for line in page.lines)
+    lines = log_lines(engine.root, handle.home, handle.key)
+    return "\n".join(f"{line.role} {line.rank} {line.text}" for line in lines)
 
 
 def story(engine: SlurmEngine, handle: Handle) -> str:

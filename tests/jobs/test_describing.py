@@ -1,0 +1,71 @@
+"""One job, however it was described: the same specification, and what was said is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scheduling.jobs.describing import Fault, JobWording, Understood, understand
+from scheduling.programs import hours
+from scheduling.programs.sbatch import NOT_KEPT, UNDERSTOOD, LineRefusal
+from tests.tenants.builders import NOW
+
+POOL = ("gpu", "cpu")
+WORTH = {"within_seconds": 36_000, "credits": "100", "later": "half"}
+TEXT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gpus=8 -t 6:00:00\n#SBATCH --mem-per-gpu=4G\nsrun ./train\n"
+HEAD = 5  # the options and the first line of TEXT; what becomes of its commands comes after them
+
+
+def understood(wording: JobWording, resources: tuple[str, ...] = POOL, slot_seconds: float = 300.0) -> Understood:
+    outcome = understand(wording, resources, slot_seconds, NOW)
+    assert isinstance(outcome, Understood), outcome
+    return outcome
+
+
+def faults(wording: JobWording, resources: tuple[str, ...] = POOL) -> list[Any]:
+    """Return where each fault is: the line of a script, or a field."""
+    outcome: Understood | tuple[Fault, ...] = understand(wording, resources, 300.0, NOW)
+    assert isinstance(outcome, tuple), outcome
+    return [fault.line if isinstance(fault, LineRefusal) else fault.field for fault in outcome]
+
+
+def test_in_hours_by_its_script_and_in_detail_it_is_the_same_to_the_byte() -> None:
+    said = understood(JobWording(WORTH, hours={"hours": "6", "most": 8, "worker": {"gpu": 1}}))
+    read = understood(JobWording(WORTH, script=TEXT))
+    detail = {
+        "value": json.loads(json.dumps(said.spec["value"])), "worker_demand": {"gpu": 1}, "ps_demand": [],
+        "epochs": 1, "chunks": 8, "minibatches": 21_600, "minibatch_seconds": 1, "min_workers": 8, "max_workers": 8,
+    }  # fmt: skip
+    assert {hours.to_bytes(each) for each in (said.spec, read.spec, detail)} == {hours.to_bytes(detail)}
+    assert detail["value"]["kind"] == "sigmoid"
+
+
+def test_what_was_said_is_kept_and_says_the_same_again() -> None:
+    answers = {"hours": 2.5, "most": 4, "least": 2, "worker": {"gpu": 1}, "scaling": "good"}
+    said = understood(JobWording(WORTH, hours=answers), slot_seconds=60.0)
+    again = json.loads(json.dumps(said.wording))
+    assert understood(JobWording(again["worth"], hours=again["hours"]), slot_seconds=60.0) == said
+    read = understood(JobWording(WORTH, script=TEXT), slot_seconds=60.0)
+    again = json.loads(json.dumps(read.wording))
+    assert understood(JobWording(again["worth"], script=again["script"]), slot_seconds=60.0) == read
+
+
+def test_the_lines_of_a_script_say_what_this_pool_makes_of_them() -> None:
+    read = understood(JobWording(WORTH, script=TEXT))
+    assert [(line.number, line.option, line.verdict) for line in read.lines[:HEAD]] == [
+        (1, "", UNDERSTOOD), (2, "--job-name", UNDERSTOOD), (3, "--gpus", UNDERSTOOD), (3, "-t", UNDERSTOOD),
+        (4, "--mem-per-gpu", NOT_KEPT),
+    ]  # fmt: skip
+    script = "#!/bin/bash\n#SBATCH -G 2 -n 2 -c 4 -t 60\nls\n"
+    short = understood(JobWording(WORTH, script=script), ("gpu",))
+    assert [line.verdict for line in short.lines if line.option == "-c"] == [NOT_KEPT]
+    assert (short.run.least, short.run.most) == (2, 2)
+
+
+def test_all_that_is_wrong_with_either_part_is_told() -> None:
+    wrong = JobWording({**WORTH, "later": "never"}, hours={"hours": 0, "most": 8, "worker": {"gpu": 1}})
+    assert faults(wrong) == ["hours.hours", "worth.later"]
+    assert faults(JobWording({"credits": "3"}, hours={"hours": 0, "most": 8})) == ["hours.hours", "worth.by"]
+    script = TEXT.replace("--gpus=8", "--gpus=many")
+    assert faults(JobWording({**WORTH, "credits": "0"}, script=script)) == [3, "worth.credits"]
+    assert faults(JobWording(WORTH, script=TEXT), ("cpu",)) == [3]
