@@ -10,6 +10,7 @@ from scheduling.jobs.describing import (
     job_describe,
     job_understood,
 )
+from scheduling.jobs.intake import Intake
 from scheduling.jobs.read_courses import CourseRecord, courses_record, guess
 from scheduling.jobs.read_description import description_shown, lines_shown, with_description
 from scheduling.jobs.read_estimates import LOOKED_AT, Record, estimates_record
@@ -21,7 +22,6 @@ from scheduling.jobs.read_rows import job_by_id
 from scheduling.jobs.read_run import curve, job_runs, predicted_end
 from scheduling.jobs.submission import (
     Checked,
-    Intake,
     InvalidJob,
     Submitted,
     job_checked,

@@ -12,9 +12,9 @@ from django.db import transaction
 
 from scheduling.common import Steps, as_sentence
 from scheduling.jobs.describing import JobWording, job_understood
+from scheduling.jobs.intake import Intake
 from scheduling.jobs.script_program import INDEX, script_register
 from scheduling.jobs.submission import (
-    Intake,
     InvalidJob,
     earlier_submission,
     job_ready,

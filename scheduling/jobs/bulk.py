@@ -13,15 +13,14 @@ from django.db import transaction
 
 from scheduling.common import Steps
 from scheduling.jobs.describing import JobWording, job_understood
+from scheduling.jobs.intake import Intake, pool_closed
 from scheduling.jobs.submission import (
     Checked,
-    Intake,
     InvalidJob,
     client_key_flaw,
     client_key_take,
     job_digest,
     job_ready,
-    pool_closed,
     rows_store,
     submissions_announce,
     waiting_reason_set,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import IO, Any
 
 from scheduling.common import as_sentence
+from scheduling.jobs.intake import Intake
 from scheduling.jobs.script_program import (
     INDEX,
     files_brought,
@@ -22,7 +23,6 @@ from scheduling.jobs.script_program import (
     script_register,
 )
 from scheduling.jobs.submission import (
-    Intake,
     InvalidJob,
     Submitted,
     job_submit,

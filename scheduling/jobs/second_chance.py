@@ -8,6 +8,7 @@ from django.db import transaction
 
 from scheduling.feed import EventKind, events_append, job_event
 from scheduling.jobs.fitting import never_fits
+from scheduling.jobs.intake import Intake, over_budget, pool_closed
 from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
 from scheduling.market.view import arrival_of
 from scheduling.models import JobState, Lane, TrainingJob
@@ -33,6 +34,9 @@ def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused
             return job
         if job.lane != Lane.INSTANT or job.state != JobState.REJECTED:
             return Refused("not_refused", "Only a job that the instant lane refused can wait for an interval.")
+        intake = Intake(job.pool, by.tenant, job.submitted_by, at)
+        if refusal := pool_closed(intake, Lane.BATCH) or over_budget(intake, job.spec):
+            return refusal
         job.arrival = arrival_of(job.pool, at)
         return never_fits(job, frontier=frontier_of(clocks_of(job.pool))) or _queue(job, at)
 

@@ -7,22 +7,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, cached_property
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q
 
 from scheduling.common import Steps, as_sentence
 from scheduling.core.estimates.remaining import check_speeds
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import text
 from scheduling.feed import events_append
-from scheduling.jobs.fitting import Fitting
+from scheduling.jobs.intake import Intake, over_budget, pool_closed
 from scheduling.jobs.second_chance import job_queue
 from scheduling.market.calendar import closes, lane_lock
 from scheduling.market.decide import (
-    LOOK_BACK,
     Pinned,
     cooling,
     estimates_keep,
@@ -32,25 +29,21 @@ from scheduling.market.decide import (
 )
 from scheduling.market.elastic import target_check
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import IntakeRows, NewSpecReader, SpecRead, arrival_of, gives_floors, intake_rows
+from scheduling.market.view import SpecRead, arrival_of, gives_floors
 from scheduling.models import (
     HELD,
     PROGRAM,
     Award,
-    JobArray,
     JobDescription,
     JobState,
     Lane,
     Pool,
     TrainingJob,
 )
-from scheduling.models.jobs import LIVE_STATES
-from scheduling.money import left_for, tenant_limits
-from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named, waited_in_order
+from scheduling.programs.ordering import Waited, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, Saves, pieces_added
-from scheduling.programs.stored import usable_programs
 from scheduling.refusals import NOT_AT_ONCE
-from tenants.access import Access, Refused, RefusedForMoney
+from tenants.access import Access, Refused
 from tenants.models import Tenant, User
 from tenants.names import is_blank
 from tenants.roles import Permission
@@ -59,7 +52,6 @@ from tenants.services.members import NOT_ALLOWED
 
 LONGEST_KEY = 200
 AT_ONCE = 1_000  # rows of one statement
-MOST_AFTER = 100  # jobs that one job may wait for
 # Fields of a scenario's job that the market fills in itself, or that only logs of other clusters have.
 OURS = ("name", "tenant", "lane", "arrival", "asked_workers")
 
@@ -67,11 +59,6 @@ OURS = ("name", "tenant", "lane", "arrival", "asked_workers")
 @dataclass(frozen=True)
 class InvalidJob(Refused):
     field: str
-
-
-@dataclass(frozen=True)
-class OverBudget(RefusedForMoney):
-    left: int
 
 
 @dataclass(frozen=True)
@@ -83,50 +70,6 @@ class Checked:
     read: SpecRead
     begin: datetime | None = None
     description: JobDescription | None = None
-
-
-class Intake:
-    """The state of a pool and a tenant that submitted jobs are checked against. Each part is read when the first job
-    needs it, so many jobs cost no more queries than one. `rows` are the rows if the caller has just read them. `waits`
-    says that the jobs will wait for an interval: then the pool's text, which says whether a job can ever fit, is read
-    in the same query."""
-
-    def __init__(
-        self,
-        pool: Pool,
-        tenant: Tenant,
-        user: User | None,
-        at: datetime,
-        rows: IntakeRows | None = None,
-        *,
-        waits: bool = False,
-    ) -> None:
-        self.pool, self.tenant, self.user, self.at, self._rows, self._waits = pool, tenant, user, at, rows, waits
-        self.programs = cache(usable_programs)
-        self.unfinished = cache(jobs_unfinished)
-
-    @cached_property
-    def rows(self) -> IntakeRows:
-        if self._rows is not None:
-            return self._rows
-        prices_from, fitting = self.pool.slot_at(self.at) - LOOK_BACK, self._waits and not self.pool.is_elastic
-        return intake_rows(self.pool, self.tenant.pk, prices_from=prices_from, fitting=fitting)
-
-    @cached_property
-    def fitting(self) -> Fitting:
-        return Fitting(self.pool, self.tenant.pk, self.rows.text)
-
-    @cached_property
-    def reader(self) -> NewSpecReader:
-        return NewSpecReader(self.pool, self.rows)
-
-    @cached_property
-    def budget_rest(self) -> int | None:
-        """Return what the budgets of this period leave the person to spend, or None if there is no limit."""
-        if not self.rows.any_budget:
-            return None
-        limits = tenant_limits(tenant_id=self.tenant.pk, at=self.at)
-        return left_for(limits, self.tenant.pk, self.user.pk if self.user else None)
 
 
 @dataclass(frozen=True)
@@ -219,33 +162,6 @@ def _later_refused(lane: str, begin: datetime | None, after: Sequence[Waited], a
     return None
 
 
-def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
-    """Return those of the jobs and arrays that have not finished yet, or a sentence that says why nothing can wait for
-    them. Needs the tenant's scope, in which a job of another tenant does not exist."""
-    if not after:
-        return ()
-    if len(after) > MOST_AFTER:
-        return f"must be at most {MOST_AFTER} jobs and arrays"
-    named = Q(pk__in=after_jobs(after)) | Q(array__in=after_arrays(after))
-    rows = TrainingJob.objects.filter(named)
-    states: dict[Waited, list[TrainingJob]] = {each: [] for each in after}
-    for row in rows.only("state", "array_id").order_by("pk"):
-        for each in (row.pk, array_named(row.array_id or 0)):
-            if each in states:
-                states[each].append(row)
-    for each, rows_of_it in states.items():
-        if not rows_of_it:
-            what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
-            is_array = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
-            hint = f"; the array of that number is {array_named(int(each))}" if is_array else ""
-            return f"must be {what} of the tenant, and there is no {name}{hint}"
-        for row in rows_of_it:
-            if row.state not in (*LIVE_STATES, JobState.FINISHED):
-                name = f"J-{row.pk} of {each}" if isinstance(each, str) else f"J-{row.pk}"
-                return f"must be jobs that can end well, and {name} is {row.get_state_display().lower()}"
-    return tuple(each for each, rows_of_it in states.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
-
-
 @transaction.atomic(savepoint=False)  # a failure here undoes the whole transaction anyway
 def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
     """Check and store the job in `lane`. `instead_of` is the code of the instant lane's refusal, if there was one."""
@@ -303,7 +219,7 @@ def job_checked(
         if isinstance(checked, Refused):
             return checked
         spec, read = checked
-    if refusal := _over_budget(intake, spec) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
+    if refusal := over_budget(intake, spec) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
         return refusal
     job = TrainingJob(
         tenant=intake.tenant,
@@ -359,26 +275,6 @@ def spec_checked(
         field = error.place.removeprefix("jobs[0]").removeprefix(".")
         return InvalidJob("invalid_job", as_sentence(f"{field or 'The job'}: {error.message}"), field)
     return pinned.spec, read
-
-
-def pool_closed(intake: Intake, lane: str) -> Refused | None:
-    """Return why the lane accepts no new jobs at all, or None if it does."""
-    pool = intake.pool
-    if intake.at < pool.epoch_at:
-        return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
-    if intake.rows.draining:
-        return Refused("pool_draining", f"{pool.name} is coming to rest and takes no new jobs.")
-    if lane == Lane.INSTANT and pool.instant_policy is None:
-        return Refused("lane_closed", f"{pool.name} has no instant lane.")
-    return None
-
-
-def _over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
-    """Refuse a job that may rent if the budget is used up."""
-    if intake.budget_rest == 0 and spec.get("rent") != "never":
-        way_out = "Have it raised, wait for its next period, or forbid the job to rent."
-        return OverBudget("over_budget", f"The budget of this period is used up. {way_out}", 0)
-    return None
 
 
 def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:

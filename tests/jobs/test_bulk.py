@@ -266,7 +266,7 @@ def test_a_thousand_ask_the_database_as_often_as_ten(world) -> None:
 def test_programs_of_the_catalogue_are_looked_up_once(world, monkeypatch: pytest.MonkeyPatch) -> None:
     pool, by, _ = world
     asked = []
-    monkeypatch.setattr("scheduling.jobs.submission.usable_programs", lambda **words: asked.append(words) or [])
+    monkeypatch.setattr("scheduling.jobs.intake.usable_programs", lambda **words: asked.append(words) or [])
     refusal = in_bulk(pool, by, [JobWords("x", SPEC | {"program": {"name": "align"}})] * 3)
     assert refusal.refused == 3
     assert len(asked) == 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.jobs.submission import InvalidJob, OverBudget, Submitted, job_submit
+from scheduling.jobs.intake import OverBudget
+from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
 from scheduling.market.decide.submissions import submission_digest, submission_document
 from scheduling.models import Budget, StartEstimate, TrainingJob
 from tenants.access import NOBODY, Access, Refused

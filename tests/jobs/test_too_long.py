@@ -10,12 +10,15 @@ from django.utils import timezone
 from scheduling.app.clock import pool_advance
 from scheduling.core.policies.astraea.policy import Astraea
 from scheduling.jobs.fitting import NeverFits
+from scheduling.jobs.intake import OverBudget
 from scheduling.jobs.second_chance import job_queue
 from scheduling.jobs.submission import Submitted, job_submit
 from scheduling.market.reads import interval_view
-from scheduling.models import Lane, Pool, StartEstimate, TrainingJob
+from scheduling.models import Budget, Lane, Pool, StartEstimate, TrainingJob
+from scheduling.operator.holds import pool_drain, pool_resume
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.reasons import reason_sentence
+from tenants.access import Refused, access_of_system
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope, scope_disabled
@@ -220,3 +223,26 @@ def test_interval_names_the_longest_interval_of_the_pool_and_not_its_own() -> No
         seen = [interval_view(tenant=lumen, pool=pool, number=n, money=False, jobs=True) for n in range(1, 5)]
     told = {bid.text for view in seen if view for bid in view.bids if "longest" in bid.text}
     assert told == {"Needs 4 slots and waits for an interval that is as long; the longest has 8."}
+
+
+def test_a_refused_job_does_not_wait_in_a_pool_that_comes_to_rest_or_when_its_budget_is_used_up() -> None:
+    pool = make_live_pool()
+    castor, lumen = make_tenant("castor"), make_tenant("lumen")
+    make_cells(make_server(pool, worker=4, ps=1), castor, {"worker": 4, "ps": 1})
+    fund(lumen)
+    value = {"kind": "linear", "slope": -1.0, "base": 0.0001}
+    job, by = submitted(pool, lumen, slot=0.1, value=value).job, member(lumen)
+    assert again(job).state == "rejected"
+    with scope(lumen):
+        budget = Budget.objects.create(tenant=lumen, period="month", hard_limit=0)
+    assert isinstance(job_queue(job_id=job.pk, by=by, at=moment(0.3)), OverBudget)
+    with scope(lumen):
+        budget.delete()
+    operator = access_of_system("the tests")
+    assert not isinstance(pool_drain(pool=pool, by=operator, reason="rest", at=moment(0.4)), Refused)
+    refused = job_queue(job_id=job.pk, by=by, at=moment(0.5))
+    assert isinstance(refused, Refused)
+    assert refused.code == "pool_draining"
+    assert again(job).state == "rejected"
+    assert not isinstance(pool_resume(pool=pool, by=operator, reason="on", at=moment(0.6)), Refused)
+    assert isinstance(job_queue(job_id=job.pk, by=by, at=moment(0.7)), TrainingJob)

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from scheduling.common.api.shown import numbers_shown
 from scheduling.core.policies.astraea import MoveCause
 from scheduling.jobs.bulk import MOST_JOBS
-from scheduling.jobs.submission import MOST_AFTER
+from scheduling.jobs.intake import MOST_AFTER
 from scheduling.market.reads import ReasonInWords, reason_help
 from scheduling.models import Described, JobState, Lane
 from scheduling.programs.ordering import MOST_MEMBERS

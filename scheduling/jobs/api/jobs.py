@@ -222,7 +222,7 @@ class JobQueue(TenantView):
         permission=Permission.JOBS_SUBMIT,
         answer=JobWithSpec,
         answer_example=JOB_WITH_SPEC_EXAMPLE | {"lane": "batch", "state": "queued", "price": None, "hold": "0.000000"},
-        refusals=("unknown_job", "not_refused", "larger_than_window"),
+        refusals=("unknown_job", "not_refused", "larger_than_window", "pool_not_open", "pool_draining", "over_budget"),
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
