@@ -15,6 +15,7 @@ from tenants.api.bodies import text_flaw
 from tenants.api.cursors import cursor_read, page_of, place_read
 from tenants.api.fields import moment_of
 from tenants.api.problems import FieldError, Problem, ProblemRaised
+from tenants.zones import EARLIEST, LATEST, is_within_reach
 
 USUAL_LIMIT, MOST_LIMIT = 50, 200
 LONGEST_VALUE = 200  # characters of a filter
@@ -55,6 +56,8 @@ def moment(name: str, description: str, lookup: str | None = None) -> Filter:
         # A plus in an address is read as a blank, which would lose the plus of an offset.
         if (moment := moment_of(text.replace(" ", "+"))) is None:
             raise ValueError("must be a time such as 2026-03-02T12:00:00Z")
+        if not is_within_reach(moment.date()):
+            raise ValueError(f"must be a time from {EARLIEST} on, before {LATEST}")
         return moment
 
     schema = {"type": "string", "format": "date-time"}

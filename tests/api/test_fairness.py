@@ -112,6 +112,12 @@ def test_bundle_is_made_and_downloaded_by_a_program() -> None:
     days = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T00:00:00Z"}
     problem(caller.post(f"{root(fair)}bundles/", days), 422, "invalid_period")
     problem(caller.post(f"{root(fair)}bundles/", days | {"end": "2027-03-01T00:00:00Z"}), 422, "invalid_period")
+    for begin, end in (
+        ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
+        ("9999-12-30T00:00:00Z", "9999-12-31T00:00:00Z"),
+    ):
+        refused = problem(caller.post(f"{root(fair)}bundles/", {"start": begin, "end": end}), 422, "invalid_period")
+        assert refused["detail"] == "A period begins on 2000-01-01 or later, and ends before 9000-01-01."
     days = {"start": fair.pool.epoch_at.isoformat(), "end": timezone.now().isoformat()}
     started = caller.post(f"{root(fair)}bundles/", days).json()
     audits_next(clock=timezone.now)

@@ -8,19 +8,15 @@ from typing import Any
 
 from scheduling.common.api.spans import invalid_parameter
 from tenants.api.listing import Filter
-from tenants.zones import midnight
+from tenants.zones import EARLIEST, day_read, midnight
 
-EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 DAY = {"type": "string", "format": "date"}
 MONTH = {"type": "string", "pattern": r"^\d{4}-\d{2}$"}
 
 
 def _day(text: str) -> date:
-    try:
-        day = date.fromisoformat(text) if len(text) == 10 else None
-    except ValueError:
-        day = None
-    if day is None or not EARLIEST <= day < LATEST:
+    day = day_read(text) if len(text) == 10 else None
+    if day is None:
         raise ValueError("must be a date such as 2026-03-02")
     return day
 
