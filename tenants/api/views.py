@@ -188,21 +188,25 @@ class ApiView(APIView):
         return file_download(self.request._request, name, kind, content)
 
     def listed(
-        self, rows: QuerySet[Any], show: Callable[[Sequence[Any]], Sequence[Any]] = lambda rows: rows
+        self,
+        rows: QuerySet[Any],
+        show: Callable[[Sequence[Any]], Sequence[Any]] = lambda rows: rows,
+        defaults: Mapping[str, str] | None = None,
     ) -> HttpResponseBase:
-        """A page, or the whole of it as CSV. `show` turns rows into what the listing's line reads."""
+        """A page, or the whole of it as CSV. `show` turns rows into what the listing's line reads.
+
+        `defaults`: parameters that were left out, as they were understood: the other pages are of the same list.
+        """
         assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
         listing: Listing = self.operation.listing
         if self.form == "csv":
             lines = csv_lines(rows, listing, self.parameters, show)
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
-        return json_response(page_document(self.request, rows, listing, self.parameters, show))
+        return json_response(page_document(self.request, rows, listing, self.parameters, show, defaults or {}))
 
     def listed_values(self, values: Sequence[Any], defaults: Mapping[str, str] | None = None) -> HttpResponseBase:
-        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it.
-
-        `defaults`: parameters that were left out, as they were understood: the other pages are of the same list.
-        """
+        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it. For
+        `defaults` see `listed`."""
         assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
         listing: Listing = self.operation.listing
         if self.form == "csv":

@@ -55,6 +55,8 @@ def test_overview_tenants_and_health_are_of_the_days_asked_for(fair: Fair) -> No
     assert health["one_bidder"] == IntervalFairness.objects.filter(renters=1).count() > 0
     assert caller.get(f"{root(fair)}?from=2001-01-01&to=2001-01-31").json()["intervals"] == 0
     problem(caller.get(f"{root(fair)}?from=2001-01-01&to=2001-12-31"), 400, "invalid_request")
+    month = caller.get(f"{root(fair)}tenants/?limit=1").json()["next"]
+    assert f"from={timezone.now():%Y-%m}-01&to={timezone.now():%Y-%m}-" in month  # the days that were understood
     csv = caller.get(f"{root(fair)}tenants/{days}&format=csv")
     assert csv.getvalue().decode().startswith("tenant,name,ratio,")
 

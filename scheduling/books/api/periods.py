@@ -35,6 +35,14 @@ PERIOD = (
 )
 
 
+def period_parameters(parameters: Mapping[str, Any], first: date, last: date) -> dict[str, str]:
+    """Return the days as an address says them, so that the next page is of the same days also when the month at hand
+    is another one."""
+    if "month" in parameters:
+        return {}
+    return {"from": first.isoformat(), "to": last.isoformat()}
+
+
 def period_asked(parameters: Mapping[str, Any], *, today: date) -> tuple[datetime, datetime]:
     """Return the period that the parameters ask for, as [start, end)."""
     if "month" in parameters and ("from" in parameters or "to" in parameters):
