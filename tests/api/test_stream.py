@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,8 +18,8 @@ from scheduling.feed.api.events import MOST_STREAMS
 from scheduling.feed.events import event, events_append
 from tenants.api.authentication import person_name
 from tenants.models import ApiToken, Tenant
-from tenants.roles import BILLING, OWNER, VIEWER
-from tests.api.builders import Program, problem, program_of
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tests.api.builders import ALL_SCOPES, Program, problem, program_of
 from tests.patience import PATIENCE
 from tests.tenants.builders import NOW, make_tenant
 
@@ -108,6 +108,29 @@ def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:
         return await until("event: low_balance")
 
     assert ids(listening(caller, do, Last_Event_ID=str(before))) == [low]
+
+
+@pytest.mark.parametrize(
+    ("role", "scopes", "told"),
+    [
+        (VIEWER, ALL_SCOPES, []),
+        (SUBMITTER, ALL_SCOPES, []),
+        (OWNER, ["tenant:read"], []),
+        (BILLING, ALL_SCOPES, ["budget_changed", "credits_withdrawn"]),
+        (AUDITOR, ALL_SCOPES, ["budget_changed", "credits_withdrawn"]),
+    ],
+)
+def test_whoever_may_not_see_the_money_reads_of_no_budget_and_no_withdrawal(
+    tenant: Tenant, role: str, scopes: Sequence[str], told: list[str]
+) -> None:
+    owner, operator = program_of(OWNER, tenant), program_of(OPERATOR, tenant)
+    caller = program_of(role, tenant, scopes)
+    assert owner.post("tenants/lumen/budgets/", {"period": "month", "hard_limit": "500"}).status_code < 300
+    for action, amount in (("grant", "1000"), ("withdraw", "100")):
+        body = {"amount": amount, "key": "k1", "reason": "Earnings of February."}
+        assert operator.post(f"tenants/lumen/credits/{action}/", body).status_code < 300
+    assert (caller.get("tenants/lumen/budgets/").status_code == 200) == bool(told)
+    assert [event["kind"] for event in caller.get("tenants/lumen/events/").json()["results"]] == told
 
 
 def test_stream_closes_when_the_token_is_revoked(tenant: Tenant, monkeypatch) -> None:
