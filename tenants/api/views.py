@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,7 @@ from tenants.models import ApiToken, Tenant, User
 from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
 from tenants.scoping import pieces_in_scope, scope
 from tenants.selectors import access_anywhere, access_of, access_of_token, tenant_by_slug
+from tenants.sessions import login_of
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 BODIES = ("POST", "PUT", "PATCH")
@@ -88,7 +90,10 @@ class ApiView(APIView):
             raise ProblemRaised(
                 Problem(429, "too_many_calls", "Too many calls in this minute. Wait a little.", headers=headers)
             )
-        self.access = self._admit(user, auth if isinstance(auth, ApiToken) else None)
+        token = auth if isinstance(auth, ApiToken) else None
+        self.access = self._admit(user, token)
+        if token is None:
+            self.access = replace(self.access, login=login_of(request.session))
         handler = self._handler()
         self.operation = handler.operation  # type: ignore[attr-defined]
         self._require(self.operation.permission)
