@@ -113,7 +113,10 @@ class MarketRefusal(RefusalCode):
     INVALID_MEASURE = "invalid_measure", FINAL, "there is no such figure of fairness", ""
     INVALID_THRESHOLD = "invalid_threshold", FINAL, "a limit is a number, zero or more", ""
     UNKNOWN_INTERVAL = "unknown_interval", FINAL, "there is no such interval", "Check the number."
-    INVALID_PERIOD = "invalid_period", FINAL, "the period ends before it begins, or is too long", "Ask for fewer days."
+    INVALID_PERIOD = (
+        "invalid_period", FINAL, "the period ends before it begins, is too long, or is out of reach",
+        "Ask for fewer days, or for others.",
+    )  # fmt: skip
     NO_PERIOD = "no_period", FINAL, "the period ends before it begins", "Exchange its ends."
     AUDITS_WAITING = (
         "audits_waiting", LATER, "too many requests of the person are not done yet",

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from tenants.models import ApiToken, Tenant, User
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows, scope_of
+from tenants.sessions import Login
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Access:
     roles: frozenset[str]
     name: str = field(default="")  # for the history, where there is no person
     token: ApiToken | None = None  # the token that a program sent; it limits the roles, and never adds to them
+    login: Login | None = None  # the session of a person who calls the interface, for what outlives the call
 
     def allows(self, permission: Permission) -> bool:
         return allows(self.roles, permission) and self.has_scope(permission)

@@ -7,20 +7,21 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.exceptions import StopConsumer
+from django.utils import timezone
 
 from tenants.access import NOBODY, Access
-from tenants.models import User
 from tenants.rechecks import access_still
 from tenants.roles import Permission
 from tenants.scoping import scope
-from tenants.selectors import access_of, tenant_by_slug
+from tenants.selectors import Place, accesses_of
+from tenants.sessions import login_of
 
 
 class TenantConsumer:
     """A mixin for an asynchronous Channels consumer whose route has `tenant_slug`.
 
     Every message is handled in the tenant's scope. The right to listen is checked again every `recheck_seconds`,
-    because a socket can outlive a membership.
+    because a socket can outlive a session and a membership.
     """
 
     permission = Permission.TENANT_VIEW
@@ -52,9 +53,7 @@ class TenantConsumer:
 
     async def _may_still_listen(self) -> bool:
         """Check again whether the reader may listen, in one query with other sockets."""
-        self.access = await access_still(
-            (_pk(self.scope.get("user")), self.scope["url_route"]["kwargs"]["tenant_slug"])
-        )
+        self.access = await access_still(self._place())
         self._checked_at = time.monotonic()
         return self._is_let_in()
 
@@ -62,9 +61,10 @@ class TenantConsumer:
         return self.access.tenant is not None and self.access.allows(self.permission)
 
     def _access(self) -> Access:
-        tenant = tenant_by_slug(self.scope["url_route"]["kwargs"]["tenant_slug"])
-        user = User.objects.filter(pk=_pk(self.scope.get("user"))).first()
-        return access_of(user, tenant) if tenant else NOBODY
+        return _access_at(self._place())
+
+    def _place(self) -> Place:
+        return login_of(self.scope.get("session")), self.scope["url_route"]["kwargs"]["tenant_slug"]
 
 
 class StaffConsumer:
@@ -101,14 +101,16 @@ class StaffConsumer:
 
     async def _may_still_listen(self) -> bool:
         """Check again whether the reader may listen, in one query with other sockets."""
-        self.access = await access_still((_pk(self.scope.get("user")), None))
+        self.access = await access_still(self._place())
         self._checked_at = time.monotonic()
         return self.access.allows(self.permission)
 
     def _access(self) -> Access:
-        return access_of(User.objects.filter(pk=_pk(self.scope.get("user"))).first(), None)
+        return _access_at(self._place())
+
+    def _place(self) -> Place:
+        return login_of(self.scope.get("session")), None
 
 
-def _pk(user: Any) -> int:
-    """Return the number of the person who opened the socket, or 0, which no row has."""
-    return getattr(user, "pk", None) or 0
+def _access_at(place: Place) -> Access:
+    return accesses_of({place}, timezone.now())[place]

@@ -6,6 +6,7 @@ import asyncio
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
+from django.utils import timezone
 
 from tenants.access import Access
 from tenants.selectors import Place, accesses_of
@@ -32,7 +33,8 @@ class _Questions:
         waiting, self._waiting, self._round = self._waiting, [], None
         still = [(place, answer) for place, answer in waiting if not answer.done()]  # a page may have been closed
         try:
-            accesses = await database_sync_to_async(accesses_of)({place for place, _ in still})
+            places = {place for place, _ in still}
+            accesses = await database_sync_to_async(accesses_of)(places, timezone.now())
         except Exception as error:  # every waiting check gets the error, in its own task
             for _, answer in still:
                 if not answer.done():
@@ -47,5 +49,5 @@ _questions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Questions] = WeakKeyDi
 
 
 async def access_still(place: Place) -> Access:
-    """Return what a person may do at a place, as of the next round of checks."""
+    """Return what a log-in allows at a place, as of the next round of checks."""
     return await _questions.setdefault(asyncio.get_running_loop(), _Questions()).ask(place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from allauth.account.models import EmailAddress
@@ -15,8 +15,10 @@ from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membe
 from tenants.repeated import RepeatedRead
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
+from tenants.sessions import Login, logins_open
 
-Place = tuple[int, str | None]  # a person's id, and the tenant's name in addresses, or None where staff roles count
+# Who listens where: a log-in, and the tenant's name in addresses, or None where staff roles count.
+Place = tuple[Login | None, str | None]
 
 
 def tenant_by_slug(slug: str) -> Tenant | None:
@@ -50,10 +52,12 @@ def access_of(user: User | None, tenant: Tenant | None, own: Iterable[Membership
     return Access(user=user, tenant=tenant, roles=roles)
 
 
-def accesses_of(places: Collection[Place]) -> dict[Place, Access]:
-    """Return what `access_of` returns for each of these places, in four statements for all of them. A place without
-    such a person or tenant gives no access."""
-    users = User.objects.in_bulk({person for person, _ in places})
+def accesses_of(places: Collection[Place], at: datetime) -> dict[Place, Access]:
+    """Return what `access_of` returns for each of these places, in five statements for all of them. A place without
+    such a person or tenant gives no access, and neither does a log-in whose session has ended."""
+    logins = {login for login, _ in places if login is not None}
+    users = User.objects.in_bulk({login.person for login in logins})
+    logins = logins_open(logins, users, at)
     tenants = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in={slug for _, slug in places if slug})}
     over_all: defaultdict[int, set[str]] = defaultdict(set)
     for person, role in StaffGrant.objects.filter(user__in=users, revoked_at=None).values_list("user_id", "role"):
@@ -64,11 +68,11 @@ def accesses_of(places: Collection[Place]) -> dict[Place, Access]:
         for person, tenant_id, role in memberships.values_list("user_id", "tenant_id", "role"):
             inside[person, tenant_id].add(role)
     accesses = dict.fromkeys(places, NOBODY)
-    for person, slug in places:
-        user, tenant = users.get(person), tenants.get(slug) if slug else None
+    for login, slug in places:
+        user, tenant = users[login.person] if login in logins else None, tenants.get(slug) if slug else None
         if user is not None and user.is_active and (slug is None or tenant is not None):
-            roles = over_all[person] | (inside[person, tenant.pk] if tenant else set())
-            accesses[person, slug] = Access(user=user, tenant=tenant, roles=frozenset(roles))
+            roles = over_all[user.pk] | (inside[user.pk, tenant.pk] if tenant else set())
+            accesses[login, slug] = Access(user=user, tenant=tenant, roles=frozenset(roles))
     return accesses
 
 
@@ -86,10 +90,14 @@ def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
 
 
 def access_again(access: Access, at: datetime) -> Access:
-    """Return the access that the same caller has now at the same place: a stream outlives a token and a membership."""
+    """Return the access that the same caller has now at the same place: a stream outlives a token, a session and a
+    membership."""
     if access.token is None:
-        user = User.objects.filter(pk=access.user.pk).first() if access.user else None
-        return access_of(user, access.tenant)
+        login = access.login
+        users = User.objects.in_bulk([login.person]) if login else {}
+        if login is None or not logins_open([login], users, at):
+            return NOBODY
+        return replace(access_of(users[login.person], access.tenant), login=login)
     token = token_by_hash(access.token.token_hash)
     if token is None or token.revoked_at is not None or token.expires_at <= at:
         return NOBODY

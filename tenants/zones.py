@@ -14,6 +14,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 COOKIE = "bourse_zone"
+# People may ask about days from the first to before the second. Near both ends of what a date can hold, no day could be
+# added and no zone be set.
+EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 
 
 @cache
@@ -25,6 +28,20 @@ def zone_of(request: HttpRequest) -> tzinfo:
     """Return the reader's zone. Readers can write any cookie, so a name is taken only if the machine knows it."""
     name = request.COOKIES.get(COOKIE, "")
     return ZoneInfo(name) if name in _names() else UTC
+
+
+def is_within_reach(day: date) -> bool:
+    """Return whether people may ask about the day."""
+    return EARLIEST <= day < LATEST
+
+
+def day_read(text: str) -> date | None:
+    """Return the day that the text says, or None if it says none, or one that nobody may ask about."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if is_within_reach(day) else None
 
 
 def day_of(moment: datetime, zone: tzinfo | None = None) -> date:

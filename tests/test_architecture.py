@@ -88,6 +88,21 @@ def test_import_contracts_of_pyproject_are_kept(monkeypatch: pytest.MonkeyPatch)
     assert lint_imports(no_cache=True, no_logo=True) == 0
 
 
+def test_nobody_else_answers_with_a_stream() -> None:
+    """The asynchronous server reads a stream that is none of its own whole, before it sends the first byte of it."""
+    makers = {
+        str(file.relative_to(ROOT))
+        for app in ("marketplace", "scheduling", "tenants")
+        for file in (ROOT / app).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name | ast.Attribute)
+        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
+        in ("StreamingHttpResponse", "FileResponse")
+    }
+    assert makers == {"scheduling/feed/api/events.py", "tenants/downloads.py"}
+
+
 def test_every_rule_that_the_code_names_stands_on_a_page() -> None:
     """A docstring or comment that says R17 is worth something only if R17 can be read."""
     pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "rules").glob("*.md"))

@@ -13,6 +13,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Q, Sum
 
+from scheduling.audit.bundle import reach_refusal
 from scheduling.models import (
     OPEN_WORK,
     AuditKind,
@@ -73,6 +74,8 @@ def bundle_start(*, pool: Pool, start: datetime, end: datetime, by: Access, at: 
     """Request the signed bundle of [start, end)."""
     if end <= start:
         return NO_PERIOD
+    if refusal := reach_refusal(start, end):
+        return refusal
     if end - start > LONGEST:
         return TOO_LONG
     return _start(AuditRun(kind=AuditKind.BUNDLE, pool=pool, period_start=start, period_end=end), by, at)

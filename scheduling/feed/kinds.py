@@ -228,8 +228,8 @@ class EventKind(StrEnum):
     BUDGET_REACHED = (
         "budget_reached", Audience.TENANT_MONEY, (MONEY,), "", NoticeWords(False, "Budget.", _budget_reached),
     )  # fmt: skip
-    BUDGET_CHANGED = "budget_changed", Audience.TENANT, ()
-    CREDITS_WITHDRAWN = "credits_withdrawn", Audience.TENANT, ()
+    BUDGET_CHANGED = "budget_changed", Audience.TENANT_MONEY, ()
+    CREDITS_WITHDRAWN = "credits_withdrawn", Audience.TENANT_MONEY, ()
     # A tenant's other affairs.
     FAIRNESS_CONCERN = "fairness_concern", Audience.TENANT, (), "", NoticeWords(False, "Fairness.", _concern)
     WEBHOOK_SWITCHED_OFF = "webhook_switched_off", Audience.TENANT, ()

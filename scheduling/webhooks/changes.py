@@ -64,7 +64,6 @@ def webhook_create(
     return IssuedWebhook(row, secret)
 
 
-@transaction.atomic
 def webhook_change(
     *,
     webhook_id: int,
@@ -77,20 +76,24 @@ def webhook_change(
 ) -> Webhook | Refused:
     """Change a webhook; what is None stays. A webhook that is switched on again goes on where it stopped, and also gets
     what happened meanwhile."""
-    row = _mine(webhook_id, by)
-    if isinstance(row, Refused):
-        return row
+    if by.tenant is None or not by.allows(Permission.WEBHOOKS_CHANGE):
+        return NOT_ALLOWED
+    # The name server of the address may be as slow as its owner likes, so nothing is locked before it has answered.
     if refusal := _flaw(url, kinds, resolve):
         return refusal
-    before = _values(row)
-    row.url = row.url if url is None else url
-    row.kinds = row.kinds if kinds is None else sorted(set(kinds))
-    row.active = row.active if active is None else active
-    if row.active and (row.active, row.url) != (before["active"], before["url"]):
-        receiver_on(row)
-    if (after := _values(row)) != before:
-        row.save()
-        _remember("webhook_change", row, by, at, before=before, after=after)
+    with transaction.atomic():
+        row = _mine(webhook_id, by)
+        if isinstance(row, Refused):
+            return row
+        before = _values(row)
+        row.url = row.url if url is None else url
+        row.kinds = row.kinds if kinds is None else sorted(set(kinds))
+        row.active = row.active if active is None else active
+        if row.active and (row.active, row.url) != (before["active"], before["url"]):
+            receiver_on(row)
+        if (after := _values(row)) != before:
+            row.save()
+            _remember("webhook_change", row, by, at, before=before, after=after)
     return row
 
 

@@ -197,10 +197,15 @@ def _nobody_called(text: str) -> str:
 
 
 @transaction.atomic
-def chat_end(*, letter: ChatLetter, outcome: CallOutcome, at: datetime, draw: float) -> None:
-    row = ChatAddress.objects.select_for_update().filter(person=letter.person_id).first()
+def chat_end(*, letter: ChatLetter, outcome: CallOutcome, at: datetime, draw: float) -> bool:
+    """Record what came of a message. Return False if somebody changes the address at this moment: nothing is recorded
+    then, so that the others' messages need not wait."""
+    addresses = ChatAddress.objects.filter(person=letter.person_id)
+    row = addresses.select_for_update(skip_locked=True).first()
+    if row is None and addresses.exists():
+        return False
     if row is None or _address(row) != letter.url:
-        return  # it was removed or replaced meanwhile: nothing is due any more
+        return True  # it was removed or replaced meanwhile: nothing is due any more
     row.flaw = outcome.flaw[:200]
     notices = Notice.objects.filter(pk__in=letter.notices, chat_due_at__isnull=False)
     if outcome.worked:
@@ -211,6 +216,7 @@ def chat_end(*, letter: ChatLetter, outcome: CallOutcome, at: datetime, draw: fl
         _again_later(notices, at, draw)
         receiver_failed(row, at, draw)
     row.save(update_fields=[*STATE, "said_at", "flaw"])
+    return True
 
 
 def _address(row: ChatAddress) -> str | None:

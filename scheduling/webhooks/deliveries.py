@@ -111,9 +111,14 @@ def _begin(row: Webhook, at: datetime) -> Letter | None:
 
 
 @transaction.atomic
-def try_end(*, letter: Letter, outcome: CallOutcome, at: datetime, draw: float) -> None:
+def try_end(*, letter: Letter, outcome: CallOutcome, at: datetime, draw: float) -> bool:
+    """Record what came of a try. Return False if somebody changes the webhook at this moment: nothing is recorded
+    then, so that the others' tries need not wait."""
     with scope_disabled("webhooks of every tenant are served together"):
-        row = Webhook.objects.select_for_update(of=("self",)).select_related("tenant").get(pk=letter.webhook_id)
+        rows = Webhook.objects.select_for_update(of=("self",), skip_locked=True).select_related("tenant")
+        row = rows.filter(pk=letter.webhook_id).first()
+        if row is None:
+            return False
         delivery = WebhookDelivery.objects.select_for_update(of=("self",)).get(pk=letter.delivery_id)
         WebhookTry.objects.filter(pk=letter.try_id).update(
             ended_at=at, status=outcome.status, flaw=outcome.flaw, answer=outcome.answer
@@ -125,6 +130,7 @@ def try_end(*, letter: Letter, outcome: CallOutcome, at: datetime, draw: float) 
             _failed(row, delivery, at, draw)
         row.save(update_fields=STATE)
         delivery.save(update_fields=["state", "failures", "next_at", "ended_at"])
+    return True
 
 
 def _failed(row: Webhook, delivery: WebhookDelivery, at: datetime, draw: float) -> None:

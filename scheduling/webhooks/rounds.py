@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Protocol
 
 from scheduling.common import alone
@@ -40,12 +41,13 @@ Caller = Callable[[Any], CallOutcome]
 @dataclass(frozen=True)
 class LetterDesk:
     """The kind of letters that a round sends. `lock` is the database's lock. `collect` records what is new, `begin` a
-    try for each of some receivers that are due, and `end` what came of one."""
+    try for each of some receivers that are due, and `end` what came of one; it returns False where a receiver's row is
+    locked, which is no reason to wait."""
 
     lock: int
     collect: Callable[[datetime], object]
     begin: Callable[[datetime], Sequence[Any]]
-    end: Callable[[Any, CallOutcome, datetime, float], None]
+    end: Callable[[Any, CallOutcome, datetime, float], bool]
 
 
 WEBHOOKS = LetterDesk(
@@ -77,15 +79,20 @@ def chats_round(*, clock: Callable[[], datetime], draw: Callable[[], float], pos
 
 
 def _round(desk: LetterDesk, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller) -> int:
-    """Make a round, and return how many tries were made: 0 where another process makes one."""
+    """Make a round, and return how many tries were made: 0 where another process makes one.
+
+    What came of a letter to a locked receiver is recorded after the next letters, or as the round ends. Where it is
+    locked even then, the letter is sent again when the receiver's lease is over, as after a crash."""
     with alone(desk.lock) as ours:
         if not ours:
             return 0
-        ends, tried = clock() + ROUND, 0
+        ends, tried, unrecorded = clock() + ROUND, 0, list[tuple[Any, CallOutcome]]()
         desk.collect(clock())
         with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="letters") as threads:
             while clock() < ends and (letters := desk.begin(clock())):
-                for letter, outcome in zip(letters, threads.map(post, letters), strict=True):
-                    desk.end(letter, outcome, clock(), draw())
+                outcomes = chain(unrecorded, zip(letters, threads.map(post, letters), strict=True))
+                unrecorded = [each for each in outcomes if not desk.end(*each, clock(), draw())]
                 tried += len(letters)
+        for each in unrecorded:
+            desk.end(*each, clock(), draw())
         return tried

@@ -16,6 +16,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 
+from tenants.api.bodies import text_flaw
 from tenants.api.fields import time_text
 from tenants.api.problems import FieldError, Problem, ProblemRaised
 
@@ -48,7 +49,7 @@ def cursor_read(text: str, ordering: str, rows: QuerySet[Any]) -> Cursor:
         ordering_read, back, value, pk = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         field = rows.model._meta.get_field(ordering.lstrip("-"))
         good = ordering_read == ordering and type(back) is bool and type(pk) is int and abs(pk) < 2**63
-        if not good or len(text) > LONGEST or value is None or "\0" in str(value):
+        if not good or len(text) > LONGEST or value is None or text_flaw(str(value)):
             raise ValueError
         cursor = Cursor(ordering_read, back, field.to_python(value), pk)
         if isinstance(cursor.value, int) and abs(cursor.value) >= 2**63:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +16,10 @@ from tenants.api.bodies import text_flaw
 from tenants.api.cursors import cursor_read, page_of, place_read
 from tenants.api.fields import moment_of
 from tenants.api.problems import FieldError, Problem, ProblemRaised
+from tenants.zones import LATEST
 
 USUAL_LIMIT, MOST_LIMIT = 50, 200
+BEGINNING = date(1970, 1, 1)  # of a filter by time; programs write it for all there is
 LONGEST_VALUE = 200  # characters of a filter
 OF_EVERY_LIST = ("cursor", "format")
 
@@ -55,6 +58,8 @@ def moment(name: str, description: str, lookup: str | None = None) -> Filter:
         # A plus in an address is read as a blank, which would lose the plus of an offset.
         if (moment := moment_of(text.replace(" ", "+"))) is None:
             raise ValueError("must be a time such as 2026-03-02T12:00:00Z")
+        if not BEGINNING <= moment.date() < LATEST:
+            raise ValueError(f"must be a time from {BEGINNING} on, before {LATEST}")
         return moment
 
     schema = {"type": "string", "format": "date-time"}
@@ -148,16 +153,22 @@ def rows_chosen(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, 
 
 
 def page_document(
-    request: Request, rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show
+    request: Request,
+    rows: QuerySet[Any],
+    listing: Listing,
+    parameters: Mapping[str, Any],
+    show: Show,
+    defaults: Mapping[str, str],
 ) -> dict[str, Any]:
+    """Return a page of rows; for `defaults` see `listed`."""
     rows, ordering = rows_chosen(rows, listing, parameters)
     cursor_text = parameters.get("cursor")
     cursor = cursor_read(cursor_text, ordering, rows) if cursor_text is not None else None
     limit = parameters.get("limit", USUAL_LIMIT)
     page = page_of(rows, ordering=ordering, limit=limit, cursor=cursor)
     return {
-        "next": page_address(request, page.next.text()) if page.next else None,
-        "previous": page_address(request, page.previous.text()) if page.previous else None,
+        "next": page_address(request, page.next.text(), defaults) if page.next else None,
+        "previous": page_address(request, page.previous.text(), defaults) if page.previous else None,
         "results": listing.row(show(page.rows), many=True).data if page.rows else [],
     }
 
@@ -178,6 +189,6 @@ def values_document(
 
 def page_address(request: Request, cursor: str, defaults: Mapping[str, str] = MappingProxyType({})) -> str:
     query = request.query_params.copy()
-    query.update(defaults)
-    query["cursor"] = cursor
+    for name, value in (*defaults.items(), ("cursor", cursor)):
+        query[name] = value  # `update` would add a second one
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

@@ -11,8 +11,9 @@ operation. Then a POST with an `Idempotency-Key` looks for its kept answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -35,10 +36,12 @@ from tenants.api.once import once
 from tenants.api.operations import EVENT_STREAM, Operation
 from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
 from tenants.costly import UNDER_WAY, WAIT_SECONDS, costly_place
+from tenants.downloads import file_download
 from tenants.models import ApiToken, Tenant, User
 from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
-from tenants.scoping import scope
+from tenants.scoping import pieces_in_scope, scope
 from tenants.selectors import access_anywhere, access_of, access_of_token, tenant_by_slug
+from tenants.sessions import login_of
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 BODIES = ("POST", "PUT", "PATCH")
@@ -87,7 +90,10 @@ class ApiView(APIView):
             raise ProblemRaised(
                 Problem(429, "too_many_calls", "Too many calls in this minute. Wait a little.", headers=headers)
             )
-        self.access = self._admit(user, auth if isinstance(auth, ApiToken) else None)
+        token = auth if isinstance(auth, ApiToken) else None
+        self.access = self._admit(user, token)
+        if token is None:
+            self.access = replace(self.access, login=login_of(request.session))
         handler = self._handler()
         self.operation = handler.operation  # type: ignore[attr-defined]
         self._require(self.operation.permission)
@@ -180,22 +186,32 @@ class ApiView(APIView):
     def refused(self, refused: Refused, numbers: Mapping[str, Any] | None = None) -> HttpResponse:
         return problem_response(problem_of(refused, numbers))
 
+    def file(self, name: str, kind: str, pieces: Iterator[bytes]) -> HttpResponseBase:
+        """A file that is sent while it is made or read, each piece in the tenant's scope. `kind` is its media type."""
+        tenant = self.access.tenant
+        content = pieces if tenant is None else pieces_in_scope(pieces, tenant)
+        return file_download(self.request._request, name, kind, content)
+
     def listed(
-        self, rows: QuerySet[Any], show: Callable[[Sequence[Any]], Sequence[Any]] = lambda rows: rows
+        self,
+        rows: QuerySet[Any],
+        show: Callable[[Sequence[Any]], Sequence[Any]] = lambda rows: rows,
+        defaults: Mapping[str, str] | None = None,
     ) -> HttpResponseBase:
-        """A page, or the whole of it as CSV. `show` turns rows into what the listing's line reads."""
+        """A page, or the whole of it as CSV. `show` turns rows into what the listing's line reads.
+
+        `defaults`: parameters that were left out, as they were understood: the other pages are of the same list.
+        """
         assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
         listing: Listing = self.operation.listing
         if self.form == "csv":
             lines = csv_lines(rows, listing, self.parameters, show)
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
-        return json_response(page_document(self.request, rows, listing, self.parameters, show))
+        return json_response(page_document(self.request, rows, listing, self.parameters, show, defaults or {}))
 
     def listed_values(self, values: Sequence[Any], defaults: Mapping[str, str] | None = None) -> HttpResponseBase:
-        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it.
-
-        `defaults`: parameters that were left out, as they were understood: the other pages are of the same list.
-        """
+        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it. For
+        `defaults` see `listed`."""
         assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
         listing: Listing = self.operation.listing
         if self.form == "csv":

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 
-from tenants.csv_files import csv_download
+from tenants.downloads import csv_download
 from tenants.views.tables import (
     Table,
     TablePage,

@@ -55,6 +55,8 @@ def test_overview_tenants_and_health_are_of_the_days_asked_for(fair: Fair) -> No
     assert health["one_bidder"] == IntervalFairness.objects.filter(renters=1).count() > 0
     assert caller.get(f"{root(fair)}?from=2001-01-01&to=2001-01-31").json()["intervals"] == 0
     problem(caller.get(f"{root(fair)}?from=2001-01-01&to=2001-12-31"), 400, "invalid_request")
+    month = caller.get(f"{root(fair)}tenants/?limit=1").json()["next"]
+    assert f"from={timezone.now():%Y-%m}-01&to={timezone.now():%Y-%m}-" in month  # the days that were understood
     csv = caller.get(f"{root(fair)}tenants/{days}&format=csv")
     assert csv.getvalue().decode().startswith("tenant,name,ratio,")
 
@@ -112,6 +114,12 @@ def test_bundle_is_made_and_downloaded_by_a_program() -> None:
     days = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T00:00:00Z"}
     problem(caller.post(f"{root(fair)}bundles/", days), 422, "invalid_period")
     problem(caller.post(f"{root(fair)}bundles/", days | {"end": "2027-03-01T00:00:00Z"}), 422, "invalid_period")
+    for begin, end in (
+        ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
+        ("9999-12-30T00:00:00Z", "9999-12-31T00:00:00Z"),
+    ):
+        refused = problem(caller.post(f"{root(fair)}bundles/", {"start": begin, "end": end}), 422, "invalid_period")
+        assert refused["detail"] == "A period begins on 2000-01-01 or later, and ends before 9000-01-01."
     days = {"start": fair.pool.epoch_at.isoformat(), "end": timezone.now().isoformat()}
     started = caller.post(f"{root(fair)}bundles/", days).json()
     audits_next(clock=timezone.now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -69,6 +70,34 @@ def test_awards_of_everybody_bear_no_name_no_number_and_no_price(two) -> None:
     hidden = {"id", "job", "job_name", "price", "payees", "attempt", "tenant", "interval"}
     assert all(hidden.isdisjoint(award) for award in found)
     assert results(program_of(VIEWER, lumen), f"{POOL}awards/?from_slot=3") == []
+
+
+class Later:
+    """In place of the clock: so many slots of a pool after its beginning."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.slot = 0
+
+    def now(self) -> datetime:
+        return self._pool.slot_start(self.slot)
+
+
+def test_next_page_of_awards_is_of_the_same_slots_also_when_one_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, lumen = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen")
+    for start, slots in ((0, 1), (0, 96), (2, 4)):
+        make_award(pool, lumen, start=start, slots=slots)
+    caller, clock = program_of(VIEWER, lumen), Later(pool)
+    monkeypatch.setattr("scheduling.market.api.awards.timezone", clock)
+    first = caller.get(f"{POOL}awards/?ordering=-start&limit=2").json()
+    clock.slot = 1
+    second = caller.get(first["next"]).json()
+    assert [(row["start_slot"], row["end_slot"]) for row in (*first["results"], *second["results"])] == [
+        (2, 6),
+        (0, 96),
+        (0, 1),
+    ]
+    assert caller.get(second["previous"]).json()["results"] == first["results"]
 
 
 def test_calendar_says_what_neither_lane_holds(two) -> None:
@@ -146,6 +175,34 @@ def test_pages_of_prices_are_of_the_same_slots_also_when_time_goes_on() -> None:
     assert [line["resource"] for line in (*page["results"], *second["results"])] == ["worker", "ps"]
     assert second["results"][0]["slot"] == 0
     assert second["next"] is None
+
+
+@pytest.mark.parametrize("address", ["calendar/", "prices/history/", "prices/ahead/"])
+def test_list_of_slots_can_be_walked_to_its_end_and_back(address: str) -> None:
+    pool = make_live_pool(epoch_at=timezone.now())
+    make_server(pool, worker=8, ps=4)
+    post_prices(pool, Lane.BATCH, 0, 5, 0.5)
+    caller = program_of(VIEWER, make_tenant("lumen"))
+    query = "?from_slot=1&to_slot=5&limit" if address != "prices/ahead/" else "?from_slot=1&limit"
+    whole = results(caller, f"{POOL}{address}{query}=8")
+    pages = [caller.get(f"{POOL}{address}{query}=2").json()]
+    for way in ("next",) * 3 + ("previous",) * 3:
+        pages.append(caller.get(pages[-1][way]).json())
+    assert [line for page in pages[:4] for line in page["results"]] == whole
+    assert pages[-1]["results"] == pages[0]["results"]
+
+
+def test_pages_of_prices_ahead_leave_out_no_slot_when_one_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = make_live_pool(epoch_at=timezone.now())
+    caller, clock = program_of(VIEWER, make_tenant("lumen")), Later(pool)
+    monkeypatch.setattr("scheduling.market.api.prices.timezone", clock)
+    post_prices(pool, Lane.BATCH, 0, 5, 0.5)
+    first = caller.get(f"{POOL}prices/ahead/?resource=ps&limit=2").json()
+    clock.slot = 1
+    second = caller.get(first["next"]).json()
+    assert [line["slot"] for line in (*first["results"], *second["results"])] == [1, 2, 3, 4]
+    assert [line["slot"] for line in results(caller, f"{POOL}prices/ahead/?resource=ps&from_slot=4")] == [4]
+    assert results(caller, f"{POOL}prices/ahead/?from_slot={2**40}") == []
 
 
 def test_interval_shows_prices_to_all_and_bids_and_payouts_to_whoever_may_see_them() -> None:

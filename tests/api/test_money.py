@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.models import Tenant
@@ -122,6 +124,28 @@ def test_statement_opens_moves_and_closes_to_the_micro_credit(world: World, call
 def test_period_that_is_none_is_named(world: World, caller: Program, query: str) -> None:
     found = problem(caller.get(place(world.lumen, f"statements/period/?{query}")), 400, "invalid_request")
     assert found["errors"][0]["field"] in ("month", "from", "to")
+
+
+class NextMonth:
+    """In place of the clock."""
+
+    @staticmethod
+    def now() -> datetime:
+        return timezone.now() + timedelta(days=31)
+
+
+def test_next_page_of_lines_is_of_the_same_days_also_in_the_next_month(
+    caller: Program, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = place(world.lumen, LINES)
+    for query in ("", f"from={timezone.now():%Y-%m}-01&", f"month={timezone.now():%Y-%m}&"):
+        whole = caller.get(f"{address}?{query}limit=4").json()["results"]
+        first = caller.get(f"{address}?{query}limit=2").json()
+        with monkeypatch.context() as later:
+            later.setattr("scheduling.books.api.statements.timezone", NextMonth)
+            second = caller.get(first["next"]).json()
+            assert first["results"] + second["results"] == whole, query
+            assert caller.get(second["previous"]).json()["results"] == first["results"]
 
 
 def test_month_before_all_months_is_told_the_first_one(caller: Program, world: World) -> None:

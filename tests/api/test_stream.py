@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
-from django.test import AsyncClient
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.test import AsyncClient, Client
+from django.utils import timezone
 
 from scheduling.feed.api import hub, stream
 from scheduling.feed.api.events import MOST_STREAMS
 from scheduling.feed.events import event, events_append
+from tenants.access import NOBODY
 from tenants.api.authentication import person_name
-from tenants.models import ApiToken, Tenant
-from tenants.roles import BILLING, OWNER, VIEWER
-from tests.api.builders import Program, problem, program_of
+from tenants.models import ApiToken, Tenant, User
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tenants.selectors import access_again, access_of
+from tenants.sessions import login_of
+from tests.api.builders import ALL_SCOPES, Program, problem, program_of
 from tests.patience import PATIENCE
-from tests.tenants.builders import NOW, make_tenant
+from tests.tenants.builders import NOW, PASSWORD, client_of, make_member, make_tenant, session_of
 
 
 @pytest.fixture
@@ -38,21 +45,26 @@ def tell(tenant: Tenant | None, *kinds: str) -> list[int]:
 Told = Callable[[str], Awaitable[str]]
 
 
-def listening(caller: Program, do: Callable[[Told], Awaitable[Any]], **headers: str) -> Any:
-    """Opens the stream; `do` gets a function that reads until a text has come."""
+def listening(caller: Program | Client, do: Callable[[Told], Awaitable[Any]], **headers: str) -> Any:
+    """Opens the stream, with a token or with a session; `do` gets a function that reads until a text has come."""
 
     async def run() -> Any:
-        given = {"Authorization": f"Bearer {caller.secret}", "Accept": "text/event-stream"}
+        given, client = {"Accept": "text/event-stream"}, AsyncClient()
+        if isinstance(caller, Program):
+            given["Authorization"] = f"Bearer {caller.secret}"
+        else:
+            client.cookies = caller.cookies.copy()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        response = await AsyncClient().get("/api/v1/tenants/lumen/events/stream/", headers=given | named)
+        response = await client.get("/api/v1/tenants/lumen/events/stream/", headers=given | named)
         assert (response.status_code, response["Content-Type"]) == (200, "text/event-stream")
         pieces: AsyncIterator[bytes] = response.streaming_content
         seen = ""
 
         async def until(text: str) -> str:
             nonlocal seen
-            while text not in seen:
-                seen += (await asyncio.wait_for(anext(pieces), PATIENCE)).decode()
+            async with asyncio.timeout(PATIENCE):  # for all of it: a stream without news has comments for ever
+                while text not in seen:
+                    seen += (await anext(pieces)).decode()
             return seen
 
         try:
@@ -110,6 +122,29 @@ def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:
     assert ids(listening(caller, do, Last_Event_ID=str(before))) == [low]
 
 
+@pytest.mark.parametrize(
+    ("role", "scopes", "told"),
+    [
+        (VIEWER, ALL_SCOPES, []),
+        (SUBMITTER, ALL_SCOPES, []),
+        (OWNER, ["tenant:read"], []),
+        (BILLING, ALL_SCOPES, ["budget_changed", "credits_withdrawn"]),
+        (AUDITOR, ALL_SCOPES, ["budget_changed", "credits_withdrawn"]),
+    ],
+)
+def test_whoever_may_not_see_the_money_reads_of_no_budget_and_no_withdrawal(
+    tenant: Tenant, role: str, scopes: Sequence[str], told: list[str]
+) -> None:
+    owner, operator = program_of(OWNER, tenant), program_of(OPERATOR, tenant)
+    caller = program_of(role, tenant, scopes)
+    assert owner.post("tenants/lumen/budgets/", {"period": "month", "hard_limit": "500"}).status_code < 300
+    for action, amount in (("grant", "1000"), ("withdraw", "100")):
+        body = {"amount": amount, "key": "k1", "reason": "Earnings of February."}
+        assert operator.post(f"tenants/lumen/credits/{action}/", body).status_code < 300
+    assert (caller.get("tenants/lumen/budgets/").status_code == 200) == bool(told)
+    assert [event["kind"] for event in caller.get("tenants/lumen/events/").json()["results"]] == told
+
+
 def test_stream_closes_when_the_token_is_revoked(tenant: Tenant, monkeypatch) -> None:
     monkeypatch.setattr(stream, "RIGHTS_ASKED", timedelta(0))
     monkeypatch.setattr(stream, "LOOK_SECONDS", 0.05)
@@ -122,6 +157,57 @@ def test_stream_closes_when_the_token_is_revoked(tenant: Tenant, monkeypatch) ->
         return await until("event: closed")
 
     assert "event: closed" in listening(caller, do)
+
+
+def log_out(client: Client) -> None:
+    client.post("/accounts/logout/")
+
+
+def change_password(client: Client) -> None:
+    """As people do it. The browser stays logged in, with another session."""
+    new = "another good password 1"
+    fields = {"oldpassword": PASSWORD, "password1": new, "password2": new}
+    assert client.post("/accounts/password/change/", fields).status_code == 302
+    assert client.get("/api/v1/tenants/lumen/events/").status_code == 200
+
+
+def get_a_new_password(client: Client) -> None:
+    """As by a mail that was opened elsewhere. The session keeps its row until it is used."""
+    user = User.objects.get(pk=client.session[SESSION_KEY])
+    user.set_password("another good password 1")
+    user.save()
+
+
+def expire(client: Client) -> None:
+    Session.objects.filter(session_key=client.session.session_key).update(expire_date=NOW)
+
+
+@pytest.mark.parametrize("ending", [log_out, change_password, get_a_new_password, expire])
+def test_stream_closes_when_the_session_ends(tenant: Tenant, monkeypatch, ending: Callable[[Client], None]) -> None:
+    monkeypatch.setattr(stream, "RIGHTS_ASKED", timedelta(0))
+    monkeypatch.setattr(stream, "LOOK_SECONDS", 0.05)
+    user = make_member(tenant, OWNER).user
+    here, elsewhere = client_of(user), client_of(user)
+
+    async def do(until: Told) -> tuple[str, str]:
+        await database_sync_to_async(elsewhere.logout)()  # another session of the same person
+        await database_sync_to_async(tell)(tenant, "job_started")
+        before = await until("event: job_started")
+        await database_sync_to_async(ending)(here)
+        await database_sync_to_async(tell)(tenant, "job_finished")
+        return before, await until("event: closed")
+
+    before, seen = listening(here, do)
+    assert "event: closed" not in before
+    assert "event: job_finished" not in seen
+
+
+def test_rights_are_asked_again_and_again_of_a_session_that_lasts(tenant: Tenant) -> None:
+    user = make_member(tenant, OWNER).user
+    access = replace(access_of(user, tenant), login=login_of(session_of(user)))
+    again = access_again(access_again(access, timezone.now()), timezone.now())
+    assert again == access
+    assert access_again(replace(access, login=None), timezone.now()) == NOBODY
 
 
 def test_silence_is_broken_by_comments(tenant: Tenant, monkeypatch) -> None:

@@ -15,13 +15,13 @@ from django.utils import timezone
 from scheduling.app.tasks import audits_tick
 from scheduling.audit.bundle import public_key, signing_seed
 from scheduling.audit.rounds import audits_next
-from scheduling.models import AuditRun, IntervalFairness, VerificationRun
+from scheduling.models import AuditPart, AuditRun, IntervalFairness, VerificationRun
 from tenants.roles import AUDITOR
 from tenants.zones import day_of
 from tests.audit.auditors import work_off
 from tests.fairness.fair_world import make_fair
-from tests.scheduling.builders import tell_history
-from tests.scheduling.pages import client_as, text_of
+from tests.scheduling.builders import NOON, make_pool, tell_history
+from tests.scheduling.pages import client_as, pieces_sent, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -102,6 +102,17 @@ def test_bundle_is_made_taken_away_and_forgotten() -> None:
     audits_next(clock=lambda: timezone.now() + timedelta(days=8))
     assert client.get(f"{there}file/").status_code == 404
     assert "is gone" in lead(client, there)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bundle_is_sent_piece_by_piece() -> None:
+    run = AuditRun.objects.create(kind="bundle", pool=make_pool(), state="done", size=9, asked_at=NOON, ended_at=NOON)
+    parts = [b"one", b"two", b"six"]
+    AuditPart.objects.bulk_create(AuditPart(run=run, place=place, content=part) for place, part in enumerate(parts))
+    client = client_as(AUDITOR, None)
+    for address in (f"/fairness/audits/{run.pk}/file/", f"/api/v1/audits/{run.pk}/file/"):
+        assert client.get(address)["Content-Length"] == "9"
+        assert pieces_sent(client, address) == parts
 
 
 def test_auditor_calls_off_what_is_not_done() -> None:

@@ -13,6 +13,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import connections
 from django.urls import path
 from django.utils import timezone
@@ -30,6 +31,7 @@ from tenants.scoping import scope, scope_disabled
 from tests.browser.conftest import PATIENCE, session_of
 from tests.scheduling.markets import make_market, make_waiting
 from tests.tenants.builders import make_member, make_person
+from tests.tenants.builders import session_of as session_of_login
 from tests.web import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,15 +152,23 @@ def test_an_event_of_another_process_reaches_the_page(web: str) -> None:
         assert "job:42" in news(socket)["topics"]
 
 
-def test_socket_closes_when_the_membership_is_revoked(act: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("what_ends", ["membership", "session"])
+def test_socket_closes_when_the_membership_or_the_session_ends(act: Callable[..., Any], what_ends: str) -> None:
     class Impatient(MarketConsumer):
         recheck_seconds = 0.2
 
     _, ((lumen, mira),) = act(members, "lumen", role=VIEWER)
+    session = act(session_of_login, mira)
     router = URLRouter([path("ws/t/<slug:tenant_slug>/", Impatient.as_asgi())])
 
     async def story() -> list[dict[str, Any]]:
-        handshake = {"type": "websocket", "path": "/ws/t/lumen/", "query_string": b"", "headers": [], "user": mira}
+        handshake = {
+            "type": "websocket",
+            "path": "/ws/t/lumen/",
+            "query_string": b"",
+            "headers": [],
+            "session": session,
+        }
         socket = ApplicationCommunicator(router, handshake)
         await socket.send_input({"type": "websocket.connect"})
         said = [await socket.receive_output(timeout=PATIENCE), await socket.receive_output(timeout=PATIENCE)]
@@ -171,8 +181,11 @@ def test_socket_closes_when_the_membership_is_revoked(act: Callable[..., Any]) -
 
     def leave() -> None:
         try:
-            with scope(lumen):
-                Membership.objects.filter(user=mira).delete()
+            if what_ends == "session":
+                Session.objects.get(session_key=session.session_key).delete()
+            else:
+                with scope(lumen):
+                    Membership.objects.filter(user=mira).delete()
         finally:
             connections.close_all()
 

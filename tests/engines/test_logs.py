@@ -19,7 +19,7 @@ from scheduling.models import Award, Run
 from tenants.scoping import scope
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.live import SPEC, make_award, make_live_pool
-from tests.scheduling.pages import client_as
+from tests.scheduling.pages import client_as, pieces_sent
 
 HOME, KEY = "job-7", "k"
 RUN: Any = SimpleNamespace(job_id=7, key=KEY)
@@ -126,9 +126,8 @@ def test_parts_between_any_bytes_have_the_lines_that_begin_there(
     assert found == [place for place in starts if start <= place < end]
 
 
-@pytest.mark.django_db
-def test_page_and_file_show_a_strangers_bytes_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(django_settings, "RUNS_DIR", tmp_path / "runs")
+def job_with_log(folder: Path, log: str) -> Award:
+    """Return the award of a job whose run has this log."""
     pool, tenant = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen")
     award: Award = make_award(pool, tenant, spec=SPEC | {"program": {"name": "trainer", "parameters": {}}})
     with scope(tenant):
@@ -136,10 +135,32 @@ def test_page_and_file_show_a_strangers_bytes_as_text(tmp_path: Path, monkeypatc
             tenant=tenant, job=award.job, award=award, engine="local", key="a" * 32, program="trainer",
             state="running", ends_at=pool.slot_start(2), due_at=pool.slot_start(0), seen_at=timezone.now(),
         )  # fmt: skip
-    folder = Folder(tmp_path / "runs", f"job-{award.job_id}", run.key)
-    folder.make()
-    folder.log.write_text("1770000000.000 worker 1 ERROR <b>hello</b>\n1770000001.000 worker 0 calm\n")
-    client, base = client_as("viewer", tenant), f"/t/lumen/jobs/{award.job_id}/"
+    records = Folder(folder, f"job-{award.job_id}", run.key)
+    records.make()
+    records.log.write_text(log)
+    return award
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(django_settings, "RUNS_DIR", tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_log_is_sent_piece_by_piece(runs: Path) -> None:
+    award = job_with_log(runs, lines(20_000))
+    client, there = client_as("viewer", award.tenant), f"lumen/jobs/{award.job_id}/"
+    pieces = pieces_sent(client, f"/t/{there}log/")
+    assert len(pieces) > 1
+    assert b"".join(pieces).count(b"\n") == 20_000
+    assert pieces_sent(client, f"/api/v1/tenants/{there}logs/file/") == pieces
+
+
+@pytest.mark.django_db
+def test_page_and_file_show_a_strangers_bytes_as_text(runs: Path) -> None:
+    award = job_with_log(runs, "1770000000.000 worker 1 ERROR <b>hello</b>\n1770000001.000 worker 0 calm\n")
+    client, base = client_as("viewer", award.tenant), f"/t/lumen/jobs/{award.job_id}/"
     html = client.get(base).content.decode()
     assert "ERROR &lt;b&gt;hello&lt;/b&gt;" in html
     assert 'class="is-error"' in html

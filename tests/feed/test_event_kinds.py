@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduling.audit.verification.lives import _STEPS
+from scheduling.common.written import EVENT_MONEY
 from scheduling.feed.kinds import OWN_KINDS, Audience, EventKind
 from scheduling.feed.notify import EVERYBODY
 from scheduling.models import Event
@@ -48,13 +49,55 @@ def test_whoever_may_not_see_jobs_sees_no_kind_that_begins_with_job() -> None:
     }
 
 
-def test_every_kind_is_written_somewhere() -> None:
-    """Not on the list alone: a kind that nobody writes is a promise to webhooks that nobody keeps."""
-    named = {
+def kinds_in(tree: ast.Module) -> set[str]:
+    """The names of kinds that a file mentions."""
+    return {
         node.attr
-        for file in PRODUCT
-        if file.name != "kinds.py"
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "EventKind"
     }
-    assert named == {kind.name for kind in EventKind}
+
+
+TREES = [ast.parse(file.read_text(encoding="utf-8")) for file in PRODUCT if file.name != "kinds.py"]
+
+
+def test_every_kind_is_written_somewhere() -> None:
+    """Not on the list alone: a kind that nobody writes is a promise to webhooks that nobody keeps."""
+    assert set.union(*map(kinds_in, TREES)) == {kind.name for kind in EventKind}
+
+
+# Kinds with amounts that more people read than those who may see the tenant's money, and why they may. What a job pays
+# is the job's (tests/jobs/test_story_words.py), so kinds for readers of jobs are not listed.
+AMOUNTS_FOR_OTHERS = {
+    "AWARD_GIVEN_UP": "what came back of a job of one's own tenant, as its page and the book say it",
+    "AWARD_CUT": "the same",
+    "AWARD_ADJUSTED": "the same",
+    "SLOT_SETTLED": "sums of a pool, over all tenants",
+    "INTERVAL_CLOSED": "the same",
+    "SERVER_LOST": "the same",
+    "MARKET_STOPPED": "the same",
+    "POOL_HELD": "no amount: `held` is a value of the history, in the same file",
+    "POOL_DRAINING": "the same",
+    "POOL_RESUMED": "the same",
+    "POLICY_TAKEN_OVER": "no amount: `paid` is of an award, in the same file",
+}
+
+
+def test_amounts_of_a_tenant_are_for_those_who_may_see_its_money() -> None:
+    """A kind has amounts here if a file that makes events mentions the kind, and names an amount anywhere in it."""
+    with_amounts = set[str]()
+    for tree in TREES:
+        nodes = list(ast.walk(tree))
+        makes = any(isinstance(node, ast.Name) and node.id in ("event", "job_event") for node in nodes)
+        names = {
+            key.value
+            for node in nodes
+            if isinstance(node, ast.Dict)
+            for key in node.keys
+            if isinstance(key, ast.Constant)
+        }
+        if makes and names & EVENT_MONEY:
+            with_amounts |= kinds_in(tree)
+    limited = (Audience.TENANT_MONEY, Audience.TENANT_JOBS)
+    assert {name for name in with_amounts if EventKind[name].audience not in limited} == set(AMOUNTS_FOR_OTHERS)
+    assert {"BUDGET_CHANGED", "CREDITS_WITHDRAWN", "LOW_BALANCE"} <= with_amounts

@@ -35,7 +35,7 @@ from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
 from tests.management.files import said
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.markets import make_waiting
-from tests.scheduling.pages import client_as, text_of
+from tests.scheduling.pages import client_as, pieces_sent, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -272,6 +272,20 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     assert client.post(f"{there}remove/").status_code == 302
     assert client.get(there).status_code == 404
     assert client_as(OPERATOR, None).get("/lab/new/").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_report_and_figures_are_sent_piece_by_piece() -> None:
+    study = LabStudy.objects.create(title="A study", document={}, state=StudyState.DONE, asked_at=NOON, ended_at=NOON)
+    client, parts = client_as(AUDITOR, None), [b"one", b"two", b"six"]
+    for file, name in (("report", "report.html"), ("figures", "figures.csv")):
+        rows = [LabFile(study=study, name=name, place=place, content=part) for place, part in enumerate(parts)]
+        LabFile.objects.bulk_create(rows)
+        for address in (f"/lab/{study.pk}/{file}/", f"/api/v1/lab/studies/{study.pk}/{file}/"):
+            answer = client.get(address)
+            assert answer["Content-Disposition"] == f'attachment; filename="study-{study.pk}-{name}"'
+            assert answer["Cache-Control"] == "no-store"
+            assert pieces_sent(client, address) == parts
 
 
 def test_the_form_takes_files_as_large_as_it_says() -> None:

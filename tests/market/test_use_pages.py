@@ -211,8 +211,15 @@ def _text(reply: Any) -> str:
 def test_programs_are_told_what_is_wrong_with_a_span() -> None:
     _, lumen, _ = market()
     caller = program_of(OWNER, lumen)
-    for query in ("from=2026-01-01T00:00:00Z&before=2026-03-01T00:00:00Z", "from=2030-01-01T00:00:00Z", "by=week"):
-        assert problem(caller.get(f"pools/main/use/?{query}"), 400, "invalid_request")
+    for query in (
+        "from=2026-01-01T00:00:00Z&before=2026-03-01T00:00:00Z",
+        "from=2030-01-01T00:00:00Z",
+        "by=week",
+        "before=0001-01-01T00:00:00Z",
+        "from=9999-12-31T23:00:00Z&before=9999-12-31T23:59:59Z&by=day",
+    ):
+        for address in ("pools/main/use/", "tenants/lumen/pools/main/use/"):
+            problem(caller.get(f"{address}?{query}"), 400, "invalid_request")
 
 
 @pytest.mark.parametrize(("zone", "day"), [("Europe/Berlin", "2026-10-22"), ("America/New_York", "2026-03-05")])

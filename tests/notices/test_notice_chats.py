@@ -42,7 +42,7 @@ from tenants.stored_secrets import reveal
 from tests.notices.test_notices import job_of, lines, member, tell
 from tests.scheduling.pages import client_of, text_of
 from tests.tenants.builders import NOW, done, make_member, make_tenant
-from tests.webhooks.hooks import BROKE, TOOK
+from tests.webhooks.hooks import BROKE, TOOK, elsewhere, lock
 from tests.webhooks.test_webhook_calls import says, server
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("committed")]
@@ -269,6 +269,25 @@ def test_an_answer_of_an_address_before_changes_nothing_of_the_next_one() -> Non
     assert chat_remove(person=person) is None
     chats.chat_end(letter=letter, outcome=TOOK, at=NOW, draw=0.0)
     assert not ChatAddress.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_address_that_is_being_changed_holds_up_no_other() -> None:
+    (tenant, person), (castor, _) = wanting(), wanting(tenant=make_tenant("castor"))
+    low(tenant)
+    low(castor)
+    row = address_of(person)
+    with elsewhere() as other:
+
+        def post(letter: ChatLetter) -> CallOutcome:
+            if letter.person_id == person.pk:
+                lock(other, row)
+            return TOOK
+
+        assert chats_round(clock=lambda: NOW, draw=lambda: 0.0, post=post) == 2
+        assert set(Notice.objects.filter(chat_due_at__isnull=False).values_list("person", flat=True)) == {person.pk}
+    chat = Chat()
+    assert (go(chat), go(chat, NOW + LEASE)) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,23 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from asgiref.testing import ApplicationCommunicator
+from django.contrib.sessions.backends.base import SessionBase
 from django.utils import timezone
 
 from scheduling.feed import notify
 from scheduling.feed.events import event, events_append
 from scheduling.feed.socket import OverviewConsumer
-from tenants.models import Tenant, User
+from tenants.models import Tenant
 from tenants.roles import AUDITOR, OWNER
 from tenants.scoping import scope_disabled
 from tests.patience import PATIENCE
-from tests.tenants.builders import make_member, make_staff, make_tenant
+from tests.tenants.builders import client_of, make_member, make_staff, make_tenant, session_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def socket_of(user: User | None, query: bytes = b"") -> ApplicationCommunicator:
-    handshake = {"type": "websocket", "path": "/ws/overview/", "query_string": query, "headers": [], "user": user}
+def socket_of(session: SessionBase | None, query: bytes = b"") -> ApplicationCommunicator:
+    handshake = {"type": "websocket", "path": "/ws/overview/", "query_string": query, "headers": [], "session": session}
     return ApplicationCommunicator(OverviewConsumer.as_asgi(), handshake)
 
 
@@ -38,7 +39,7 @@ async def connected(socket: ApplicationCommunicator) -> dict[str, Any]:
 
 
 def test_staff_hear_what_happens_to_any_tenant() -> None:
-    lumen, auditor = make_tenant("lumen"), make_staff(AUDITOR).user
+    lumen, auditor = make_tenant("lumen"), session_of(make_staff(AUDITOR).user)
 
     async def story() -> list[dict[str, Any]]:
         socket = socket_of(auditor)
@@ -55,7 +56,7 @@ def test_staff_hear_what_happens_to_any_tenant() -> None:
 
 
 def test_after_a_gap_everything_is_asked_for_again() -> None:
-    lumen, auditor = make_tenant("lumen"), make_staff(AUDITOR).user
+    lumen, auditor = make_tenant("lumen"), session_of(make_staff(AUDITOR).user)
     with scope_disabled("the test makes an event"):
         events_append([event("job_waiting", pool_id=None, tenant_id=lumen.pk, at=timezone.now(), subject="job:42")])
 
@@ -70,13 +71,32 @@ def test_after_a_gap_everything_is_asked_for_again() -> None:
     assert set(async_to_sync(story)()["topics"]) == set(notify.EVERYBODY)
 
 
+def test_whoever_logs_out_hears_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OverviewConsumer, "recheck_seconds", 0.2)
+    client = client_of(make_staff(AUDITOR).user)
+    session = client.session
+
+    async def story() -> list[dict[str, Any]]:
+        socket = socket_of(session)
+        heard = [await connected(socket), await said(socket)]
+        await sync_to_async(client.logout)()
+        while heard[-1].get("type") != "websocket.close":
+            heard.append(await said(socket))
+        await socket.send_input({"type": "websocket.disconnect", "code": 4404})
+        await socket.wait(timeout=PATIENCE)
+        return heard
+
+    heard = async_to_sync(story)()
+    assert (heard[0]["type"], heard[-1]["code"]) == ("websocket.accept", 4404)
+
+
 @pytest.mark.parametrize("who", ["owner", "nobody"])
 def test_others_are_turned_away(who: str) -> None:
     tenant: Tenant = make_tenant("lumen")
-    user = make_member(tenant, OWNER).user if who == "owner" else None
+    session = session_of(make_member(tenant, OWNER).user) if who == "owner" else None
 
     async def story() -> dict[str, Any]:
-        return await connected(socket_of(user))
+        return await connected(socket_of(session))
 
     closed = async_to_sync(story)()
     assert (closed["type"], closed["code"]) == ("websocket.close", 4404)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from django.test import Client
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
@@ -28,6 +29,21 @@ def client_of(user: User) -> Client:
     client = Client()
     client.force_login(user, backend=BACKEND)
     return client
+
+
+def pieces_sent(client: Client, address: str) -> list[bytes]:
+    """Return the pieces in which the asynchronous server sends a file. The test needs transactions of its own, as the
+    connection is given back between two pieces."""
+
+    async def ask() -> list[bytes]:
+        same_person = AsyncClient()
+        same_person.cookies = client.cookies
+        answer = await same_person.get(address)
+        assert answer.status_code == 200
+        assert answer.is_async, "all of it is read before the first byte is sent"
+        return [piece async for piece in answer.streaming_content]
+
+    return async_to_sync(ask)()
 
 
 @dataclass(frozen=True)

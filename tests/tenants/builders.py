@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime
 
+from django.contrib.sessions.backends.base import SessionBase
 from django.test import Client
 
 from tenants import services
@@ -65,6 +66,11 @@ def make_mapping(claim: str, value: str, tenant: Tenant, role: str) -> ClaimMapp
 def access(membership: Membership) -> Access:
     """Return the access of this member in this tenant, as the middleware computes it."""
     return access_of(membership.user, membership.tenant)
+
+
+def session_of(user: User) -> SessionBase:
+    """Return a new session of this person, as the scope of a socket has it."""
+    return client_of(user).session
 
 
 def client_of(user: User) -> Client:

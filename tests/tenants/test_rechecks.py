@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from tenants import rechecks
 from tenants.access import NOBODY, Access
@@ -15,7 +19,8 @@ from tenants.models import User
 from tenants.rechecks import access_still
 from tenants.roles import AUDITOR, OWNER, SUBMITTER
 from tenants.selectors import Place, access_of, accesses_of, tenant_by_slug
-from tests.tenants.builders import make_member, make_person, make_staff, make_tenant
+from tenants.sessions import Login, login_of
+from tests.tenants.builders import make_member, make_person, make_staff, make_tenant, session_of
 
 
 def places() -> list[Place]:
@@ -26,27 +31,71 @@ def places() -> list[Place]:
     make_member(castor, OWNER, both)
     make_staff(AUDITOR)
     make_person("nobody@example.org")
-    User.objects.filter(pk=make_member(lumen, OWNER, make_person("gone@example.org")).user_id).update(is_active=False)
-    people = [0, *User.objects.values_list("pk", flat=True)]
-    return [(person, slug) for person in people for slug in ("lumen", "castor", "missing", None)]
+    logins = [None, Login(0, "no such session", ""), *[login_of(session_of(user)) for user in User.objects.all()]]
+    gone = make_member(lumen, OWNER, make_person("gone@example.org")).user
+    logins.append(login_of(session_of(gone)))
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    return [(login, slug) for login in logins for slug in ("lumen", "castor", "missing", None)]
 
 
 def alone(place: Place) -> Access:
-    person, slug = place
+    login, slug = place
     tenant = tenant_by_slug(slug) if slug else None
-    if slug and tenant is None:
+    if login is None or (slug and tenant is None):
         return NOBODY
-    return access_of(User.objects.filter(pk=person).first(), tenant)
+    return access_of(User.objects.filter(pk=login.person).first(), tenant)
 
 
 @pytest.mark.django_db
-def test_each_has_the_access_that_it_would_have_alone_and_all_cost_four_statements() -> None:
+def test_each_has_the_access_that_it_would_have_alone_and_all_cost_five_statements() -> None:
     asked = places()
     with CaptureQueriesContext(connection) as queries:
-        together = accesses_of(asked)
-    assert len(queries) == 4
+        together = accesses_of(asked, timezone.now())
+    assert len(queries) == 5
     assert together == {place: alone(place) for place in asked}
     assert len({access.roles for access in together.values()}) > 3
+
+
+def log_out(login: Login) -> None:
+    Session.objects.filter(session_key=login.key).delete()
+
+
+def expire(login: Login) -> None:
+    Session.objects.filter(session_key=login.key).update(expire_date=timezone.now() - timedelta(seconds=1))
+
+
+def another_password(login: Login) -> None:
+    user = User.objects.get(pk=login.person)
+    user.set_password("another good password 1")
+    user.save()
+
+
+ENDINGS = (log_out, expire, another_password)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_session_that_has_ended_gives_no_access_and_others_still_do(ending: Callable[[Login], None]) -> None:
+    lumen = make_tenant("lumen")
+    user, colleague = make_member(lumen, OWNER).user, make_member(lumen, OWNER).user
+    here, elsewhere, theirs = (login_of(session_of(each)) for each in (user, user, colleague))
+    assert here is not None
+    asked = [(login, "lumen") for login in (here, elsewhere, theirs)]
+    assert [access.user for access in accesses_of(asked, timezone.now()).values()] == [user, user, colleague]
+    ending(here)
+    of_here = None if ending is another_password else user  # a new password ends all sessions of the person
+    assert [access.user for access in accesses_of(asked, timezone.now()).values()] == [None, of_here, colleague]
+
+
+@pytest.mark.django_db
+def test_a_session_is_of_its_own_person() -> None:
+    lumen = make_tenant("lumen")
+    user, colleague = make_member(lumen, OWNER).user, make_member(lumen, OWNER).user
+    login = login_of(session_of(user))
+    assert login is not None
+    foreign = Login(colleague.pk, login.key, login.digest)
+    assert accesses_of([(foreign, "lumen")], timezone.now()) == {(foreign, "lumen"): NOBODY}
+    assert (login.key in repr(login), login.digest in repr(login)) == (False, False)  # they are not for logs
 
 
 @pytest.mark.django_db(transaction=True)
@@ -54,9 +103,9 @@ def test_who_asks_in_the_same_moment_is_answered_by_one_question(monkeypatch: py
     monkeypatch.setattr(rechecks, "PAUSE_SECONDS", 0.0)
     asked, questions = places(), []
 
-    def answer(these: set[Place]) -> dict[Place, Access]:
+    def answer(these: set[Place], at: datetime) -> dict[Place, Access]:
         questions.append(these)
-        return accesses_of(these)
+        return accesses_of(these, at)
 
     monkeypatch.setattr(rechecks, "accesses_of", answer)
 
@@ -73,9 +122,9 @@ def test_who_asks_in_the_same_moment_is_answered_by_one_question(monkeypatch: py
 @pytest.mark.django_db(transaction=True)
 def test_everybody_hears_that_the_question_failed_and_the_next_one_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rechecks, "PAUSE_SECONDS", 0.0)
-    answers = [RuntimeError("no database"), {(0, None): NOBODY}]
+    answers = [RuntimeError("no database"), {(None, None): NOBODY}]
 
-    def answer(_: set[Place]) -> dict[Place, Access]:
+    def answer(_: set[Place], at: datetime) -> dict[Place, Access]:
         found = answers.pop(0)
         if isinstance(found, RuntimeError):
             raise found
@@ -84,8 +133,8 @@ def test_everybody_hears_that_the_question_failed_and_the_next_one_is_asked(monk
     monkeypatch.setattr(rechecks, "accesses_of", answer)
 
     async def story() -> tuple[list[Access | BaseException], Access]:
-        first = await asyncio.gather(access_still((0, None)), access_still((0, None)), return_exceptions=True)
-        return first, await access_still((0, None))
+        first = await asyncio.gather(access_still((None, None)), access_still((None, None)), return_exceptions=True)
+        return first, await access_still((None, None))
 
     first, second = async_to_sync(story)()
     assert [str(each) for each in first] == ["no database"] * 2

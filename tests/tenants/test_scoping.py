@@ -12,6 +12,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.routing import URLRouter
+from django.contrib.sessions.backends.base import SessionBase
 from django.core.checks import run_checks
 from django.db import connection, models, transaction
 from django.db.models import Count, ProtectedError
@@ -28,7 +29,7 @@ from tenants.models import Invitation, Membership, Tenant, User
 from tenants.roles import OWNER, SUBMITTER, VIEWER
 from tenants.scoping import ForeignTenant, ScopeClosed, ScopeError, TenantOwned, scope, scope_current, scope_disabled
 from tests.patience import PATIENCE
-from tests.tenants.builders import NOW, make_member, make_person, make_tenant
+from tests.tenants.builders import NOW, client_of, make_member, make_person, make_tenant, session_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -257,8 +258,8 @@ class MembersSocket(TenantConsumer, AsyncWebsocketConsumer):
 ROUTES = URLRouter([path("ws/<slug:tenant_slug>/", MembersSocket.as_asgi())])
 
 
-def socket_of(user: User | None, slug: str) -> ApplicationCommunicator:
-    return ApplicationCommunicator(ROUTES, {"type": "websocket", "path": f"/ws/{slug}/", "user": user})
+def socket_of(session: SessionBase | None, slug: str) -> ApplicationCommunicator:
+    return ApplicationCommunicator(ROUTES, {"type": "websocket", "path": f"/ws/{slug}/", "session": session})
 
 
 async def answer(socket: ApplicationCommunicator, message: dict[str, object]) -> dict[str, object]:
@@ -271,16 +272,25 @@ ASK: dict[str, object] = {"type": "websocket.receive", "text": "?"}
 
 
 @pytest.mark.django_db(transaction=True)  # channels closes the connection of an open transaction
-def test_socket_hears_its_own_tenant_until_the_membership_ends() -> None:
+@pytest.mark.parametrize("what_ends", ["membership", "session", "password"])
+def test_socket_hears_its_own_tenant_until_the_membership_or_the_session_ends(what_ends: str) -> None:
     mine = make_member(make_tenant("one"), OWNER)
     make_member(make_tenant("two"), OWNER)
+    client = client_of(mine.user)
+    session = client.session
 
     def leave() -> None:
-        with scope(mine.tenant):
-            Membership.objects.get().delete()
+        if what_ends == "session":
+            client.logout()
+        elif what_ends == "password":
+            mine.user.set_password("another good password 1")
+            mine.user.save()
+        else:
+            with scope(mine.tenant):
+                Membership.objects.get().delete()
 
     async def story() -> list[dict[str, object]]:
-        socket = socket_of(mine.user, "one")
+        socket = socket_of(session, "one")
         answers = [await answer(socket, CONNECT), await answer(socket, ASK)]
         await sync_to_async(leave)()
         return [*answers, await answer(socket, ASK)]
@@ -297,8 +307,8 @@ def test_socket_of_another_tenant_is_closed_before_it_opens(slug: str) -> None:
     mine = make_member(make_tenant("one"), OWNER)
     make_tenant("two")
 
-    for user in (mine.user, None):
-        closed = async_to_sync(answer)(socket_of(user, slug), CONNECT)
+    for session in (session_of(mine.user), None):
+        closed = async_to_sync(answer)(socket_of(session, slug), CONNECT)
         assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 
 from scheduling.feed.events import event, events_append
 from scheduling.models import Webhook
@@ -54,6 +59,30 @@ def again(row: Any) -> Any:
 def rows(model: Any) -> list[Any]:
     with scope_disabled("the test looks at all"):
         return list(model.objects.order_by("pk"))
+
+
+@contextmanager
+def elsewhere() -> Iterator[BaseDatabaseWrapper]:
+    """Another connection in a transaction of its own, for any thread. Whoever waits for what it has locked fails after
+    a second."""
+    other = connection.copy()
+    other.inc_thread_sharing()
+    try:
+        other.set_autocommit(False)
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '1s'")
+        yield other
+    finally:
+        other.close()
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
+
+
+def lock(other: BaseDatabaseWrapper, row: Model) -> None:
+    """Lock the row, as a change of it does. It must be free."""
+    with other.cursor() as cursor:
+        table, key = row._meta.db_table, row._meta.pk.column
+        cursor.execute(f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE NOWAIT", [row.pk])  # noqa: S608
 
 
 class Receiver:

@@ -9,9 +9,11 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from scheduling.feed.events import event, events_append
 from scheduling.models import DeliveryState, Event, Webhook, WebhookDelivery, WebhookTry
+from scheduling.webhooks.calls import CallOutcome
 from scheduling.webhooks.changes import (
     MOST_WEBHOOKS,
     webhook_change,
@@ -20,14 +22,29 @@ from scheduling.webhooks.changes import (
     webhook_replay,
     webhook_secret_renew,
 )
-from scheduling.webhooks.deliveries import deliveries_collect, tries_begin, try_end
+from scheduling.webhooks.deliveries import Letter, deliveries_collect, tries_begin, try_end
 from scheduling.webhooks.receivers import FAILING_TOO_LONG, FIRST_PAUSE, LEASE, LONGEST_PAUSE, MOST_FAILURES
 from scheduling.webhooks.signing import ID_HEADER, SIGNATURE_HEADER, TIME_HEADER, new_secret, standard_signature
 from tenants.access import Refused
 from tenants.models import AuditEntry
 from tenants.scoping import scope
 from tests.tenants.builders import NOW, done
-from tests.webhooks.hooks import BROKE, TOOK, URL, Receiver, after, again, go, is_ours, make, owner, rows, tell
+from tests.webhooks.hooks import (
+    BROKE,
+    TOOK,
+    URL,
+    Receiver,
+    after,
+    again,
+    elsewhere,
+    go,
+    is_ours,
+    lock,
+    make,
+    owner,
+    rows,
+    tell,
+)
 
 
 def test_the_guides_receiver_takes_what_the_standard_gives_as_its_example_and_nothing_old() -> None:
@@ -240,3 +257,57 @@ class TestTelling:
             ):
                 assert isinstance(outcome, Refused)
                 assert outcome.code == "unknown_webhook"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_locked_while_the_name_of_a_new_address_is_looked_up() -> None:
+    by = owner()
+    webhook = make(by)
+    with elsewhere() as other:
+
+        def resolve(host: str, port: int) -> list[str]:
+            lock(other, webhook)
+            other.rollback()
+            return ["93.184.216.34"]
+
+        with scope(by.tenant):
+            changed = done(
+                webhook_change(webhook_id=webhook.pk, url="https://other.example/", by=by, at=NOW, resolve=resolve)
+            )
+    assert changed.url == again(webhook).url == "https://other.example/"
+
+
+class Changing(Receiver):
+    """A webhook is changed as its letter comes, until the last letter of the others comes or, where `is_long`, until
+    after the round."""
+
+    def __init__(self, webhook: Webhook, other: BaseDatabaseWrapper, *, is_long: bool) -> None:
+        super().__init__()
+        self._webhook, self._other, self._is_long = webhook, other, is_long
+
+    def __call__(self, letter: Letter) -> CallOutcome:
+        if letter.webhook_id == self._webhook.pk:
+            lock(self._other, self._webhook)
+        elif len(self.letters) == 2 and not self._is_long:
+            self._other.rollback()
+        return super().__call__(letter)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_long", [False, True])
+def test_webhook_that_is_being_changed_holds_up_no_other(is_long: bool) -> None:
+    by, theirs = owner("lumen"), owner("castor")
+    webhook = make(by)
+    make(theirs)
+    (event_id,) = tell(by.tenant, "job_started")
+    tell(theirs.tenant, "job_started", "job_finished")
+    with elsewhere() as other:
+        receiver = Changing(webhook, other, is_long=is_long)
+        assert go(receiver) == 3
+        waiting = [row.webhook_id for row in rows(WebhookDelivery) if row.state != DeliveryState.DELIVERED]
+    assert waiting == ([webhook.pk] if is_long else [])
+    late = Receiver()
+    assert go(late) == 0
+    go(late, NOW + LEASE)
+    assert late.events == ([event_id] if is_long else [])
+    assert {row.state for row in rows(WebhookDelivery)} == {DeliveryState.DELIVERED}

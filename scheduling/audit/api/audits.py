@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.http import Http404, HttpResponse
-from django.http.response import HttpResponseBase, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework import serializers
@@ -207,8 +207,7 @@ class AuditFile(StaffView):
         run = _run(audit_id)
         if not run.parts.exists():
             raise Http404
-        answer = StreamingHttpResponse(bundle_bytes(run), content_type="application/zip")
-        answer["Content-Disposition"] = f'attachment; filename="bundle-{run.pk}.zip"'
+        answer = self.file(f"bundle-{run.pk}.zip", "application/zip", bundle_bytes(run))
         answer["Content-Length"] = str(run.size)
         return answer
 

@@ -9,3 +9,4 @@ from scheduling.audit.bundle.keys import signing_seed as signing_seed
 from scheduling.audit.bundle.signature import public_key as public_key
 from scheduling.audit.bundle.writing import Bundle as Bundle
 from scheduling.audit.bundle.writing import bundle_write as bundle_write
+from scheduling.audit.bundle.writing import reach_refusal as reach_refusal

@@ -35,8 +35,10 @@ from tenants.access import Refused
 from tenants.ledger.amounts import DIGITS
 from tenants.ledger.export import awards_between, balances_at, transactions_between
 from tenants.scoping import scope_disabled
+from tenants.zones import EARLIEST, LATEST, is_within_reach
 
 NO_PERIOD = Refused("no_period", "The period ends before it begins.")
+OUT_OF_REACH = Refused("invalid_period", f"A period begins on {EARLIEST} or later, and ends before {LATEST}.")
 ARCHIVED = Refused("archived", "Intervals of the period lie in archives, which are bundles already: take those.")
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the date of every file in a bundle, so that the same period gives the same bundle
 
@@ -74,10 +76,17 @@ def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, fil
     of one moment of the database."""
     if end <= start:
         return NO_PERIOD
+    if refusal := reach_refusal(start, end):
+        return refusal
     with scope_disabled("an audit looks at everybody's awards and payments"), one_moment():
         if _of_period(pool, start, end).filter(view=b"", plan=b"").exists():
             return ARCHIVED
         return _write(pool, start, end, seed, file)
+
+
+def reach_refusal(start: datetime, end: datetime) -> Refused | None:
+    """Refuse a period near the ends of the calendar, where no time could be added to a moment."""
+    return None if is_within_reach(start.date()) and is_within_reach(end.date()) else OUT_OF_REACH
 
 
 def _of_period(pool: Pool, start: datetime, end: datetime) -> QuerySet[Interval]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.http.response import HttpResponseBase, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -28,6 +28,7 @@ from scheduling.fairness import interval_account
 from scheduling.fairness.pages.spans import span_asked
 from scheduling.models import AuditKind, AuditRun, AuditState, Pool, TrainingJob
 from tenants.access import AccessRequest, Refused
+from tenants.downloads import file_download
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.views.gate import costly, posted_from, requires
@@ -130,12 +131,8 @@ def audit_file(request: AccessRequest, pk: int) -> HttpResponseBase:
     run = get_object_or_404(AuditRun.objects.select_related("pool"), pk=pk, kind=AuditKind.BUNDLE)
     if not run.parts.exists():
         raise Http404
-    return bundle_response(run)
-
-
-def bundle_response(run: AuditRun) -> StreamingHttpResponse:
-    answer = StreamingHttpResponse(bundle_bytes(run), content_type="application/zip")
-    answer["Content-Disposition"] = f'attachment; filename="bundle-{run.pool.slug if run.pool else ""}-{run.pk}.zip"'
+    name = f"bundle-{run.pool.slug if run.pool else ''}-{run.pk}.zip"
+    answer = file_download(request, name, "application/zip", bundle_bytes(run))
     answer["Content-Length"] = str(run.size)
     answer["Cache-Control"] = "no-store"
     return answer

@@ -8,19 +8,15 @@ from typing import Any
 
 from scheduling.common.api.spans import invalid_parameter
 from tenants.api.listing import Filter
-from tenants.zones import midnight
+from tenants.zones import EARLIEST, day_read, midnight
 
-EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 DAY = {"type": "string", "format": "date"}
 MONTH = {"type": "string", "pattern": r"^\d{4}-\d{2}$"}
 
 
 def _day(text: str) -> date:
-    try:
-        day = date.fromisoformat(text) if len(text) == 10 else None
-    except ValueError:
-        day = None
-    if day is None or not EARLIEST <= day < LATEST:
+    day = day_read(text) if len(text) == 10 else None
+    if day is None:
         raise ValueError("must be a date such as 2026-03-02")
     return day
 
@@ -37,6 +33,14 @@ PERIOD = (
     Filter("from", "", DAY, "The first day, of UTC.", _day),
     Filter("to", "", DAY, "The last day, which counts.", _day),
 )
+
+
+def period_parameters(parameters: Mapping[str, Any], first: date, last: date) -> dict[str, str]:
+    """Return the days as an address says them, so that the next page is of the same days also when the month at hand
+    is another one."""
+    if "month" in parameters:
+        return {}
+    return {"from": first.isoformat(), "to": last.isoformat()}
 
 
 def period_asked(parameters: Mapping[str, Any], *, today: date) -> tuple[datetime, datetime]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, timedelta
 from itertools import islice
 from typing import Any
@@ -12,7 +12,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scheduling.books.api.periods import PERIOD, period_asked
+from scheduling.books.api.periods import PERIOD, period_asked, period_parameters
 from scheduling.books.read_statement_rows import PARTS, StatementRow, statement_rows
 from scheduling.books.read_statements import months_with_entries, statement_view
 from tenants.api.answers import csv_response, json_response
@@ -209,15 +209,18 @@ class StatementLines(TenantView):
         if self.form == "csv":
             chunks = iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])
             return csv_response(request, csv_of_chunks(chunks, LINES), name="statement_lines", tenant=self.tenant)
-        return json_response(_page(request, rows, place, limit))
+        period = period_parameters(self.parameters, start.date(), (end - timedelta(days=1)).date())
+        return json_response(_page(request, rows, place, limit, period))
 
 
-def _page(request: Request, rows: Iterator[StatementRow], place: int, limit: int) -> dict[str, Any]:
+def _page(
+    request: Request, rows: Iterator[StatementRow], place: int, limit: int, period: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the page that begins at index `place`. Lines are made in order, and no more of them than it needs."""
     rows_listed: Sequence[StatementRow] = list(islice(rows, place, place + limit + 1))
     return {
-        "next": page_address(request, str(place + limit)) if len(rows_listed) > limit else None,
-        "previous": page_address(request, str(max(place - limit, 0))) if place > 0 else None,
+        "next": page_address(request, str(place + limit), period) if len(rows_listed) > limit else None,
+        "previous": page_address(request, str(max(place - limit, 0)), period) if place > 0 else None,
         "results": LineShown(rows_listed[:limit], many=True).data,
     }
 

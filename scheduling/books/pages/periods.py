@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from tenants.zones import day_of, midnight
+from tenants.zones import day_of, day_read, midnight
 
 WORDS = {"today": "Today", "yesterday": "Yesterday", "week": "This week", "month": "This month"}
-EARLIEST = date(2000, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,11 @@ def days_asked(query: Mapping[str, str], *, at: datetime, default: str, zone: tz
     """Read the days from a query: `from` and `to`, or `month` (2026-11), or `period` (a word). Values that cannot be
     read count as missing."""
     today = day_of(at, zone)
-    first, last = _date(query.get("from", "")), _date(query.get("to", ""))
+    first, last = day_read(query.get("from", "")), day_read(query.get("to", ""))
     if first or last:
         first, last = first or last or today, last or max(today, first or today)
         return Days(min(first, last), max(first, last), zone=zone)
-    if month := _date(f"{query.get('month', '')}-01"):
+    if month := day_read(f"{query.get('month', '')}-01"):
         return Days(month, _month_end(month), zone=zone)
     word = query.get("period", default)
     return _by_word(word if word in WORDS else default, today, zone)
@@ -94,14 +93,6 @@ def month_after(first: date) -> Days:
 
 def _month_end(day: date) -> date:
     return (day.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-
-
-def _date(text: str) -> date | None:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if EARLIEST <= day < date(9000, 1, 1) else None
 
 
 def _short(day: date) -> str:

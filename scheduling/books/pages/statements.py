@@ -18,7 +18,8 @@ from scheduling.books.read_statement_rows import statement_rows
 from scheduling.books.read_statements import months_with_entries, statement_view
 from scheduling.cluster import pool_list
 from tenants.access import AccessRequest
-from tenants.csv_files import csv_download, csv_pieces
+from tenants.csv_files import csv_pieces
+from tenants.downloads import csv_download
 from tenants.ledger.amounts import exported
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant

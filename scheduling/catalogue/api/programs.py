@@ -42,7 +42,6 @@ from tenants.access import Refused
 from tenants.api.operations import operation
 from tenants.api.problems import FieldError, Problem, problem_response, status_of
 from tenants.api.views import TenantView
-from tenants.csv_files import file_download
 from tenants.roles import Permission
 from tenants.uploads import GOOD_FOR, MOST_BYTES, ticket_for
 
@@ -265,4 +264,4 @@ class ProgramArchiveFile(_Programs):
             raise Http404
         if isinstance(content, str):
             return self.refused(Refused("unknown_archive", content))
-        return file_download(request._request, f"{name}-{version}.tar.gz", GZIP, content)
+        return self.file(f"{name}-{version}.tar.gz", GZIP, content)

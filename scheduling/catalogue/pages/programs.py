@@ -48,7 +48,7 @@ from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.stored import OPERATOR
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import AccessRequest, Refused
-from tenants.csv_files import file_download
+from tenants.downloads import file_download
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import REASON_LONGEST

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
-from scheduling.books.api.periods import PERIOD, period_asked
+from scheduling.books.api.periods import PERIOD, period_asked, period_parameters
 from scheduling.common.api.views import PoolView, TenantPoolView
 from scheduling.fairness.api.examples import ACCOUNT_EXAMPLE, EXAMPLE, HEALTH_EXAMPLE, INTERVAL_EXAMPLE, TENANT_EXAMPLE
 from scheduling.fairness.api.fields import (
@@ -75,7 +75,9 @@ class FairnessTenants(_Days):
         tag="fairness",
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        return self.listed_values(self.overview().tenants)
+        days = days_asked(self.parameters)
+        tenants = fairness_overview(self.pool, **days).tenants
+        return self.listed_values(tenants, period_parameters(self.parameters, **days))
 
 
 class FairnessHealth(_Days):

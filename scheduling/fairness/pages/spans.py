@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from scheduling.fairness.read_days import MOST_DAYS, period_of_days
+from tenants.zones import day_read
 
 LENGTHS = (1, 7, 30, 90)
 LENGTHS_ASKED = frozenset(map(str, LENGTHS))
 USUAL = 30
 TODAY = "today (UTC)"  # a reader elsewhere may have another day
-EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,10 @@ def span_asked(query: Mapping[str, str], *, today: date) -> DaySpan:
     """Return the days that the address names: by `days`, or by `from` and `to`, of at most as many days as are read at
     once. A value that cannot be read is ignored."""
     days_wanted = query.get("days", "")
-    first, last = _date(query.get("from", "")), _date(query.get("to", ""))
+    first, last = day_read(query.get("from", "")), day_read(query.get("to", ""))
     if (first or last) and days_wanted not in LENGTHS_ASKED:
         last = last or max(today, first or today)
         first = min(first or last, last)
         return DaySpan(max(first, last - timedelta(days=MOST_DAYS - 1)), last, 0)
     length = int(days_wanted) if days_wanted in LENGTHS_ASKED else USUAL
     return DaySpan(*period_of_days(length, today=today), length)
-
-
-def _date(text: str) -> date | None:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if EARLIEST <= day < LATEST else None

@@ -104,8 +104,8 @@ class EventStream(TenantView):
         + "Server-sent events: `id` is the cursor, `event` the kind, `data` the event as in the list. "
         "It begins behind the header `Last-Event-ID`, else behind `after`, else now. A comment comes every fifteen "
         "seconds in which nothing happens. The stream ends after half an hour, or when the caller loses the right to "
-        "it; a client comes back with the last id and misses nothing. Whoever has sixteen open already gets 429 "
-        "`too_many_streams`.",
+        "it, as by a log-out or a new password; a client comes back with the last id and misses nothing. Whoever has "
+        "sixteen open already gets 429 `too_many_streams`.",
         permission=Permission.TENANT_VIEW,
         filters=(whole("after", "Only events with a larger id. The header `Last-Event-ID` goes before it."),),
         answer_example=STREAM_EXAMPLE,

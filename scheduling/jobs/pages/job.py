@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -32,7 +32,7 @@ from scheduling.jobs.read_stranger_files import OpenedFile, path_said, path_show
 from scheduling.jobs.second_chance import job_queue as queue
 from scheduling.models import PROGRAM, TrainingJob
 from tenants.access import Access, AccessRequest, Refused
-from tenants.csv_files import part_download
+from tenants.downloads import file_download, part_download
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
@@ -106,13 +106,12 @@ def _query(request: AccessRequest, **others: str) -> str:
 
 @require_safe
 @requires(Permission.JOBS_VIEW)
-def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> StreamingHttpResponse:
+def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
     """Send the whole log as a file."""
     row = get_object_or_404(TrainingJob, pk=pk)
     runs = job_runs(row)
-    answer = StreamingHttpResponse(log_whole(runs[0]) if runs else (), content_type="text/plain; charset=utf-8")
-    answer.headers["Content-Disposition"] = f'attachment; filename="job-{pk}.log"'
-    return answer
+    lines = log_whole(runs[0]) if runs else iter(())
+    return file_download(request, f"job-{pk}.log", "text/plain; charset=utf-8", lines)
 
 
 @require_safe

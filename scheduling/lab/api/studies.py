@@ -214,7 +214,7 @@ class StudyReport(_Studies):
         tag="lab",
     )
     def get(self, request: Request, study_id: int) -> HttpResponseBase:
-        return _file(study_id, "report")
+        return _file(request, study_id, "report")
 
 
 class StudyFigures(_Studies):
@@ -227,11 +227,11 @@ class StudyFigures(_Studies):
         tag="lab",
     )
     def get(self, request: Request, study_id: int) -> HttpResponseBase:
-        return _file(study_id, "figures")
+        return _file(request, study_id, "figures")
 
 
-def _file(study_id: int, what: str) -> HttpResponseBase:
-    file = study_file(study_id, what)
+def _file(request: Request, study_id: int, what: str) -> HttpResponseBase:
+    file = study_file(request._request, study_id, what)
     if file is None:
         raise Http404
     return file

@@ -7,8 +7,8 @@ from datetime import UTC, timedelta
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
-from django.http.response import HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -37,6 +37,7 @@ from scheduling.lab.requests import (
 )
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants.access import AccessRequest, Refused
+from tenants.downloads import file_download
 from tenants.roles import Permission
 from tenants.uploads import PARAMETER, ticket_for
 from tenants.views.gate import costly, open_tenant, posted_from, requires, tell
@@ -179,20 +180,18 @@ def _changed(request: AccessRequest, pk: int, outcome: LabStudy | Refused, sente
 @require_safe
 @requires(Permission.FAIRNESS_VIEW)
 def lab_file(request: AccessRequest, pk: int, what: str) -> HttpResponseBase:
-    file = study_file(pk, what)
+    file = study_file(request, pk, what)
     if file is None:
         raise Http404
     return file
 
 
-def study_file(pk: int, what: str) -> StreamingHttpResponse | None:
+def study_file(request: HttpRequest, pk: int, what: str) -> HttpResponseBase | None:
     """Return the report or the figures of a study that is done, as a download."""
     name, media = FILES[what]
     if not LabFile.objects.filter(study=pk, name=name, study__state=StudyState.DONE).exists():
         return None
-    answer = StreamingHttpResponse(file_pieces(pk, name), content_type=media)
-    stem, _, ending = name.partition(".")
-    answer["Content-Disposition"] = f'attachment; filename="study-{pk}-{stem}.{ending}"'
+    answer = file_download(request, f"study-{pk}-{name}", media, file_pieces(pk, name))
     answer["Cache-Control"] = "no-store"
     return answer
 

@@ -199,4 +199,4 @@ class PoolAwards(PoolView):
         now = max(self.pool.slot_at(timezone.now()), 0)
         span = span_read(self.pool, self.parameters, usual=SlotSpan(now, now + USUAL_SLOTS), most=MOST_SLOTS)
         rows = awards_anonymous(self.pool, span.first, span.end)
-        return self.listed(rows, partial(anonymous_rows, self.pool))
+        return self.listed(rows, partial(anonymous_rows, self.pool), span.parameters())

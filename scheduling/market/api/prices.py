@@ -9,12 +9,12 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scheduling.common.api.spans import SlotSpan, span_filters, span_read
+from scheduling.common.api.spans import FARTHEST, SlotSpan, span_filters, span_read
 from scheduling.common.api.views import PoolView
 from scheduling.market.reads.prices import PricesOfSlots, posted_until, prices_now, resource_kinds
 from scheduling.models import Lane, ResourceKind
 from tenants.api.fields import Answer, CoreCredits, Moment
-from tenants.api.listing import Filter, Listing, word
+from tenants.api.listing import Filter, Listing, whole, word
 from tenants.api.operations import operation
 from tenants.roles import Permission
 
@@ -59,7 +59,8 @@ LANE = Filter(
 )
 RESOURCE = word("resource", "Only this resource.", "")
 NOW = Listing(PriceShown)
-AHEAD = Listing(PriceShown, filters=(LANE, RESOURCE))
+FROM_SLOT = whole("from_slot", "The first slot. Else: the one after the running one.", "", most=FARTHEST)
+AHEAD = Listing(PriceShown, filters=(LANE, RESOURCE, FROM_SLOT))
 HISTORY = Listing(
     PriceShown, filters=(LANE, RESOURCE, *span_filters(f"the last {USUAL_SLOTS} with the running one", MOST_SLOTS))
 )
@@ -103,9 +104,11 @@ class PricesAhead(_Prices):
         tag="prices",
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        kinds, first = self.kinds(), max(self.pool.slot_at(timezone.now()) + 1, 0)
+        kinds, usual = self.kinds(), max(self.pool.slot_at(timezone.now()) + 1, 0)
+        first = self.parameters.get("from_slot", usual)
         end = min(posted_until(self.pool, self.lane, kinds, first), first + MOST_SLOTS)
-        return self.listed_values(PricesOfSlots(self.pool, self.lane, kinds, first, end))
+        lines = PricesOfSlots(self.pool, self.lane, kinds, first, end)
+        return self.listed_values(lines, {"from_slot": str(first)})
 
 
 class PricesHistory(_Prices):

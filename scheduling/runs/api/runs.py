@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, StreamingHttpResponse
+from django.http import Http404
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -202,9 +202,8 @@ class JobLogFile(TenantView):
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
         runs = _runs(job_id)
-        answer = StreamingHttpResponse(log_whole(runs[0]) if runs else (), content_type=f"{TEXT}; charset=utf-8")
-        answer.headers["Content-Disposition"] = f'attachment; filename="job-{job_id}.log"'
-        return answer
+        lines = log_whole(runs[0]) if runs else iter(())
+        return self.file(f"job-{job_id}.log", f"{TEXT}; charset=utf-8", lines)
 
 
 class JobProgress(TenantView):
