@@ -10,6 +10,7 @@ from django.db import transaction
 
 from tenants.api.open import OpenView
 from tenants.api.views import CoalitionView, PersonView, StaffView, TenantView
+from tenants.roles import scope_of
 from tests.api.builders import Program
 from tests.api.table import CALLERS, STRANGER, Names, Row, World, caller_of, make_world, operations, rows
 from tests.worlds import built_once
@@ -60,6 +61,18 @@ def test_every_view_says_whose_its_address_is() -> None:
     in_tenant = {found.name for found in operations() if found.route.startswith("api/v1/tenants/<slug:tenant_slug>/")}
     assert in_tenant == {found.name for found in operations() if issubclass(found.view, TenantView)}
     assert all(found.route.endswith("/") for found in operations())
+
+
+# Each answers at once and stores nothing, or stores a question that its own person alone reads and calls off.
+HARMLESS = {"charges_verify", "intervals_verify", "what_ifs_create", "what_ifs_cancel", "member_leave"}
+
+
+def test_scope_of_reading_reaches_nothing_that_changes() -> None:
+    changing = [found for found in operations() if found.method != "get"]
+    permissions = {found.name: found.handler.operation.permission for found in changing}
+    scopes = {name: scope_of(permission) for name, permission in permissions.items() if permission}
+    assert scopes.keys() == permissions.keys()
+    assert {name for name, scope in scopes.items() if scope.endswith(":read")} == HARMLESS
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.operation)

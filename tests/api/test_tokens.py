@@ -9,11 +9,13 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.models import AuditKind, AuditRun, LabStudy, StudyState
 from tenants.models import ApiToken, AuditEntry
-from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SCOPES, SUBMITTER, VIEWER, Permission
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, PRESETS, SCOPES, SUBMITTER, VIEWER, Permission
 from tenants.scoping import scope
 from tenants.services import member_remove, member_role_change, staff_revoke, token_create, token_hash
 from tests.api.builders import Program, problem, program, program_of
+from tests.scheduling.builders import make_pool
 from tests.tenants.builders import SYSTEM, WHY, access, client_of, done, make_member, make_staff, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +114,24 @@ def test_scope_that_is_missing_is_named() -> None:
     found = problem(caller.post("tenants/lumen/jobs/cancel/", {"jobs": [1]}), 403, "scope_missing")
     assert found["numbers"] == {"scope": "jobs:write"}
     assert caller.get("tenants/lumen/jobs/").status_code == 200
+
+
+@pytest.mark.parametrize("preset", ["read", "metrics"])
+def test_token_that_reads_changes_no_study_and_no_audit(preset: str) -> None:
+    pool, staff, now = make_pool("main"), make_staff(AUDITOR).user, timezone.now()
+    study = LabStudy.objects.create(title="A past", document={}, state=StudyState.DONE, asked_at=now, ended_at=now)
+    audit = AuditRun.objects.create(kind=AuditKind.EVERYTHING, pool=pool, asked_at=now)
+    reader = program(staff, None, PRESETS[preset].scope_list)
+    writer = program(staff, None, [*PRESETS[preset].scope_list, "audit:write"])
+    for address, body in (
+        ("pools/main/fairness/verify/", {"what": "everything"}),
+        (f"audits/{audit.pk}/cancel/", {}),
+        (f"lab/studies/{study.pk}/show/", {"shown": True}),
+        (f"lab/studies/{study.pk}/remove/", {}),
+    ):
+        assert problem(reader.post(address, body), 403, "scope_missing")["numbers"] == {"scope": "audit:write"}
+        assert writer.post(address, body).status_code < 300
+    assert reader.get("lab/studies/").json()["results"] == []
 
 
 def test_token_makes_no_token_that_may_more_or_lives_longer() -> None:
