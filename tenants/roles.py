@@ -44,6 +44,7 @@ class Permission(StrEnum):
     BUDGETS_CHANGE = "budgets_change"
     MEMBERS_VIEW = "members_view"
     MEMBERS_CHANGE = "members_change"
+    MEMBERSHIP_END = "membership_end"  # leave, and nobody else
     JOIN_REQUESTS_VIEW = "join_requests_view"
     TOKENS_OWN = "tokens_own"  # make, see and revoke one's own tokens
     TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's tokens
@@ -87,6 +88,7 @@ ROLES_ALLOWED = MappingProxyType(
         P.BUDGETS_CHANGE: frozenset({BILLING, OWNER}),
         P.MEMBERS_VIEW: _EVERYBODY,
         P.MEMBERS_CHANGE: frozenset({OWNER, OPERATOR}),
+        P.MEMBERSHIP_END: frozenset(TENANT_ROLES),
         P.JOIN_REQUESTS_VIEW: _OWNER_AND_STAFF,
         P.TOKENS_OWN: _EVERYBODY,
         P.TOKENS_CHANGE: frozenset({OWNER}),
@@ -127,7 +129,7 @@ SCOPES = MappingProxyType(
         "ledger:read": frozenset({P.LEDGER_VIEW, P.BUDGETS_VIEW}),
         "budgets:write": frozenset({P.BUDGETS_CHANGE}),
         "sharing:write": frozenset({P.SHARING_CHANGE}),
-        "members:write": frozenset({P.MEMBERS_CHANGE}),
+        "members:write": frozenset({P.MEMBERS_CHANGE, P.MEMBERSHIP_END}),
         "tokens:write": frozenset({P.TOKENS_OWN, P.TOKENS_CHANGE}),
         "webhooks:write": frozenset({P.WEBHOOKS_CHANGE}),
         "programs:write": frozenset({P.PROGRAMS_REGISTER, P.PROGRAMS_OFFER}),
@@ -148,7 +150,7 @@ SCOPE_MEANING = MappingProxyType(
         "ledger:read": "See the ledger, statements and budgets",
         "budgets:write": "Change budgets",
         "sharing:write": "Change what is rented and lent",
-        "members:write": "Invite, change and remove members",
+        "members:write": "Leave; invite, change and remove members",
         "tokens:write": "Make and revoke tokens",
         "webhooks:write": "Change webhooks and read their log",
         "programs:write": "Register and retire programs",

@@ -121,9 +121,8 @@ class MemberLeave(TenantView):
     @operation(
         "member_leave",
         summary="Leave the tenant",
-        description="The caller's own membership and tokens for the tenant end. The last owner cannot leave. A "
-        "token needs the scope `members:write` besides.",
-        permission=Permission.TENANT_VIEW,
+        description="The caller's own membership and tokens for the tenant end. The last owner cannot leave.",
+        permission=Permission.MEMBERSHIP_END,
         answer=MemberGone,
         answer_example=GONE_EXAMPLE,
         refusals=("not_member", "last_owner"),

@@ -90,7 +90,8 @@ class ApiView(APIView):
         self.access = self._admit(user, auth if isinstance(auth, ApiToken) else None)
         handler = self._handler()
         self.operation = handler.operation  # type: ignore[attr-defined]
-        self._require(self.operation.permission)
+        for permission in self.operation.permissions:
+            self._require(permission)
         self.parameters = parameters_read(request, self.operation.filters, self.operation.parameters)
         self.form = self._form()
 
@@ -107,9 +108,7 @@ class ApiView(APIView):
             raise ProblemRaised(Problem(405, "method_not_allowed", sentence, headers={"Allow": allowed}))
         return handler
 
-    def _require(self, permission: Permission | None) -> None:
-        if permission is None:
-            return
+    def _require(self, permission: Permission) -> None:
         if not allows(self.access.roles, permission):
             raise ProblemRaised(Problem(403, "not_allowed", "Your role does not allow this."))
         if not self.access.has_scope(permission):

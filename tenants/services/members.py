@@ -11,7 +11,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import JoinRequest, JoinState, Membership, Tenant, User
 from tenants.names import UNSEEN_NAME, is_blank
-from tenants.roles import OWNER, TENANT_ROLES, Permission
+from tenants.roles import OPERATOR, OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope
 from tenants.services.token_ends import tokens_of_member_end
 
@@ -114,7 +114,7 @@ def member_role_change(
 def member_remove(*, membership: Membership, by: Access, at: datetime, reason: str = "") -> Refused | None:
     """Remove a member: an owner or operator does it, or the member who leaves. The member's tokens for the tenant end,
     and do not come back with the member."""
-    leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERS_CHANGE)
+    leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERSHIP_END)
     if not leaves and (refusal := may_change_members(by, membership.tenant, reason)):
         return refusal
     with scope(membership.tenant):
@@ -131,8 +131,8 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
 
 def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | None:
     """Return why members may not be changed. Owners may in their own tenant; operators may anywhere, with a reason."""
-    owns = OWNER in by.roles and by.tenant == tenant and by.has_scope(Permission.MEMBERS_CHANGE)
-    if not owns and not by.allows(Permission.TENANTS_CHANGE):
+    owns = OWNER in by.roles and by.tenant == tenant
+    if not (owns or OPERATOR in by.roles) or not by.has_scope(Permission.MEMBERS_CHANGE):
         return NOT_ALLOWED
     if not owns and (refusal := reason_refusal(reason)):
         return refusal
