@@ -188,8 +188,8 @@ def study_show(*, study_id: int, is_shown: bool, by: Access, at: datetime) -> La
         return study
     study.is_shown = is_shown
     study.save(update_fields=["is_shown"])
-    change = {"before": {"shown": not is_shown}, "after": {"shown": is_shown}}
-    history.append(at=at, by=by, action="study_show", subject=_subject(study), **change)
+    before, after = {"shown": not is_shown}, {"shown": is_shown}
+    history.append(at=at, by=by, action="study_show", subject=_subject(study), before=before, after=after)
     return study
 
 
