@@ -56,6 +56,8 @@ ACTIONS = MappingProxyType(
         "signing_key_retire": "Retired the",
         "staff_grant": "Gave a role to",
         "staff_revoke": "Took a role from",
+        "study_remove": "Removed the",
+        "study_show": "Changed whether owners read the",
         "tenant_create": "Made",
         "tenant_may_be_asked_set": "Changed whether people may ask to join the",
         "token_create": "Made the",

@@ -10,6 +10,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower
+from django.utils import timezone
 
 from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST, mapping_words
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
@@ -81,7 +82,7 @@ class Tenant(models.Model):
 class Membership(TenantOwned):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)  # older tokens of the person have no right by it
     # The mapping of claims that made it, in words. Empty if a person made it by hand; then claims do not change it.
     claim = models.CharField(max_length=300, blank=True, default="", db_default="")
 
@@ -232,7 +233,9 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)  # to the minute
     revoked_at = models.DateTimeField(null=True, blank=True)
     revoked_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    role: str | None  # not a column: the person's role in the tenant, as `selectors.token_by_hash` has just read it
+    # Not a column: the person's role in the tenant, as `selectors.token_by_hash` has just read it. It is None where the
+    # membership has ended, also if the person has come back since.
+    role: str | None
 
     class Meta:
         indexes = [models.Index(fields=["tenant", "id"], name="token_of_tenant")]

@@ -1,7 +1,8 @@
 """The one place that says who may do what. Services, views, sockets and the API call `allows`.
 
-`billing` sees money and prices but no jobs; the auditor reads everything and changes nothing; the operator runs the
-cluster and corrects memberships, but neither submits nor spends in a tenant's name.
+`billing` sees money and prices but no jobs; the auditor reads everything, asks for audits and studies, and changes
+nothing of the market; the operator runs the cluster and corrects memberships, but neither submits nor spends in a
+tenant's name.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MEANING = MappingProxyType(
         SUBMITTER: "Also submits, cancels and asks for quotes.",
         BILLING: "Sees quota, prices, ledger, statements and budgets; no jobs.",
         OWNER: "All of the tenant: members, tokens, webhooks, rent and lend policy.",
-        AUDITOR: "Reads everything of every tenant and changes nothing.",
+        AUDITOR: "Reads everything of every tenant, asks for audits and studies, and changes nothing of the market.",
         OPERATOR: "Runs servers, pools, policies and credits; every change with a reason.",
     }
 )
@@ -43,6 +44,7 @@ class Permission(StrEnum):
     BUDGETS_CHANGE = "budgets_change"
     MEMBERS_VIEW = "members_view"
     MEMBERS_CHANGE = "members_change"
+    MEMBERSHIP_END = "membership_end"  # leave, and nobody else
     JOIN_REQUESTS_VIEW = "join_requests_view"
     TOKENS_OWN = "tokens_own"  # make, see and revoke one's own tokens
     TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's tokens
@@ -55,6 +57,7 @@ class Permission(StrEnum):
     TENANTS_VIEW = "tenants_view"
     HISTORY_VIEW = "history_view"
     FAIRNESS_VIEW = "fairness_view"
+    AUDITS_ASK = "audits_ask"  # ask for audits and studies, call them off, show and remove studies
     TENANTS_CHANGE = "tenants_change"
     STAFF_CHANGE = "staff_change"
     CLUSTER_CHANGE = "cluster_change"  # servers, cells, pools, hold and drain
@@ -85,6 +88,7 @@ ROLES_ALLOWED = MappingProxyType(
         P.BUDGETS_CHANGE: frozenset({BILLING, OWNER}),
         P.MEMBERS_VIEW: _EVERYBODY,
         P.MEMBERS_CHANGE: frozenset({OWNER, OPERATOR}),
+        P.MEMBERSHIP_END: frozenset(TENANT_ROLES),
         P.JOIN_REQUESTS_VIEW: _OWNER_AND_STAFF,
         P.TOKENS_OWN: _EVERYBODY,
         P.TOKENS_CHANGE: frozenset({OWNER}),
@@ -96,6 +100,7 @@ ROLES_ALLOWED = MappingProxyType(
         P.TENANTS_VIEW: _STAFF,
         P.HISTORY_VIEW: _STAFF,
         P.FAIRNESS_VIEW: _STAFF,
+        P.AUDITS_ASK: _STAFF,
         P.TENANTS_CHANGE: frozenset({OPERATOR}),
         P.STAFF_CHANGE: frozenset({OPERATOR}),
         P.CLUSTER_CHANGE: frozenset({OPERATOR}),
@@ -113,7 +118,7 @@ def allows(roles: Iterable[str], permission: Permission) -> bool:
 
 
 # What a token may be limited to. Each permission has exactly one scope; a token has a permission if its scopes contain
-# it and a role of its person grants it.
+# it and a role of its person grants it. With a scope of reading (":read") nobody changes what others see.
 SCOPES = MappingProxyType(
     {
         "tenant:read": frozenset({P.TENANT_VIEW, P.MEMBERS_VIEW, P.JOIN_REQUESTS_VIEW, P.TENANT_HISTORY_VIEW}),
@@ -124,11 +129,12 @@ SCOPES = MappingProxyType(
         "ledger:read": frozenset({P.LEDGER_VIEW, P.BUDGETS_VIEW}),
         "budgets:write": frozenset({P.BUDGETS_CHANGE}),
         "sharing:write": frozenset({P.SHARING_CHANGE}),
-        "members:write": frozenset({P.MEMBERS_CHANGE}),
+        "members:write": frozenset({P.MEMBERS_CHANGE, P.MEMBERSHIP_END}),
         "tokens:write": frozenset({P.TOKENS_OWN, P.TOKENS_CHANGE}),
         "webhooks:write": frozenset({P.WEBHOOKS_CHANGE}),
         "programs:write": frozenset({P.PROGRAMS_REGISTER, P.PROGRAMS_OFFER}),
         "audit:read": frozenset({P.TENANTS_VIEW, P.HISTORY_VIEW, P.FAIRNESS_VIEW}),
+        "audit:write": frozenset({P.AUDITS_ASK}),
         "cluster:write": frozenset({P.CLUSTER_CHANGE, P.POLICIES_CHANGE}),
         "credits:write": frozenset({P.CREDITS_CHANGE}),
         "tenants:write": frozenset({P.TENANTS_CHANGE, P.STAFF_CHANGE}),
@@ -144,11 +150,12 @@ SCOPE_MEANING = MappingProxyType(
         "ledger:read": "See the ledger, statements and budgets",
         "budgets:write": "Change budgets",
         "sharing:write": "Change what is rented and lent",
-        "members:write": "Invite, change and remove members",
+        "members:write": "Leave; invite, change and remove members",
         "tokens:write": "Make and revoke tokens",
         "webhooks:write": "Change webhooks and read their log",
         "programs:write": "Register and retire programs",
         "audit:read": "Read everything of every tenant",
+        "audit:write": "Ask for audits and studies, and show or remove studies",
         "cluster:write": "Change servers, cells and pools",
         "credits:write": "Grant and withdraw credits",
         "tenants:write": "Make tenants and name the staff",

@@ -79,12 +79,16 @@ def accesses_of(places: Collection[Place], at: datetime) -> dict[Place, Access]:
 def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
     """Return the access of a token, as `token_by_hash` has read it, at an address. A token for a tenant has its
     person's role in that tenant, and works only there; a token for no tenant has its person's staff roles at every
-    address. At an address of no tenant, a token for a tenant has its rights in its own tenant."""
+    address. At an address of no tenant, a token for a tenant has its rights in its own tenant. A membership or a staff
+    role that began after the token gives it nothing: a token that has lost its role does not come back with its
+    person."""
     place = token.tenant or tenant
     if not token.user.is_active or (tenant is not None and place != tenant):
         return NOBODY
     if token.tenant is None:
-        return Access(user=token.user, tenant=tenant, roles=staff_roles(token.user), token=token)
+        grants = StaffGrant.objects.filter(user=token.user, revoked_at=None, granted_at__lte=token.created_at)
+        role_names = frozenset(grants.values_list("role", flat=True))
+        return Access(user=token.user, tenant=tenant, roles=role_names, token=token)
     roles = frozenset() if token.role is None else frozenset({token.role})
     return Access(user=token.user, tenant=tenant, roles=roles, token=token)
 
@@ -115,13 +119,15 @@ def access_anywhere(user: User) -> Access:
 
 
 def token_by_hash(token_hash: str) -> ApiToken | None:
-    """Return the token with the role that its person has in its tenant now. The caller checks the token's state."""
+    """Return the token with the role that its person has in its tenant now, and had without a break since the token
+    was made. The caller checks the token's state."""
     return next(iter(_tokens(token_hash=token_hash)), None)
 
 
 def _tokens_of(token_hash: str) -> QuerySet[ApiToken]:
     with scope_disabled("a scope opens only after the membership was looked up"):
-        memberships = Membership.objects.filter(tenant=OuterRef("tenant"), user=OuterRef("user")).order_by()
+        same = {"tenant": OuterRef("tenant"), "user": OuterRef("user"), "created_at__lte": OuterRef("created_at")}
+        memberships = Membership.objects.filter(**same).order_by()
     tokens = ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).order_by()
     return tokens.annotate(role=Subquery(memberships.values("role")))  # type: ignore[no-redef]
 
@@ -180,6 +186,8 @@ def tenants_reached(access: Access) -> list[TenantReached]:
     if access.allows(Permission.TENANTS_VIEW):
         return [TenantReached(tenant.slug, tenant.name, None) for tenant in Tenant.objects.all()]
     token = access.token
+    if token is not None and not access.roles:
+        return []
     only = None if token is None else token.tenant.slug if token.tenant else ""
     own = [own for own in user_tenants(access.user) if only in (None, own.slug)]
     return [TenantReached(tenant.slug, tenant.name, tenant.role) for tenant in own]

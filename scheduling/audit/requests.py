@@ -86,7 +86,7 @@ def _is_there(pool: Pool | None, number: int | None) -> bool:
 
 
 def _start(run: AuditRun, by: Access, at: datetime) -> AuditRun | Refused:
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
     waiting = AuditRun.objects.filter(asked_by=by.user, state__in=OPEN_AUDITS)
     if waiting.count() >= MOST_WAITING:
@@ -100,7 +100,7 @@ def _start(run: AuditRun, by: Access, at: datetime) -> AuditRun | Refused:
 def audit_cancel(*, run_id: int, by: Access, at: datetime) -> AuditRun | Refused:
     """Call off a request that waits, or a verification of everything. A process that works at it stores nothing
     more."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
     sentence = f"{by.actor_name} has called it off."
     rows = AuditRun.objects.filter(CAN_CANCEL, pk=run_id)

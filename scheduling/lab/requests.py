@@ -18,6 +18,7 @@ from django.db.models import Max
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.studies.study import FIELDS, files_named, study_of
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
+from tenants import history
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED
@@ -66,7 +67,7 @@ def study_create(
     """Ask for a study. `document` is as in a study's file, and `files` are by the names in its history. With `pool` it
     is about the pool's own past in [first_at, last_at), and then the document has no history. `is_shown` lets its
     owners read it once it is done."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
     if pool is not None:
         first_at = first_at and max(first_at, pool.epoch_at)
@@ -139,7 +140,7 @@ def _document(
 
 def study_start(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
     """Begin with the replays, once a person has seen how long they take."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
     study = LabStudy.objects.filter(pk=study_id).first()
     if study is None:
@@ -153,7 +154,7 @@ def study_start(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refuse
 
 def study_cancel(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
     """Call a study off. A process that works at it notices within two seconds and stores nothing more."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
     rows = LabStudy.objects.filter(pk=study_id)
     sentence = f"{by.actor_name} has called it off."
@@ -164,7 +165,7 @@ def study_cancel(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refus
 
 def study_resume(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
     """Continue a study that was called off or that failed. What it has done is not done again."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
     rows = LabStudy.objects.filter(pk=study_id)
     ended = rows.filter(state__in=(StudyState.CANCELLED, StudyState.FAILED))
@@ -173,22 +174,46 @@ def study_resume(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refus
     return rows.get()
 
 
-def study_show(*, study_id: int, is_shown: bool, by: Access) -> LabStudy | Refused:
+@transaction.atomic
+def study_show(*, study_id: int, is_shown: bool, by: Access, at: datetime) -> LabStudy | Refused:
     """Let the owners that the study is about read it, each with the others unnamed; or no longer."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
-    rows = LabStudy.objects.filter(pk=study_id)
-    if not rows.filter(state=StudyState.DONE).update(is_shown=is_shown):
-        return NOT_DONE if rows.exists() else UNKNOWN_STUDY
-    return rows.get()
+    study = _locked(study_id)
+    if study is None:
+        return UNKNOWN_STUDY
+    if study.state != StudyState.DONE:
+        return NOT_DONE
+    if study.is_shown == is_shown:
+        return study
+    study.is_shown = is_shown
+    study.save(update_fields=["is_shown"])
+    before, after = {"shown": not is_shown}, {"shown": is_shown}
+    history.append(at=at, by=by, action="study_show", subject=_subject(study), before=before, after=after)
+    return study
 
 
-def study_remove(*, study_id: int, by: Access) -> Refused | None:
+@transaction.atomic
+def study_remove(*, study_id: int, by: Access, at: datetime) -> Refused | None:
     """Remove a study with its files. A process that works at it notices as if it were called off."""
-    if not by.allows(Permission.FAIRNESS_VIEW):
+    if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
-    deleted, _ = LabStudy.objects.filter(pk=study_id).delete()
-    return None if deleted else UNKNOWN_STUDY
+    study = _locked(study_id)
+    if study is None:
+        return UNKNOWN_STUDY
+    before = {"shown": study.is_shown}
+    LabStudy.objects.filter(pk=study_id).delete()
+    history.append(at=at, by=by, action="study_remove", subject=_subject(study), before=before)
+    return None
+
+
+def _locked(study_id: int) -> LabStudy | None:
+    """Return the study, locked until the transaction ends."""
+    return LabStudy.objects.select_for_update(of=("self",)).select_related("pool").filter(pk=study_id).first()
+
+
+def _subject(study: LabStudy) -> str:
+    return f"study {study.pk}: {study.title}"
 
 
 @transaction.atomic

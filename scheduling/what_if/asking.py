@@ -109,11 +109,14 @@ def what_ifs_newest(*, by: Access, at: datetime, most: int = 20) -> tuple[WhatIf
 
 
 def what_if_cancel(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
-    """Cancel a question. The process that works it out notices and stores nothing."""
+    """Cancel a question: one's own, or as auditors may, anybody's. The process that works it out notices and stores
+    nothing."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         row = _row(what_if_id, by, at)
         if isinstance(row, Refused):
             return row
+        if row.asked_by != by.user and not by.allows(Permission.AUDITS_ASK):
+            return NOT_ALLOWED
         still = WhatIf.objects.filter(pk=row.pk, state__in=OPEN_WORK)
         if not still.update(state=WorkState.CANCELLED, ended_at=at):
             return OVER

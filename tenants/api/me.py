@@ -9,13 +9,14 @@ from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from tenants.access import Access
 from tenants.api.fields import Answer
 from tenants.api.operations import operation
 from tenants.api.tokens import EXAMPLE as TOKEN_EXAMPLE
 from tenants.api.tokens import TokenShown
 from tenants.api.views import PersonView
 from tenants.models import ApiToken, User
-from tenants.selectors import OwnTenant, staff_roles, user_tenants
+from tenants.selectors import OwnTenant, user_tenants
 
 
 class OwnTenantShown(Answer):
@@ -60,15 +61,15 @@ class MeView(PersonView):
         tag="me",
     )
     def get(self, request: Request) -> HttpResponseBase:
-        return self.shown(MeShown, me_of(self.access.user, self.access.token))
+        return self.shown(MeShown, me_of(self.access))
 
 
-def me_of(user: User | None, token: ApiToken | None) -> Me:
+def me_of(access: Access) -> Me:
     """Return what the person reaches or, with a token, only what the token reaches."""
+    user, token = access.user, access.token
     assert user is not None  # noqa: S101  the gate has made sure
-    tenants = user_tenants(user)
     if token is None:
-        return Me(user, tenants, sorted(staff_roles(user)), None)
+        return Me(user, user_tenants(user), access.role_list, None)
     if token.tenant is None:
-        return Me(user, [], sorted(staff_roles(user)), token)
-    return Me(user, [own for own in tenants if own.slug == token.tenant.slug], [], token)
+        return Me(user, [], access.role_list, token)
+    return Me(user, [OwnTenant(token.tenant.slug, token.tenant.name, role) for role in access.role_list], [], token)

@@ -102,8 +102,8 @@ class MemberRemove(TenantView):
     @operation(
         "member_remove",
         summary="Remove a member",
-        description="By an owner, or by an operator with a reason. The person's tokens for the tenant stop working at "
-        "once. The jobs stay.",
+        description="By an owner, or by an operator with a reason. The person's tokens for the tenant end at "
+        "once, and do not come back with the person. The jobs stay.",
         permission=Permission.MEMBERS_CHANGE,
         body=Why,
         answer=MemberGone,
@@ -121,9 +121,8 @@ class MemberLeave(TenantView):
     @operation(
         "member_leave",
         summary="Leave the tenant",
-        description="The caller's own membership ends. The last owner cannot leave. A "
-        "token needs the scope `members:write` besides.",
-        permission=Permission.TENANT_VIEW,
+        description="The caller's own membership and tokens for the tenant end. The last owner cannot leave.",
+        permission=Permission.MEMBERSHIP_END,
         answer=MemberGone,
         answer_example=GONE_EXAMPLE,
         refusals=("not_member", "last_owner"),

@@ -58,6 +58,16 @@ class Operation:
     file: str = ""  # the media type, where it answers with a file
     costly: bool = False  # computes for long; a tenant has a few of these under way at once
     most_values: int = MOST_VALUES  # the most values in its body
+    also: Sequence[Permission] = ()  # permissions that it needs besides
+
+    @property
+    def permissions(self) -> tuple[Permission, ...]:
+        return () if self.permission is None else (self.permission, *self.also)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Those that a token needs."""
+        return tuple(scope_of(permission) for permission in self.permissions)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -73,6 +83,7 @@ def operation(
     summary: str,
     description: str,
     permission: Permission | None,
+    also: Sequence[Permission] = (),
     answer: Serializer | None = None,
     status: int = 200,
     body: Serializer | None = None,
@@ -97,8 +108,10 @@ def operation(
     """
     parameters = (*listing.filters, LIMIT) if listing else filters
     described = Operation(
-        name, permission, listing, parameters, secret_fields, whole, stream, file, costly, most_values
+        name, permission, listing, parameters, secret_fields, whole, stream, file, costly, most_values, also
     )
+    scopes = " and ".join(f"`{scope}`" for scope in described.scopes)
+    needs = f"\n\nA token needs the scope{'s' * (len(described.scopes) > 1)} {scopes}." if scopes else ""
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
@@ -106,7 +119,7 @@ def operation(
         return extend_schema(
             operation_id=name,
             summary=summary,
-            description=description + (f"\n\nA token needs the scope `{scope_of(permission)}`." if permission else ""),
+            description=description + needs,
             tags=[tag],
             parameters=_parameters(described, is_post),
             request=body,

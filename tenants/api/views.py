@@ -96,7 +96,8 @@ class ApiView(APIView):
             self.access = replace(self.access, login=login_of(request.session))
         handler = self._handler()
         self.operation = handler.operation  # type: ignore[attr-defined]
-        self._require(self.operation.permission)
+        for permission in self.operation.permissions:
+            self._require(permission)
         self.parameters = parameters_read(request, self.operation.filters, self.operation.parameters)
         self.form = self._form()
 
@@ -113,9 +114,7 @@ class ApiView(APIView):
             raise ProblemRaised(Problem(405, "method_not_allowed", sentence, headers={"Allow": allowed}))
         return handler
 
-    def _require(self, permission: Permission | None) -> None:
-        if permission is None:
-            return
+    def _require(self, permission: Permission) -> None:
         if not allows(self.access.roles, permission):
             raise ProblemRaised(Problem(403, "not_allowed", "Your role does not allow this."))
         if not self.access.has_scope(permission):

@@ -26,6 +26,7 @@ from tenants.names import is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, membership_begin, reason_refusal
+from tenants.services.token_ends import tokens_of_member_end
 
 BY_CLAIMS = Access(user=None, tenant=None, roles=frozenset(), name="single sign-on")
 MOST_MAPPINGS = 500  # every log-in compares each
@@ -167,6 +168,7 @@ def _row_change(user: User, tenant: Tenant, step: ClaimStep, at: datetime) -> No
             membership_begin(user, step.role, by=None, at=at, claim=step.words)
         elif step.verb is Verb.LEAVE:
             rows.delete()
+            tokens_of_member_end(user=user, tenant=tenant, by=None, at=at)
         elif step.verb is Verb.CHANGE:
             rows.update(role=step.role, claim=step.words)
 

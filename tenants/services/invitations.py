@@ -38,10 +38,20 @@ def invitation_create(
     *, tenant: Tenant, email: str, role: str, by: Access, at: datetime, reason: str = ""
 ) -> IssuedInvitation | Refused:
     """Invite an address. It replaces an open invitation of the same address, whose link stops working."""
+    if refusal := may_change_members(by, tenant, reason):
+        return refusal
+    return invitation_issue(tenant=tenant, email=email, role=role, by=by, at=at, reason=reason)
+
+
+@transaction.atomic
+def invitation_issue(
+    *, tenant: Tenant, email: str, role: str, by: Access, at: datetime, reason: str
+) -> IssuedInvitation | Refused:
+    """Make the invitation. The caller has asked whether this person may invite."""
     email = email.strip().lower()
     with scope(tenant):
         Tenant.objects.select_for_update().get(pk=tenant.pk)
-        if refusal := _invitation_refusal(tenant, email, role, by, reason):
+        if refusal := _invitation_refusal(email, role, by):
             return refusal
         Invitation.objects.filter(email=email, accepted_at=None, revoked_at=None).update(revoked_at=at)
         token = secrets.token_urlsafe(32)
@@ -65,9 +75,7 @@ def invitation_create(
     return IssuedInvitation(invitation, token)
 
 
-def _invitation_refusal(tenant: Tenant, email: str, role: str, by: Access, reason: str) -> Refused | None:
-    if refusal := may_change_members(by, tenant, reason):
-        return refusal
+def _invitation_refusal(email: str, role: str, by: Access) -> Refused | None:
     if by.user is None:
         return Refused("no_inviter", "An invitation names the person who invites.")
     if role not in TENANT_ROLES:

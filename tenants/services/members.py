@@ -11,8 +11,9 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import JoinRequest, JoinState, Membership, Tenant, User
 from tenants.names import UNSEEN_NAME, is_blank
-from tenants.roles import OWNER, TENANT_ROLES, Permission
+from tenants.roles import OPERATOR, OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope
+from tenants.services.token_ends import tokens_of_member_end
 
 NOT_ALLOWED = Refused("not_allowed", "Your role does not allow this.")
 NO_REASON = Refused("reason_missing", "Say why: an operator's change always names its reason.")
@@ -111,8 +112,9 @@ def member_role_change(
 
 @transaction.atomic
 def member_remove(*, membership: Membership, by: Access, at: datetime, reason: str = "") -> Refused | None:
-    """Remove a member: an owner or operator does it, or the member who leaves."""
-    leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERS_CHANGE)
+    """Remove a member: an owner or operator does it, or the member who leaves. The member's tokens for the tenant end,
+    and do not come back with the member."""
+    leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERSHIP_END)
     if not leaves and (refusal := may_change_members(by, membership.tenant, reason)):
         return refusal
     with scope(membership.tenant):
@@ -121,6 +123,7 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
             return Refused("not_member", "This person is no longer a member.")
         if current.role == OWNER and _is_last_owner(current):
             return LAST_OWNER
+        tokens_of_member_end(user=current.user, tenant=membership.tenant, by=by.user, at=at)
         _remember("member_remove", current, by=by, reason=reason, at=at, before={"role": current.role})
         current.delete()
     return None
@@ -128,8 +131,8 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
 
 def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | None:
     """Return why members may not be changed. Owners may in their own tenant; operators may anywhere, with a reason."""
-    owns = OWNER in by.roles and by.tenant == tenant and by.has_scope(Permission.MEMBERS_CHANGE)
-    if not owns and not by.allows(Permission.TENANTS_CHANGE):
+    owns = OWNER in by.roles and by.tenant == tenant
+    if not (owns or OPERATOR in by.roles) or not by.has_scope(Permission.MEMBERS_CHANGE):
         return NOT_ALLOWED
     if not owns and (refusal := reason_refusal(reason)):
         return refusal
@@ -140,7 +143,7 @@ def membership_begin(user: User, role: str, *, by: User | None, at: datetime, cl
     """Create a membership; no other function does. It is in the open tenant, whose row the caller has locked, for a
     person who is no member. A waiting request of the person to join is accepted with it. `by` is the person who decided
     it, or None where no person did."""
-    membership: Membership = Membership.objects.create(user=user, role=role, claim=claim)
+    membership: Membership = Membership.objects.create(user=user, role=role, claim=claim, created_at=at)
     waiting = JoinRequest.objects.filter(person=user, state=JoinState.WAITING)
     waiting.update(state=JoinState.ACCEPTED, role=role, ended_at=at, ended_by=by)
     return membership

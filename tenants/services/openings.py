@@ -10,7 +10,7 @@ from django.db import transaction
 from tenants.access import Access, Refused
 from tenants.models import Tenant, User
 from tenants.roles import OWNER
-from tenants.services.invitations import IssuedInvitation, invitation_create
+from tenants.services.invitations import IssuedInvitation, invitation_issue
 from tenants.services.members import member_add, tenant_create
 
 
@@ -35,7 +35,7 @@ def tenant_open(*, slug: str, name: str, owner: str, by: Access, reason: str, at
     email = owner.strip().lower()
     person = User.objects.filter(email=email).first()
     if person is None:
-        issued = invitation_create(tenant=tenant, email=email, role=OWNER, by=by, at=at, reason=reason)
+        issued = invitation_issue(tenant=tenant, email=email, role=OWNER, by=by, at=at, reason=reason)
         outcome: object = issued
     elif person.is_active:
         issued = None

@@ -15,6 +15,7 @@ from tenants.models import StaffGrant, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
 from tenants.services.members import INVALID_EMAIL, NOT_ALLOWED, UNKNOWN_ROLE, reason_refusal
+from tenants.services.token_ends import tokens_of_staff_end
 
 
 @transaction.atomic
@@ -82,6 +83,7 @@ def staff_revoke(*, user: User, role: str, by: Access, reason: str, at: datetime
         return Refused("last_operator", "The market keeps at least one operator. Name another one first.")
     grant.revoked_at, grant.revoked_by, grant.revoked_reason = at, by.user, reason
     grant.save(update_fields=["revoked_at", "revoked_by", "revoked_reason"])
+    tokens_of_staff_end(user=user, by=by.user, at=at)
     history.append(
         at=at,
         by=by,

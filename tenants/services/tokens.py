@@ -1,7 +1,8 @@
 """Tokens for programs. Everybody makes their own, within their rights; owners see and revoke all tokens of a tenant.
 
 A token never allows more than its person may do at the moment of the call: its scopes limit what the person's roles
-allow. A token for a tenant uses the membership there; a token for no tenant uses the roles over all.
+allow. A token for a tenant uses the membership there; a token for no tenant uses the roles over all. Only a membership
+and roles that were there when the token was made count, so a token that lost them does not come back with its person.
 """
 
 from __future__ import annotations

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from tenants.models import ApiToken, AuditEntry
-from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SCOPES, SUBMITTER, VIEWER, Permission
+from scheduling.models import AuditKind, AuditRun, LabStudy, StudyState
+from tenants.models import ApiToken, AuditEntry, Membership
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, PRESETS, SCOPES, SUBMITTER, VIEWER, Permission
 from tenants.scoping import scope
-from tenants.services import member_remove, member_role_change, staff_revoke, token_create, token_hash
+from tenants.selectors import access_of
+from tenants.services import (
+    claims_apply,
+    member_add,
+    member_remove,
+    member_role_change,
+    staff_grant,
+    staff_revoke,
+    token_create,
+    token_hash,
+)
 from tests.api.builders import Program, problem, program, program_of
-from tests.tenants.builders import SYSTEM, WHY, access, client_of, done, make_member, make_staff, make_tenant
+from tests.scheduling.builders import make_pool
+from tests.tenants.builders import (
+    SYSTEM,
+    WHY,
+    access,
+    client_of,
+    done,
+    make_mapping,
+    make_member,
+    make_person,
+    make_staff,
+    make_tenant,
+)
 
 pytestmark = pytest.mark.django_db
 TOKENS = "tenants/lumen/tokens/"
@@ -72,7 +96,102 @@ def test_token_of_who_has_left_finds_nothing() -> None:
     member = make_member(tenant, OWNER)
     caller = program(member.user, tenant)
     done(member_remove(membership=member, by=SYSTEM, at=timezone.now(), reason=WHY))
-    problem(caller.get("tenants/lumen/jobs/"), 404, "not_found")
+    problem(caller.get("tenants/lumen/jobs/"), 401, "token_revoked")
+
+
+def by_their_roles_alone() -> None:
+    """Take back what the services wrote in the tokens: the look-up has to see by itself that they have ended."""
+    ApiToken.objects.update(revoked_at=None, revoked_by=None)
+
+
+def test_token_of_who_left_and_came_back_stays_without_rights() -> None:
+    tenant = make_tenant("lumen")
+    make_member(tenant, OWNER)
+    member = make_member(tenant, OWNER)
+    old = program(member.user, tenant)
+    done(member_remove(membership=member, by=access(member), at=timezone.now()))
+    done(member_add(tenant=tenant, user=member.user, role=OWNER, by=SYSTEM, reason=WHY, at=timezone.now()))
+    problem(old.get("tenants/lumen/jobs/"), 401, "token_revoked")
+    by_their_roles_alone()
+    problem(old.get("tenants/lumen/jobs/"), 404, "not_found")
+    problem(old.get("pools/"), 404, "not_found")
+    assert (old.get("me/").json()["tenants"], old.get("tenants/").json()["results"]) == ([], [])
+    assert program(member.user, tenant).get("tenants/lumen/jobs/").status_code == 200
+
+
+def test_token_of_who_left_and_came_back_by_single_sign_on_stays_without_rights() -> None:
+    tenant, person = make_tenant("lumen"), make_person()
+    make_mapping("groups", "gpu", tenant, SUBMITTER)
+    claims_apply(user=person, claims={"groups": "gpu"}, at=timezone.now())
+    old = program(person, tenant)
+    for groups in ("", "gpu"):
+        claims_apply(user=person, claims={"groups": groups}, at=timezone.now())
+    problem(old.get("tenants/lumen/jobs/"), 401, "token_revoked")
+    by_their_roles_alone()
+    problem(old.get("tenants/lumen/jobs/"), 404, "not_found")
+
+
+def test_token_goes_on_while_the_role_changes_by_hand_and_by_claims() -> None:
+    tenant, person = make_tenant("lumen"), make_person()
+    owner = make_member(tenant, OWNER)
+    make_mapping("groups", "gpu", tenant, SUBMITTER)
+    make_mapping("groups", "look", tenant, VIEWER)
+    claims_apply(user=person, claims={"groups": "gpu"}, at=timezone.now())
+    caller = program(person, tenant)
+    claims_apply(user=person, claims={"groups": "look"}, at=timezone.now())
+    assert caller.get("me/").json()["tenants"][0]["role"] == VIEWER
+    with scope(tenant):
+        member = Membership.objects.select_related("tenant", "user").get(user=person)
+    done(member_role_change(membership=member, role=BILLING, by=access(owner), at=timezone.now()))
+    assert caller.get("me/").json()["tenants"][0]["role"] == BILLING
+
+
+def test_staff_token_ends_with_the_roles_that_its_person_had_when_it_was_made() -> None:
+    make_staff(OPERATOR)
+    user = make_staff(AUDITOR).user
+    old = program(user, None)
+    asked = {"user": user, "by": SYSTEM, "reason": WHY}
+    done(staff_grant(**asked, role=OPERATOR, at=timezone.now()))
+    assert old.get("me/").json()["staff_roles"] == [AUDITOR]  # a token gains nothing by what is granted later
+    assert old.get("history/").status_code == 200
+    new = program(user, None)
+    assert staff_revoke(**asked, role=AUDITOR, at=timezone.now()) is None
+    problem(old.get("history/"), 401, "token_revoked")
+    assert new.get("me/").json()["staff_roles"] == [OPERATOR]
+    done(staff_grant(**asked, role=AUDITOR, at=timezone.now()))
+    by_their_roles_alone()
+    problem(old.get("history/"), 403, "not_allowed")
+    assert (old.get("me/").json()["staff_roles"], old.get("tenants/").json()["results"]) == ([], [])
+    assert new.get("me/").json()["staff_roles"] == [OPERATOR]
+
+
+def test_what_lists_tokens_says_that_one_ended_with_its_membership() -> None:
+    tenant = make_tenant("lumen")
+    owner, member = program_of(OWNER, tenant), make_member(tenant, VIEWER)
+    token = program(member.user, tenant).token
+    assert token is not None
+    now = timezone.now()
+    done(member_remove(membership=member, by=access_of(owner.token.user, tenant), at=now))
+    [row] = owner.get(f"{TOKENS}?revoked=true").json()["results"]
+    assert row["id"] == token.pk
+    ended = ApiToken.objects.get(pk=token.pk)
+    assert (ended.revoked_at, ended.revoked_by) == (now, owner.token.user)
+
+
+def test_upgrade_ends_tokens_whose_role_ended_before_it() -> None:
+    tenant = make_tenant("lumen")
+    make_staff(OPERATOR)
+    gone, stays, staff = make_member(tenant, VIEWER), make_member(tenant, VIEWER), make_staff(AUDITOR).user
+    ended = [program(gone.user, tenant).token, program(staff, None).token]
+    works = [program(stays.user, tenant).token, program_of(OPERATOR, tenant).token]
+    done(member_remove(membership=gone, by=SYSTEM, reason=WHY, at=timezone.now()))
+    assert staff_revoke(user=staff, role=AUDITOR, by=SYSTEM, reason=WHY, at=timezone.now()) is None
+    done(member_add(tenant=tenant, user=gone.user, role=OWNER, by=SYSTEM, reason=WHY, at=timezone.now()))
+    by_their_roles_alone()
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("tenants.migrations.0008_tokens_end_with_their_role").END)
+    rows = {row.pk: row.revoked_at is not None for row in ApiToken.objects.all()}
+    assert rows == {token.pk: True for token in ended} | {token.pk: False for token in works}
 
 
 def test_token_of_somebody_switched_off_does_not_work() -> None:
@@ -104,7 +223,7 @@ def test_staff_token_has_no_right_of_its_persons_memberships() -> None:
     problem(caller.post("tenants/lumen/jobs/cancel/", {"jobs": [1]}), 403, "not_allowed")
     make_staff(AUDITOR)
     done(staff_revoke(user=member.user, role=AUDITOR, by=SYSTEM, reason=WHY, at=timezone.now()) or member)
-    problem(caller.get("tenants/lumen/jobs/"), 404, "not_found")
+    problem(caller.get("tenants/lumen/jobs/"), 401, "token_revoked")
 
 
 def test_scope_that_is_missing_is_named() -> None:
@@ -112,6 +231,24 @@ def test_scope_that_is_missing_is_named() -> None:
     found = problem(caller.post("tenants/lumen/jobs/cancel/", {"jobs": [1]}), 403, "scope_missing")
     assert found["numbers"] == {"scope": "jobs:write"}
     assert caller.get("tenants/lumen/jobs/").status_code == 200
+
+
+@pytest.mark.parametrize("preset", ["read", "metrics"])
+def test_token_that_reads_changes_no_study_and_no_audit(preset: str) -> None:
+    pool, staff, now = make_pool("main"), make_staff(AUDITOR).user, timezone.now()
+    study = LabStudy.objects.create(title="A past", document={}, state=StudyState.DONE, asked_at=now, ended_at=now)
+    audit = AuditRun.objects.create(kind=AuditKind.EVERYTHING, pool=pool, asked_at=now)
+    reader = program(staff, None, PRESETS[preset].scope_list)
+    writer = program(staff, None, [*PRESETS[preset].scope_list, "audit:write"])
+    for address, body in (
+        ("pools/main/fairness/verify/", {"what": "everything"}),
+        (f"audits/{audit.pk}/cancel/", {}),
+        (f"lab/studies/{study.pk}/show/", {"shown": True}),
+        (f"lab/studies/{study.pk}/remove/", {}),
+    ):
+        assert problem(reader.post(address, body), 403, "scope_missing")["numbers"] == {"scope": "audit:write"}
+        assert writer.post(address, body).status_code < 300
+    assert reader.get("lab/studies/").json()["results"] == []
 
 
 def test_token_makes_no_token_that_may_more_or_lives_longer() -> None:

@@ -8,10 +8,11 @@ from django.utils import timezone
 from scheduling.models import WhatIf
 from scheduling.what_if.working import what_ifs_round
 from tenants.models import Tenant
-from tenants.roles import AUDITOR, OWNER, SUBMITTER
+from tenants.roles import AUDITOR, OWNER, PRESETS, SUBMITTER
 from tenants.scoping import scope_disabled
-from tests.api.builders import problem, program_of
+from tests.api.builders import problem, program, program_of
 from tests.database import as_superuser
+from tests.tenants.builders import make_staff
 from tests.what_if.test_what_if_said import make_rivals
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +64,20 @@ def test_auditor_reads_every_name_and_a_submitter_no_gains() -> None:
     assert (own["before"], own["after"]) == (None, None)
     assert own["difference"] != "0.000000"
     problem(submitter.get(asked[0]), 404, "unknown_what_if")
+
+
+def test_token_that_reads_everything_calls_off_its_own_questions_alone() -> None:
+    pool, (first, _), interval = make_rivals()
+    there = f"tenants/{first.tenant.slug}/what-ifs/"
+    body = {"pool": pool.slug, "interval": interval.number, "job": first.pk, "field": "rent", "value": "never"}
+    staff, owner = make_staff(AUDITOR).user, program_of(OWNER, first.tenant)
+    reader = program(staff, None, PRESETS["read"].scope_list)
+    asker = program(staff, None, [*PRESETS["read"].scope_list, "audit:write"])
+    theirs, other, own = (caller.post(there, body)["Location"] for caller in (owner, owner, reader))
+    problem(reader.post(f"{theirs}cancel/"), 403, "not_allowed")
+    assert reader.get(theirs).json()["state"] == "waiting"
+    assert reader.post(f"{own}cancel/").json()["state"] == "cancelled"
+    assert asker.post(f"{other}cancel/").json()["state"] == "cancelled"
 
 
 def test_refusal_says_which_part_of_the_question_it_is_about() -> None:

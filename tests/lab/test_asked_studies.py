@@ -28,6 +28,7 @@ from scheduling.lab.rounds import studies_round
 from scheduling.lab.studies.study_text import study_document
 from scheduling.models import LabFile, LabStudy, StudyState
 from tenants.access import Access, Refused
+from tenants.models import AuditEntry
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
 from tenants.uploads import sender_of
 from tests.audit.auditors import Clock
@@ -36,6 +37,7 @@ from tests.management.files import said
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.markets import make_waiting
 from tests.scheduling.pages import client_as, pieces_sent, text_of
+from tests.tenants.builders import done
 
 pytestmark = pytest.mark.django_db
 
@@ -227,11 +229,25 @@ def test_three_of_a_person_wait_and_only_the_staff_asks(log: Path) -> None:
         study_start(study_id=study.pk, by=member, at=NOON),
         study_cancel(study_id=study.pk, by=member, at=NOON),
         study_resume(study_id=study.pk, by=member, at=NOON),
-        study_show(study_id=study.pk, is_shown=True, by=member),
-        study_remove(study_id=study.pk, by=member),
+        study_show(study_id=study.pk, is_shown=True, by=member, at=NOON),
+        study_remove(study_id=study.pk, by=member, at=NOON),
     ]
     assert {outcome.code for outcome in outcomes if isinstance(outcome, Refused)} == {"not_allowed"}
     assert all(isinstance(outcome, Refused) for outcome in outcomes)
+
+
+def test_history_says_who_showed_hid_and_removed_a_study() -> None:
+    study = LabStudy.objects.create(title="A past", document={}, state=StudyState.DONE, asked_at=NOON, ended_at=NOON)
+    for is_shown in (True, True, False):
+        done(study_show(study_id=study.pk, is_shown=is_shown, by=AUDIT, at=NOON))
+    assert study_remove(study_id=study.pk, by=AUDIT, at=NOON) is None
+    rows = AuditEntry.objects.filter(subject=f"study {study.pk}: A past").order_by("sequence")
+    shown, hidden = {"shown": True}, {"shown": False}
+    assert list(rows.values_list("action", "before", "after")) == [
+        ("study_show", hidden, shown),
+        ("study_show", shown, hidden),
+        ("study_remove", hidden, None),
+    ]
 
 
 # ---- pages ----
@@ -305,7 +321,7 @@ def test_owner_reads_its_own_row_and_no_other_name(log: Path) -> None:
     there = f"/t/vision/lab/{study.pk}/"
     owner = client_as(BILLING, vision)
     assert owner.get(there).status_code == 404  # until it is shown
-    assert isinstance(study_show(study_id=study.pk, is_shown=True, by=AUDIT), LabStudy)
+    assert isinstance(study_show(study_id=study.pk, is_shown=True, by=AUDIT, at=NOON), LabStudy)
     page = owner.get(there).content.decode()
     assert "vision" in page
     assert 'class="me"' in page

@@ -321,7 +321,7 @@ MAY = {
         Permission.QUOTA_VIEW,
     },
     OWNER: {Permission.MEMBERS_CHANGE, Permission.TOKENS_CHANGE, Permission.WEBHOOKS_CHANGE, Permission.SHARING_CHANGE},
-    AUDITOR: {permission for permission in Permission if permission.value.endswith("_view")},
+    AUDITOR: {permission for permission in Permission if permission.value.endswith("_view")} | {Permission.AUDITS_ASK},
     OPERATOR: {
         Permission.CLUSTER_CHANGE,
         Permission.POLICIES_CHANGE,
@@ -334,9 +334,9 @@ MAY_NOT = {
     SUBMITTER: {Permission.LEDGER_VIEW, Permission.BUDGETS_VIEW, Permission.MEMBERS_CHANGE, Permission.TENANTS_VIEW},
     BILLING: {Permission.JOBS_VIEW, Permission.JOBS_SUBMIT, Permission.JOBS_CANCEL, Permission.MEMBERS_CHANGE},
     OWNER: {Permission.TENANTS_VIEW, Permission.CLUSTER_CHANGE, Permission.CREDITS_CHANGE, Permission.STAFF_CHANGE},
-    # A token of one's own is a way to come in, and changes nothing by itself.
+    # A token of one's own is a way to come in, and an audit changes nothing of the market.
     AUDITOR: {permission for permission in Permission if not permission.value.endswith("_view")}
-    - {Permission.TOKENS_OWN},
+    - {Permission.TOKENS_OWN, Permission.AUDITS_ASK},
     OPERATOR: {Permission.JOBS_SUBMIT, Permission.JOBS_CANCEL, Permission.BUDGETS_CHANGE, Permission.SHARING_CHANGE},
 }
 

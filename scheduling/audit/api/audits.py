@@ -111,7 +111,7 @@ class VerifyStart(PoolView):
         description="It goes on by itself: ask for the audit that the answer names. It changes nothing of the market. "
         "Everything is verified in pieces, between which whatever else is asked for has its turn; a second request to "
         "verify everything waits for the first.",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         body=NewVerification,
         answer=AuditShown,
         status=HTTPStatus.ACCEPTED,
@@ -135,7 +135,7 @@ class BundleStart(PoolView):
         summary="Make the signed bundle of a period",
         description="Intervals, awards, the book, digests, a signature, and the program that checks them. It goes on "
         "by itself: ask for the audit that the answer names, then for its file.",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         body=NewBundle,
         answer=AuditShown,
         status=HTTPStatus.ACCEPTED,
@@ -183,7 +183,7 @@ class AuditCancel(StaffView):
         "audits_cancel",
         summary="Call an audit off",
         description="What waits, or a verification of everything. It changes nothing of the market.",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         answer=AuditShown,
         answer_example=AUDIT_EXAMPLE | {"state": "cancelled", "ended_at": "2026-03-02T12:25:00Z", "done": None},
         refusals=("audit_over", "audit_under_way"),

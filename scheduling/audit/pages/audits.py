@@ -90,7 +90,7 @@ def audit(request: AccessRequest, pk: int) -> HttpResponseBase:
 
 
 @posted_from("audits")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def audit_start(request: AccessRequest) -> HttpResponse:
     """Start what the form asks for: `kind`, `pool`, `number`, and for a bundle `from` and `to`. Auditors may do this,
     as it changes nothing of the market."""
@@ -116,7 +116,7 @@ def audit_start(request: AccessRequest) -> HttpResponse:
 
 
 @posted_from("audit")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def audit_call_off(request: AccessRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(AuditRun, pk=pk)
     outcome = audit_cancel(run_id=run.pk, by=request.access, at=timezone.now())

@@ -67,7 +67,7 @@ class Studies(_Studies):
         summary="Make a study",
         description="Of a log that is sent with it, or of a pool's own past. It goes on by itself: it is read, and the "
         f"minutes that it will take are worked out; then it waits for its start. {NO_EFFECT}",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         body=NewStudy,
         answer=StudyShown,
         status=HTTPStatus.ACCEPTED,
@@ -128,7 +128,7 @@ class StudyStart(_Studies):
         "studies_start",
         summary="Start a study that is ready",
         description=f"After a look at its minutes. {NO_EFFECT}",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         answer=StudyShown,
         answer_example=EXAMPLE | {"state": "waiting", "answer": None, "ended_at": None, "done": 0, "detail": ""},
         refusals=("unknown_study", "study_not_ready", "study_takes_longer"),
@@ -143,7 +143,7 @@ class StudyCancel(_Studies):
         "studies_cancel",
         summary="Call a study off",
         description=f"Replays that are done are kept, and it can go on. {NO_EFFECT}",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         answer=StudyShown,
         answer_example=EXAMPLE | {"state": "cancelled", "answer": None, "done": 2, "detail": "Ida has called it off."},
         refusals=("unknown_study", "study_over"),
@@ -158,7 +158,7 @@ class StudyResume(_Studies):
         "studies_resume",
         summary="Go on with a study",
         description=f"That was called off, or of which nothing came. What is done is not done again. {NO_EFFECT}",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         answer=StudyShown,
         answer_example=READING_EXAMPLE,
         refusals=("unknown_study", "study_not_ready"),
@@ -173,7 +173,7 @@ class StudyShow(_Studies):
         "studies_show",
         summary="Show a study to its owners",
         description="Or no longer. Each reads its own row with its name, and the others without theirs.",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         body=NewShown,
         answer=StudyShown,
         request_example={"shown": True},
@@ -182,7 +182,8 @@ class StudyShow(_Studies):
         tag="lab",
     )
     def post(self, request: Request, study_id: int) -> HttpResponseBase:
-        return self._answered(study_show(study_id=study_id, is_shown=self.read(NewShown)["shown"], by=self.access))
+        is_shown = self.read(NewShown)["shown"]
+        return self._answered(study_show(study_id=study_id, is_shown=is_shown, by=self.access, at=timezone.now()))
 
 
 class StudyRemove(_Studies):
@@ -190,7 +191,7 @@ class StudyRemove(_Studies):
         "studies_remove",
         summary="Remove a study",
         description=f"With its files. {NO_EFFECT}",
-        permission=Permission.FAIRNESS_VIEW,
+        permission=Permission.AUDITS_ASK,
         answer=StudyShown,
         answer_example=EXAMPLE,
         refusals=("unknown_study",),
@@ -198,7 +199,7 @@ class StudyRemove(_Studies):
     )
     def post(self, request: Request, study_id: int) -> HttpResponseBase:
         study = LabStudy.objects.select_related("pool").filter(pk=study_id).first()
-        refused = study_remove(study_id=study_id, by=self.access)
+        refused = study_remove(study_id=study_id, by=self.access, at=timezone.now())
         if study is None or refused is not None:
             raise Http404
         return self._answered(study)

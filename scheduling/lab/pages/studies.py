@@ -67,7 +67,7 @@ MOST_SENT = MOST_BYTES + (1 << 20)  # the files of a study, and the form's other
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_new(request: AccessRequest) -> HttpResponse:
     """Show the form, or create the study that it asks for."""
     pools = pool_list()
@@ -101,7 +101,7 @@ def _form(request: AccessRequest, form: StudyForm, status: int = 200) -> HttpRes
 
 
 @posted_from("operator_pool")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_choices(request: AccessRequest, slug: str) -> HttpResponse:
     """Create the study that the page of a pool offers: its last days under each choice of plan, price and dividend, or
     in short and long windows with and without pieces."""
@@ -135,35 +135,36 @@ def lab_study(request: AccessRequest, pk: int) -> HttpResponse:
 
 
 @posted_from("lab_study")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_started(request: AccessRequest, pk: int) -> HttpResponse:
     return _changed(request, pk, study_start(study_id=pk, by=request.access, at=timezone.now()), DONE[study_start])
 
 
 @posted_from("lab_study")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_called_off(request: AccessRequest, pk: int) -> HttpResponse:
     return _changed(request, pk, study_cancel(study_id=pk, by=request.access, at=timezone.now()), DONE[study_cancel])
 
 
 @posted_from("lab_study")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_resumed(request: AccessRequest, pk: int) -> HttpResponse:
     return _changed(request, pk, study_resume(study_id=pk, by=request.access, at=timezone.now()), DONE[study_resume])
 
 
 @posted_from("lab_study")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_shown(request: AccessRequest, pk: int) -> HttpResponse:
     is_shown = request.POST.get("shown") == "yes"
     sentence = "Its owners can read it now, each with the others unnamed." if is_shown else "Its owners cannot read it."
-    return _changed(request, pk, study_show(study_id=pk, is_shown=is_shown, by=request.access), sentence)
+    outcome = study_show(study_id=pk, is_shown=is_shown, by=request.access, at=timezone.now())
+    return _changed(request, pk, outcome, sentence)
 
 
 @posted_from("lab_study")
-@requires(Permission.FAIRNESS_VIEW)
+@requires(Permission.AUDITS_ASK)
 def lab_removed(request: AccessRequest, pk: int) -> HttpResponse:
-    outcome = study_remove(study_id=pk, by=request.access)
+    outcome = study_remove(study_id=pk, by=request.access, at=timezone.now())
     if isinstance(outcome, Refused):
         raise Http404(outcome.sentence)
     messages.success(request, "The study is removed.")

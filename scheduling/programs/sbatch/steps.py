@@ -6,7 +6,6 @@ itself, by a function `srun` in its first lines. An `srun` that starts fewer pro
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -109,15 +108,13 @@ def _texts(script: Script) -> dict[str, str]:
 
 
 def _written_out(words: Sequence[str], texts: Mapping[str, str]) -> list[str]:
-    """Return the words with the texts in place of the variables that hold them."""
+    """Return the words with the texts in place of the variables that hold them. A shell divides them at blanks, also
+    between quotes."""
     whole: list[str] = []
     for word in words:
         held = HELD.fullmatch(word)
         text = texts.get(held[1] or held[2]) if held else None
-        try:
-            whole += [word] if text is None else shlex.split(text)
-        except ValueError:
-            whole.append(word)
+        whole += [word] if text is None else text.split()
     return whole
 
 

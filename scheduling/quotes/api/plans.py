@@ -74,6 +74,7 @@ class PlansOfTenant(TenantPoolView):
         "were kept, and if they were planned anew. They depend on the tenant's own jobs alone, so only jobs that come "
         "or are cancelled meanwhile change them. Nothing is changed by asking.",
         permission=Permission.JOBS_VIEW,
+        also=(Permission.QUOTA_VIEW,),
         answer=PlansShown,
         answer_example=EXAMPLE,
         refusals=("no_plans",),

@@ -129,7 +129,8 @@ class WhatIf(_WhatIfs):
         summary="A question about the past, and its answer",
         description="`done` of `total` steps while it is worked out; then what would have been different: the job, "
         "the jobs that would have got something else, everybody's gains and the prices. Another tenant has no name "
-        "here, and only a difference. Whoever did not ask gets 404, but for the staff.",
+        "here, and only a difference. Whoever did not ask gets 404, but for the staff (a "
+        "token: with `audit:read`).",
         permission=Permission.JOBS_VIEW,
         answer=WhatIfShown,
         answer_example=EXAMPLE,
@@ -144,7 +145,8 @@ class WhatIfCancel(_WhatIfs):
     @operation(
         "what_ifs_cancel",
         summary="Call a question off",
-        description="Before it is worked out.",
+        description="Before it is worked out. The staff may call off others' questions, too (a token: with "
+        "`audit:read` and `audit:write`).",
         permission=Permission.JOBS_VIEW,
         answer=WhatIfShown,
         answer_example=WAITS_EXAMPLE | {"state": "cancelled"},

@@ -16,7 +16,7 @@ from tenants.api.problems import Problem, document_of
 from tenants.api.reference.fields import FieldRow, Schema, kind_of, limits_of, rows_of, words_of
 from tenants.api.reference.tags import TAGS
 
-NEEDS = re.compile(r"\n*A token needs the scope `([^`]+)`\.$")
+NEEDS = re.compile(r"\n*A token needs the scopes? `([^`]+)`(?: and `([^`]+)`)?\.$")
 CODES = re.compile(r"\s*Codes: (.*)\.$", re.DOTALL)
 JSON = "application/json"
 ENDLESS_OR_FILE = ("text/event-stream", "application/zip")
@@ -59,7 +59,7 @@ class OperationShown:
     path: str
     summary: str
     words: str
-    scope: str  # that a token needs; empty where it needs none
+    scopes: tuple[str, ...]  # those that a token needs
     open: bool  # whether everybody may call it without a log-in
     parameters: tuple[OperationParameter, ...]
     request: Body | None
@@ -84,7 +84,8 @@ class OperationShown:
 
     def says(self, words: list[str]) -> bool:
         """Each word stands in its text, or is the whole name of a parameter, field or code of an error."""
-        text = f"{self.name} {self.method} {self.path} {self.tag} {self.scope} {self.summary} {self.words}".casefold()
+        text = f"{self.name} {self.method} {self.path} {self.tag} {' '.join(self.scopes)} {self.summary} {self.words}"
+        text = text.casefold()
         return all(word.casefold() in text or word.casefold() in self._names for word in words)
 
     @cached_property
@@ -144,7 +145,7 @@ def problem() -> Body:
 
 def _operation(path: str, method: str, operation: Schema, schemas: Mapping[str, Schema]) -> OperationShown:
     words = operation.get("description", "")
-    scope = NEEDS.search(words)
+    needs = NEEDS.search(words)
     request = operation.get("requestBody", {}).get("content", {}).get(JSON)
     status, done = next((int(code), each) for code, each in operation["responses"].items() if code < "3")
     answers = tuple(_body(media, each, schemas, done) for media, each in done.get("content", {}).items())
@@ -156,7 +157,7 @@ def _operation(path: str, method: str, operation: Schema, schemas: Mapping[str, 
         path=path,
         summary=operation["summary"],
         words=NEEDS.sub("", words),
-        scope=scope[1] if scope else "",
+        scopes=tuple(filter(None, needs.groups())) if needs else (),
         open={} in operation.get("security", [{}]),
         parameters=tuple(sorted((_parameter(each, schemas) for each in operation.get("parameters", [])), key=_place)),
         request=_body(JSON, request, schemas, {}) if request else None,

@@ -59,11 +59,11 @@ class ReferenceReader:
     others: tuple[TenantReached, ...]  # whose names may stand in addresses instead
 
     def token_for(self, operation: OperationShown) -> ApiToken | None:
-        """One that works at the operation's address and has its scope."""
+        """One that works at the operation's address and has its scopes."""
         at_tenant = "{tenant_slug}" in operation.path
         for token in self.tokens:
             fits = token.tenant is None or not at_tenant or token.tenant.slug == self.slug
-            if fits and (not operation.scope or operation.scope in token.scopes):
+            if fits and set(operation.scopes) <= set(token.scopes):
                 return token
         return None
 
