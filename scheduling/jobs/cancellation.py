@@ -159,8 +159,9 @@ def has_begun(award: Award, running: int) -> bool:
 
 def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> dict[str, Any]:
     """Give up a running award after the slot that runs, and return what an event reports of the cut. The award goes on
-    being settled to its end."""
-    cut, freed = slot_running(job.pool, batch, at) + 1, None
+    being settled to its end. An engine opens a gang a moment before its first slot: an award whose program ends in that
+    moment is given up after the first slot, so that nobody takes it for one that was given up before it began."""
+    cut, freed = max(slot_running(job.pool, batch, at), award.start) + 1, None
     if cut < award.end:
         freed = _free(award, job, batch, cut, paid_for=True)
         award.cut_at = cut
