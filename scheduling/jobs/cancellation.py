@@ -29,6 +29,7 @@ from scheduling.models import (
     LaneClock,
     Lend,
     Pool,
+    RentState,
     TenantPolicy,
     TrainingJob,
 )
@@ -136,12 +137,14 @@ def _before_start(
     award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime
 ) -> tuple[list[Posting], dict[str, Any]]:
     """Give up an award of which nothing is settled: free all its units, and return all its money but what the rule
-    keeps. Return the postings, and what an event reports of the cut."""
+    keeps. Nothing is held for it then, so its rent is closed. Return the postings, and what an event reports of the
+    cut."""
     parts = kept_parts(award.charges, job.pool.cancellation_keep_percent)
     freed = _free(award, job, batch, award.start, paid_for=award.phase == OWN)
     award.state, award.cut_at = AwardState.ENDED, award.start
     award.returned = award.paid - sum(amount for _, amount in parts)
-    award.save(update_fields=["state", "cut_at", "returned"])
+    award.rent = RentState.CLOSED if award.rent == RentState.OPEN else award.rent
+    award.save(update_fields=["state", "cut_at", "returned", "rent"])
     return [cancellation(award, parts, at)] if award.paid else [], cut_told(award, freed)
 
 

@@ -22,7 +22,7 @@ from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.held import held_array, held_rows, held_sql
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
-from scheduling.market.view.rents import rents_open, undone
+from scheduling.market.view.rents import rents_open, undone, values_given_up
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
     PROGRAM,
@@ -257,8 +257,14 @@ def _remaining(job: Job, before: SlotsSoFar | None, begun: PiecesSoFar | None) -
 
 
 def _rents(frame: PoolFrame, rents: Mapping[int, Sequence[Award]], jobs: Mapping[int, Job]) -> tuple[Booking, ...]:
-    """Return the open rents as bookings, job after job."""
-    return tuple(_rent(frame, award, jobs[number]) for number, awards in rents.items() for award in awards)
+    """Return the open rents as bookings, job after job. The last one of a job that was done before its last piece began
+    has the value of that piece."""
+    values = values_given_up(rents)
+    bookings = []
+    for number, awards in rents.items():
+        *before, last = [_rent(frame, award, jobs[number]) for award in awards]
+        bookings += [*before, replace(last, value=values.get(number, last.value))]
+    return tuple(bookings)
 
 
 def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
