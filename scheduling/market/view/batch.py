@@ -36,7 +36,7 @@ from scheduling.models import (
     TrainingJob,
     unsettled_from,
 )
-from scheduling.money import limits, member_caps, rent_spent, tenant_lefts
+from scheduling.money import BudgetLimit, limits, member_caps, rent_spent, tenant_lefts
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balances
@@ -55,6 +55,7 @@ class BatchSnapshot:
     caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
     unfit: tuple[Refusal, ...] = ()  # for rows of `waiting` left out of the view: accepted before, and impossible now
     begun: Mapping[int, PiecesSoFar] = field(default_factory=dict)  # waiting jobs of any other pool, begun in pieces
+    budgets: Sequence[BudgetLimit] = ()  # of all tenants, as the view was made from them
 
     def paid_before(self, number: int) -> int:
         """Return the micro-credits that a waiting job has paid so far."""
@@ -138,7 +139,7 @@ def batch_view(
         worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
     by_budget = frozenset(tenant_id for tenant_id, rest in lefts.items() if rest < spendable[tenant_id])
-    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun)
+    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun, budgets)
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
