@@ -29,6 +29,7 @@ from scheduling.models import (
     LaneClock,
     Lend,
     Pool,
+    RentState,
     TenantPolicy,
     TrainingJob,
 )
@@ -136,12 +137,14 @@ def _before_start(
     award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime
 ) -> tuple[list[Posting], dict[str, Any]]:
     """Give up an award of which nothing is settled: free all its units, and return all its money but what the rule
-    keeps. Return the postings, and what an event reports of the cut."""
+    keeps. Nothing is held for it then, so its rent is closed. Return the postings, and what an event reports of the
+    cut."""
     parts = kept_parts(award.charges, job.pool.cancellation_keep_percent)
     freed = _free(award, job, batch, award.start, paid_for=award.phase == OWN)
     award.state, award.cut_at = AwardState.ENDED, award.start
     award.returned = award.paid - sum(amount for _, amount in parts)
-    award.save(update_fields=["state", "cut_at", "returned"])
+    award.rent = RentState.CLOSED if award.rent == RentState.OPEN else award.rent
+    award.save(update_fields=["state", "cut_at", "returned", "rent"])
     return [cancellation(award, parts, at)] if award.paid else [], cut_told(award, freed)
 
 
@@ -159,8 +162,9 @@ def has_begun(award: Award, running: int) -> bool:
 
 def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> dict[str, Any]:
     """Give up a running award after the slot that runs, and return what an event reports of the cut. The award goes on
-    being settled to its end."""
-    cut, freed = slot_running(job.pool, batch, at) + 1, None
+    being settled to its end. An engine opens a gang a moment before its first slot: an award whose program ends in that
+    moment is given up after the first slot, so that nobody takes it for one that was given up before it began."""
+    cut, freed = max(slot_running(job.pool, batch, at), award.start) + 1, None
     if cut < award.end:
         freed = _free(award, job, batch, cut, paid_for=True)
         award.cut_at = cut

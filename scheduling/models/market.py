@@ -214,6 +214,11 @@ class Award(TenantOwned):
                 condition=Q(returned__gte=0, returned__lte=F("paid")), name="award_returns_what_was_paid"
             ),
             models.CheckConstraint(condition=Q(state__in=AwardState.values), name="award_state_known"),
+            # Given up before its start, an award has ended: nothing pays for it, and no settlement looks at it.
+            models.CheckConstraint(
+                condition=~Q(state__in=["booked", "running"]) | Q(cut_at__isnull=True) | Q(cut_at__gt=F("start")),
+                name="award_alive_is_cut_after_its_start",
+            ),
             models.CheckConstraint(condition=Q(rent__in=RentState.values), name="award_rent_known"),
             models.CheckConstraint(
                 condition=Q(adjusted=0) | Q(adjusted__gt=0, adjusted__lte=F("returned"), rent="closed"),
@@ -245,12 +250,13 @@ class Award(TenantOwned):
     def paid_until(self) -> int:
         """Return the first slot that it does not pay for.
 
-        An award that its tenant gave up while it ran pays to its end. One that never began pays nothing. One that the
-        platform cut short pays for what was delivered before the cut, settled or not.
+        An award that is alive, or was given up while it ran, pays to its end. One that was given up before its start
+        pays nothing. One that the platform cut short pays for what was delivered before the cut, settled or not.
         """
-        if self.cut_at is not None and (self.state == AwardState.VOID or self.cut_at <= self.start):
-            return min(self.cut_at, self.end)
-        return self.end
+        if self.cut_at is None or self.state in ALIVE:
+            return self.end
+        given_up_before = self.state == AwardState.ENDED and self.cut_at <= self.start
+        return min(self.cut_at, self.end) if self.state == AwardState.VOID or given_up_before else self.end
 
     def owed_after(self, settled_slot: int) -> int:
         """Return the micro-credits for the slots after `settled_slot`, the pool's last settled one: that much is held
@@ -283,7 +289,7 @@ def unsettled_from(slot: int) -> Q:
     """Return the condition for awards that still pay for `slot` or a later one, where all slots before it are settled.
 
     These are the awards that are alive, and those that the platform cut short in a later slot. It is `Award.paid_until`
-    as a condition.
+    as a condition: awards that are done, or have ended, are settled to it.
     """
     return Q(state__in=ALIVE, end__gt=slot) | Q(state=AwardState.VOID, cut_at__gt=slot)
 

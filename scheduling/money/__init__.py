@@ -3,7 +3,15 @@
 from scheduling.money.balances import low_balance_events
 from scheduling.money.credits import MOST, credits_grant, credits_withdraw
 from scheduling.money.read_credits import tenant_funds
-from scheduling.money.view_budgets import BudgetLimit, left_for, limits, member_caps, tenant_lefts, tenant_limits
+from scheduling.money.view_budgets import (
+    BudgetLimit,
+    left_for,
+    limits,
+    member_caps,
+    passed_by_others,
+    tenant_lefts,
+    tenant_limits,
+)
 from scheduling.money.view_spending import period_start, rent_spent
 
 __all__ = [
@@ -15,6 +23,7 @@ __all__ = [
     "limits",
     "low_balance_events",
     "member_caps",
+    "passed_by_others",
     "period_start",
     "rent_spent",
     "tenant_funds",

@@ -59,7 +59,8 @@ def credits_grant(*, tenant: Tenant, amount: int, key: str, by: Access, reason: 
     )
     with scope_disabled("an operator pays in for a tenant"):
         try:
-            answer = post_many(postings=[posting])
+            with transaction.atomic():  # where the database finds out, only this is undone, and the book can be read
+                answer = post_many(postings=[posting])
         except KeyReused:  # the same grant was requested before, or another one with this key
             return _earlier(posting) or Refused("key_reused", "This key was used for another grant.")
     if isinstance(answer, InsufficientFunds):
@@ -93,7 +94,8 @@ def credits_withdraw(
             sentence = f"{tenant.name} can pay out {spelt(rest)} credits; {spelt(amount)} were asked for."
             return BeyondFunds("beyond_funds", sentence, amount, rest)
         try:
-            answer = post_many(postings=[_withdrawal(tenant, amount, balance, key, at)])
+            with transaction.atomic():
+                answer = post_many(postings=[_withdrawal(tenant, amount, balance, key, at)])
         except KeyReused:  # just now, by a withdrawal for another tenant
             return WITHDRAWN_BEFORE
     if isinstance(answer, InsufficientFunds):

@@ -67,6 +67,39 @@ def _limits(budgets: Collection[Budget], at: datetime) -> tuple[BudgetLimit, ...
     )
 
 
+def passed_by_others(
+    before: Iterable[BudgetLimit], awards: Collection[Award], *, at: datetime
+) -> tuple[BudgetLimit, ...]:
+    """Return the hard limits that are passed with these awards because others spent since `before` was read. `awards`
+    are stored and their prices held, by this transaction: whoever pays from the same accounts waits for its end.
+
+    It reads again only where somebody who pays has a hard limit. What the awards themselves cost was decided under
+    `before`, so they alone pass no limit.
+    """
+    paying = [award for award in awards if award.paid]
+    payers = {(award.tenant_id, award.job.submitted_by_id) for award in paying}
+    spent = {_name(each): each.spent for each in before if each.hard is not None}
+    tenant_ids = {tenant for tenant, _ in payers} & {tenant for tenant, *_ in spent}
+    if not tenant_ids:
+        return ()
+
+    def others(limit: BudgetLimit) -> int:
+        ours = sum(award.paid for award in paying if limit.binds(award.tenant_id, award.job.submitted_by_id))
+        return limit.spent - ours
+
+    return tuple(
+        limit
+        for limit in limits(tenant_ids=tenant_ids, at=at)
+        if limit.hard is not None and limit.spent > limit.hard
+        if any(limit.binds(*payer) for payer in payers)
+        if others(limit) > spent.get(_name(limit), 0)
+    )
+
+
+def _name(limit: BudgetLimit) -> tuple[int, int | None, str]:
+    return limit.tenant_id, limit.member_id, limit.period
+
+
 def left_for(budgets: Iterable[BudgetLimit], tenant_id: int, member_id: int | None) -> int | None:
     """Return what one more award may cost under all budgets that apply to this member; None if there is no limit."""
     lefts = [limit.left for limit in budgets if limit.binds(tenant_id, member_id) and limit.left is not None]

@@ -20,17 +20,17 @@ from scheduling.market.decide.answers import AnswerContents, answer_contents, an
 from scheduling.market.decide.chain import START, heads_beside
 from scheduling.market.decide.verdicts import verdict
 from scheduling.market.reads import unpacked
-from scheduling.models import AnswerFrame, Award, FeedSeal, InstantAnswer, Interval, LaneClock
+from scheduling.models import AnswerFrame, Award, Budget, FeedSeal, InstantAnswer, Interval, LaneClock
 from tenants.access import Refused
 from tenants.ledger.amounts import MICRO
 from tenants.ledger.postings import OUTSIDE, available
 from tenants.ledger.services import post
-from tenants.scoping import scope_disabled
+from tenants.scoping import scope, scope_disabled
 from tests.audit.proven import Proven, make_proven
 from tests.audit.test_tampering import put_back, with_one_byte_changed
 from tests.ledger.builders import accepted, tamper
 from tests.scheduling.builders import make_server, make_tenant
-from tests.scheduling.live import again, book_is_sound, fund, make_live_pool, publish, submitted
+from tests.scheduling.live import again, book_is_sound, fund, make_award, make_live_pool, publish, submitted
 from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
@@ -227,5 +227,32 @@ def test_a_booking_that_could_not_be_paid_any_more_says_so_in_its_record() -> No
     assert (len(plan.bookings), len(plan.refusals)) == (1, 1)
     assert submitted(pool, lumen, slot=0.5).award is not None
     assert [answer.number for answer in InstantAnswer.objects.order_by("number")] == [1, 2]
+    assert findings(pool) == []
+    assert book_is_sound()
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_a_booking_that_a_budget_did_not_allow_any_more_says_so_in_its_record() -> None:
+    """Another pool spent of the same hard limit between the answer and the hold, each time that it was tried."""
+    pool, other, lumen = make_live_pool(), make_live_pool(slug="other"), make_tenant("lumen")
+    make_server(pool, worker=4, ps=1)
+    fund(lumen)
+    publish(pool, frontier=4)
+    with scope(lumen):
+        Budget.objects.create(tenant=lumen, period="month", member=None, hard_limit=60_000)
+    real = instant.hold
+
+    def elsewhere(**about: Any) -> object:
+        """Within the same attempt, which is taken back with all that it wrote."""
+        make_award(other, lumen, slots=1, charges=[[(None, 20_000)]])
+        return real(**about)
+
+    with patch.object(instant, "hold", elsewhere):
+        refused = submitted(pool, lumen)
+    assert refused.award is None
+    job = again(refused.job)
+    assert (job.reason_code, job.reason_numbers) == ("over_budget", {"price": 0.05, "left": 0.04})
+    assert findings(pool) == []
+    assert submitted(pool, lumen, slot=0.5).award is not None
     assert findings(pool) == []
     assert book_is_sound()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.core.types import Plan, View
@@ -17,7 +17,7 @@ from scheduling.market.calendar.lanes import Busy
 from scheduling.market.decide import interval as intervals
 from scheduling.market.decide.interval import FundsMoved, interval_run
 from scheduling.market.decide.plans import paid_by
-from scheduling.models import Award, Interval, JobState, LaneClock
+from scheduling.models import Award, Budget, Interval, JobState, LaneClock, Pool
 from tenants.ledger.audit import verify
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.ledger.services import hold
@@ -27,6 +27,7 @@ from tests.ledger.builders import accepted
 from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
+from tests.scheduling.live import make_award, make_live_pool
 from tests.scheduling.markets import MICRO, again, at, make_market, make_renting, make_waiting, run_slots
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,6 +154,79 @@ def test_plan_is_made_again_when_a_balance_fell_meanwhile(while_deciding: Any) -
         assert not Award.objects.exists()
         assert balances_of_tenant(tenant_id=renter.pk).available == 0
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+
+
+def spend_of_budget(pool: Pool, tenant: Tenant, amount: int) -> None:
+    """In another pool, an award is made and its price is held."""
+    make_award(pool, tenant, slots=1, charges=[[(None, amount)]])
+
+
+@pytest.mark.parametrize("hard", [None, 120_000])
+def test_plan_is_made_again_when_a_hard_limit_was_spent_meanwhile(while_deciding: Any, hard: int | None) -> None:
+    pool, _, renter = make_renting(credits=1_000)
+    elsewhere_too = make_live_pool(slug="other")
+    job = make_waiting(pool, renter)
+    if hard is not None:
+        with scope(renter):
+            Budget.objects.create(tenant=renter, period="month", member=None, hard_limit=hard)
+    run_slots(pool, 0, 1)
+    with another_worker() as workers:
+        planned: list[int] = []
+
+        def spend_once(plan: Plan) -> None:
+            planned.append(paid_by(plan.bookings))
+            if len(planned) == 1:
+                elsewhere(workers, lambda: spend_of_budget(elsewhere_too, renter, 100_000)).result(PATIENCE)
+
+        while_deciding(spend_once)
+        run_slots(pool, 2, 2)
+    assert 20_000 < planned[0] <= 120_000
+    with scope_disabled("the test looks at everything"):
+        spent = sum(Award.objects.filter(tenant=renter).values_list("paid", flat=True))
+    if hard is None:
+        assert (len(planned), spent) == (1, 100_000 + planned[0])
+    else:
+        assert (len(planned), spent) == (2, 100_000)
+        assert (again(job).state, again(job).reason_code) == (JobState.QUEUED, "over_budget")
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+
+
+def test_last_attempt_waits_with_a_hard_limit_until_it_is_over(while_deciding: Any) -> None:
+    """Whoever spends of the same limit meanwhile waits for the balances, and sees afterwards what was awarded."""
+    pool, _, renter = make_renting(credits=1_000, clock_first=8)
+    elsewhere_too, hard = make_live_pool(slug="other"), 10 * MICRO
+    for _ in range(8):
+        make_waiting(pool, renter)
+    with scope(renter):
+        Budget.objects.create(tenant=renter, period="month", member=None, hard_limit=hard)
+    run_slots(pool, 0, 7)
+    with another_worker() as workers:
+        tried: list[BaseException | None] = []
+        planned, spent = list[int](), [0]
+
+        def leave_too_little(plan: Plan) -> None:
+            """So little that the plan just made is beyond the limit, and a smaller one is not."""
+            planned.append(paid_by(plan.bookings))
+            amount = hard - sum(spent) - planned[-1] * 2 // 3
+
+            def work() -> None:
+                with connection.cursor() as cursor:
+                    cursor.execute("SET lock_timeout = '200ms'")
+                with transaction.atomic():
+                    spend_of_budget(elsewhere_too, renter, amount)
+                spent.append(amount)
+
+            tried.append(elsewhere(workers, work).exception(PATIENCE))
+
+        while_deciding(leave_too_little)
+        run_slots(pool, 8, 8)
+    assert tried[:2] == [None, None]
+    assert isinstance(tried[2], OperationalError)
+    assert planned[0] > planned[1] > planned[2] > 0
+    with scope_disabled("the test looks at every award"):
+        total = sum(Award.objects.filter(tenant=renter).values_list("paid", flat=True))
+    assert total == sum(spent) + planned[2] <= hard
+    assert verify().is_clean
 
 
 class Spender:

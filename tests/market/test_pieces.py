@@ -12,18 +12,35 @@ from scheduling.audit.verification import intervals_verify
 from scheduling.jobs.arrays import array_submit
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
+from scheduling.market.decide.plans import refunds_of
 from scheduling.market.elastic.read_slots import epochs_reported
+from scheduling.market.settle.rents import Closing, RefundTooLarge, rents_close
 from scheduling.market.settle.stuck import stuck_awards
-from scheduling.models import AlonePlan, Award, AwardState, Event, JobFloor, JobState, Pool, TenantPolicy, TrainingJob
+from scheduling.market.view.rents import rents_open, values_given_up
+from scheduling.models import (
+    AlonePlan,
+    Award,
+    AwardState,
+    Event,
+    JobFloor,
+    JobState,
+    Pool,
+    RentState,
+    TenantPolicy,
+    TrainingJob,
+)
 from scheduling.quotes.quotes import Quote, job_quote
+from scheduling.runs.early_ends import job_end_early
 from scheduling.runs.failures import AwardFailed, award_fail
 from tenants.ledger.amounts import shown
 from tenants.ledger.audit import verify
 from tenants.ledger.postings import held
 from tenants.ledger.selectors import balance
+from tenants.ledger.services import hold, post_many
 from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope, scope_disabled
+from tests.scheduling import live
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.live import member
@@ -86,9 +103,9 @@ def world() -> World:
     return pieces_market()
 
 
-def pieces_market() -> World:
+def pieces_market(**fields: Any) -> World:
     settings = {"name": "astraea", "mode": "guarantee", "theta": {"worker": 2.0, "ps": 2.0}, "price_floor": 0.1}
-    pool = make_pool(batch_policy=settings, clock_first=8, clock_cap=8, clock_restart=False)
+    pool = make_pool(batch_policy=settings, clock_first=8, clock_cap=8, clock_restart=False, **fields)
     owner, guest = make_tenant("owner"), make_tenant("guest")
     for number in (1, 2):
         make_cells(make_server(pool, f"s{number}", worker=1, ps=1), owner, {"worker": 1, "ps": 1})
@@ -239,12 +256,7 @@ def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follow
 
 
 def test_pieces_that_are_rented_under_a_draft_stay_held_until_alone_is_known(world: World) -> None:
-    with scope(world.owner):
-        TenantPolicy.objects.create(pool=world.pool, plan=AlonePlan.RENEW)
-    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
-    for _ in range(2):
-        make_waiting(world.pool, world.owner, epochs=30, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
-    job = world.long_job(world.owner, epochs=30, value={"kind": "linear", "slope": -2.0, "base": 200.0})
+    job = job_under_a_draft(world)
     advance(world.pool, 25.5)
     awards = world.awards(job)
     assert [(award.phase, award.rent, award.work) for award in awards] == [("shared", "open", 7)] * 3
@@ -257,6 +269,108 @@ def test_pieces_that_are_rented_under_a_draft_stay_held_until_alone_is_known(wor
     assert world.row(job).state == JobState.FINISHED
     assert world.held(world.owner) == 0
     assert world.is_proved
+
+
+def test_a_job_that_was_done_before_a_rented_piece_began_pays_what_the_rule_keeps_and_all_is_proved() -> None:
+    """The last word of a program comes after the boundary at which its job got another piece."""
+    world = pieces_market(cancellation_keep_percent=50)
+    job = job_under_a_draft(world)
+    advance(world.pool, 15.5)
+    make_waiting(world.pool, world.guest, 15.2, epochs=2, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    advance(world.pool, 16.3)
+    *_, done, planned = world.awards(job)
+    assert (done.state, planned.state, planned.rent) == ("done", "booked", "open")
+    assert planned.start > 16
+    with scope_disabled("its program was done at the last moment"):
+        at = moment(world.pool, 16.4)
+        assert job_end_early(award_id=done.pk, state=JobState.FINISHED, code="", numbers={}, at=at)
+    *before, given_up = world.awards(job)
+    assert (given_up.state, given_up.rent, given_up.adjusted) == ("ended", "closed", 0)
+    assert 0 < given_up.returned < given_up.paid
+    assert {award.rent for award in before} == {"open"}
+    assert world.held(world.owner) == sum(award.paid for award in before)
+    assert world.is_proved
+    advance(world.pool, 60.5)
+    assert {award.rent for award in world.awards(job)} == {"closed"}
+    assert world.held(world.owner) == 0
+    assert world.is_proved
+
+
+def job_under_a_draft(world: World) -> TrainingJob:
+    """A job of the owner that rents piece after piece from the guest, while its place at home is a draft."""
+    with scope(world.owner):
+        TenantPolicy.objects.create(pool=world.pool, plan=AlonePlan.RENEW)
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=30, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    return world.long_job(world.owner, epochs=30, value={"kind": "linear", "slope": -2.0, "base": 200.0})
+
+
+def two_pieces(**more: int) -> tuple[Pool, Tenant, Award, Award]:
+    """Lumen's job was done in its first piece, of two slots at twenty micro-credits each; half of what the second one
+    was to pay stays with its owner, Castor. Another award of Lumen's may hold more."""
+    pool = live.make_live_pool(cancellation_keep_percent=50)
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    server = make_server(pool, worker=4, ps=1)
+    make_cells(server, castor, {"worker": 4, "ps": 1})
+    live.fund(lumen)
+    spec = {**live.SPEC, "epochs": 20, "divisible": True}
+    piece: dict[str, Any] = {"charges": [[(castor, 20)]] * 2, "work": 8, "rent": RentState.OPEN}
+    one = live.make_award(pool, lumen, allocation=[[server.pk, 0, 2, 4, 1]], spec=spec, **piece)
+    live.enter(one)
+    live.settle(pool, 0, 1)
+    terms = {"workers": 4, "ps": 1, "phase": "shared", "lane": "batch", "paid": 40, "awarded_at": live.moment(2)}
+    with scope(lumen):
+        two = Award.objects.create(
+            **(terms | piece | {"charges": [[[castor.pk, 20]]] * 2, "value": 150.0}),
+            **{"tenant": lumen, "job": one.job, "pool": pool, "start": 4, "end": 6},
+            allocation=[[server.pk, 4, 6, 4, 1]],
+        )
+        about = {"subject": f"job:{one.job_id}", "facts": {"award": two.pk}}
+        hold(key=f"award:{two.pk}", tenant_id=lumen.pk, amount=40, at=live.moment(2), **about)
+        TrainingJob.objects.filter(pk=one.job_id).update(state=JobState.AWARDED)
+    live.enter(two)
+    for start, amount in enumerate(more.values(), 20):
+        live.make_award(pool, lumen, start=start, slots=1, charges=[[(castor, amount)]])
+    with scope_disabled("its program was done at the last moment"):
+        assert job_end_early(award_id=one.pk, state=JobState.FINISHED, code="", numbers={}, at=live.moment(2.3))
+    return pool, lumen, live.again(one), live.again(two)
+
+
+@pytest.mark.parametrize("more", [{}, {"another": 1_000}])
+def test_nothing_comes_back_twice_of_a_rented_piece_that_was_given_up_before_its_start(more: dict[str, int]) -> None:
+    pool, lumen, one, two = two_pieces(**more)
+    assert (two.state, two.rent, two.returned, two.adjusted) == ("ended", "closed", 20, 0)
+    live.settle(pool, 2, 3)
+    with scope_disabled("an interval settles the rent"):
+        rents = rents_open(pool, 4)
+        assert {number: [award.pk for award in awards] for number, awards in rents.items()} == {one.job_id: [one.pk]}
+        assert values_given_up(rents) == {one.job_id: 150.0}  # the job was done earlier than that, so not worth less
+        (part,) = refunds_of(30e-6, [award.paid - award.returned for award in rents[one.job_id]])
+        postings, _ = rents_close(pool, [Closing(rents[one.job_id][0], part)], 3, live.moment(4))
+        assert isinstance(post_many(postings=postings), tuple)
+        assert stuck_awards() == []
+    assert live.money(lumen)[1] == sum(more.values())
+    assert live.book_is_sound()
+
+
+def test_a_rent_that_an_older_version_left_open_is_closed_with_the_next_slot_and_has_no_refund() -> None:
+    pool, _, one, two = two_pieces()
+    with scope_disabled("as it was left"):
+        Award.objects.filter(pk=two.pk).update(rent=RentState.OPEN)
+        assert [award.pk for award in rents_open(pool, 4)[one.job_id]] == [one.pk]
+        live.settle(pool, 2)
+        assert (live.again(two).rent, live.again(two).adjusted) == ("closed", 0)
+        assert stuck_awards() == []
+
+
+def test_a_refund_of_more_than_is_held_for_a_rent_is_refused_aloud() -> None:
+    pool, _, one, two = two_pieces(another=1_000)
+    with scope_disabled("a plan is wrong"):
+        for award in (one, two):
+            rent = Award.objects.select_related("job").get(pk=award.pk)
+            with pytest.raises(RefundTooLarge, match=f"of award {award.pk}"):
+                rents_close(pool, [Closing(rent, 41)], 3, live.moment(4))
 
 
 def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:

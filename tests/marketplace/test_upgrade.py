@@ -156,7 +156,12 @@ GROWING = {
     *("scheduling_tenantfairness", "scheduling_webhookdelivery", "scheduling_webhooktry", "tenants_auditentry"),
 }
 # Read large tables, and nobody waits for it meanwhile: their statements are looked at below.
-BESIDE = ("scheduling.0053_pieces", "scheduling.0057_read_while_others_work", "scheduling.0063_calendar_written")
+BESIDE = (
+    *("scheduling.0053_pieces", "scheduling.0057_read_while_others_work", "scheduling.0063_calendar_written"),
+    "scheduling.0065_cut_after_start",
+)
+# Rows that an index of few finds, and that nothing of today's makes.
+FEW = ("WHERE state IN ('booked', 'running') AND cut_at <= start",)
 
 
 def test_no_migration_reads_or_rewrites_a_large_table_under_a_lock(tmp_path: Path, elsewhere: str) -> None:
@@ -184,7 +189,8 @@ def test_what_reads_large_tables_beside_others_takes_no_lock_that_they_wait_for(
     for operation in database_operations(migration.operations):
         if isinstance(operation, migrations.RunSQL):
             sql = str(operation.sql)
-            assert not re.search(r"CREATE (UNIQUE )?INDEX(?! CONCURRENTLY)|CHECK \(|VALIDATE|UPDATE \w+ SET", sql), sql
+            assert not re.search(r"CREATE (UNIQUE )?INDEX(?! CONCURRENTLY)|CHECK \(|VALIDATE", sql), sql
+            assert not re.search(r"UPDATE \w+ SET", sql) or any(few in sql for few in FEW), sql
         else:
             assert isinstance(operation, migrations.AddField | AddConstraintNotValid | ValidateConstraint), operation
 

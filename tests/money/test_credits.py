@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import transaction
 
 from scheduling.money.credits import BeyondFunds, credits_grant, credits_withdraw, earned_collect
 from tenants.access import Refused, access_of_system
@@ -11,6 +14,8 @@ from tenants.ledger.sums import earned_since
 from tenants.models import AuditEntry
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
+from tests.ledger.test_races import start, wait_for_waiting_sessions
+from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON, make_tenant
 from tests.scheduling.live import (
     book_is_sound,
@@ -58,6 +63,32 @@ def test_the_same_key_for_another_grant_is_refused(change) -> None:
     answer = credits_grant(**(GRANT | other))
     assert isinstance(answer, Refused)
     assert answer.code == "key_reused"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("pay", [credits_grant, credits_withdraw])
+def test_of_two_tenants_with_one_key_at_the_same_moment_one_is_refused(pay) -> None:
+    """They have no account in common, so the second waits for the key alone."""
+    tenants = lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    for tenant in tenants:
+        fund(tenant)
+    with ThreadPoolExecutor(1) as workers:
+        with transaction.atomic():
+            assert isinstance(pay(tenant=lumen, **GRANT), Posted)
+
+            def second() -> object:
+                with transaction.atomic():
+                    answer = pay(tenant=castor, **GRANT)
+                    assert AuditEntry.objects.filter(tenant=castor).count() == 0  # its transaction goes on
+                    return answer
+
+            (other,) = start(workers, second)
+            wait_for_waiting_sessions(1)
+        answer = other.result(PATIENCE)
+    assert isinstance(answer, Refused)
+    assert answer.code == "key_reused"
+    assert money(castor) == (1_000_000_000, 0, 0)
+    assert book_is_sound()
 
 
 @pytest.mark.parametrize(

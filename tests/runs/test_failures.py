@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
+from importlib import import_module
 
-from scheduling.models import Interval, JobFloor
+import pytest
+from django.db import IntegrityError
+
+from scheduling.app.clock import pool_advance
+from scheduling.engines.base import ENDED, FAILED, FINISHED, Status
+from scheduling.market.settle.stuck import stuck_awards
+from scheduling.models import Award, Interval, JobFloor, LaneClock, Run
 from scheduling.operator.loss_preview import server_loss_preview
+from scheduling.runs.ends import run_end
 from scheduling.runs.failures import ServerLost, server_lose
 from tenants import history
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry
-from tenants.scoping import scope
+from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser, run
 from tests.scheduling.builders import NOON, make_cells, make_server, make_tenant
 from tests.scheduling.live import (
+    SPEC,
     again,
     book_is_sound,
     enter,
@@ -23,6 +32,7 @@ from tests.scheduling.live import (
     member,
     moment,
     money,
+    publish,
     settle,
     submitted,
     taken,
@@ -30,6 +40,7 @@ from tests.scheduling.live import (
 
 pytestmark = pytest.mark.django_db
 
+PROGRAM = {**SPEC, "program": {"name": "x"}}
 OPERATOR = access_of_system("the tests")
 
 
@@ -192,3 +203,85 @@ def test_what_a_loss_would_refund_is_said_before_and_is_what_it_then_refunds() -
     assert money(lumen) == before
     assert server_loss_preview(server=servers[0], at=moment(1.5)).refunded == 20
     assert lose(servers[1]) == said
+
+
+def ended_in_the_lead(end: str, slots: int = 4):
+    """Lumen's job has slots from 3 on, at ten micro-credits each; its engine opens the gang in slot 2, and it ends."""
+    pool = make_live_pool(outage_grace_seconds=20)
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    server = make_server(pool, worker=4, ps=1)
+    make_cells(server, castor, {"worker": 4, "ps": 1})
+    fund(lumen)
+    publish(pool, frontier=20)
+    allocation, charges = [[server.pk, 3, 3 + slots, 4, 1]], [[(castor, 10)]] * slots
+    award = make_award(pool, lumen, start=3, slots=slots, charges=charges, allocation=allocation, spec=PROGRAM)
+    enter(award)
+    LaneClock.objects.filter(pool=pool).update(held=True)  # the test decides alone
+    pool_advance(pool_id=pool.pk, at=moment(2.2))
+    due = {"ends_at": moment(3 + slots), "due_at": moment(3), "seen_at": moment(2.8)}
+    with scope_disabled("the gang is opened before its slot"):
+        gang = Run.objects.create(
+            tenant=lumen, job=award.job, award=award, number=0, engine="local", key="k" * 32, program="x", **due
+        )
+        assert run_end(run=gang, status=Status(ENDED, end=end, detail="boom"), at=moment(2.8))
+    assert again(award.job).state == end
+    return pool, lumen, castor, award
+
+
+@pytest.mark.parametrize("end", [FAILED, FINISHED])
+def test_a_program_that_ends_before_its_slot_pays_all_that_it_reserved(end: str) -> None:
+    pool, lumen, castor, award = ended_in_the_lead(end)
+    row = again(award)
+    assert (row.state, row.cut_at, row.paid_until, row.owed_after(2), row.used_until) == ("booked", 4, 7, 40, 4)
+    assert {slot for *_, slot in taken(pool, "batch")} == {3}  # what follows its first slot is on sale again
+    (event,) = events(f"job_{end}")
+    assert (event.data["cut_at"], event.data["freed"]) == (4, [4, 7])
+    assert stuck_awards() == []
+    for slot in range(3, 8):
+        pool_advance(pool_id=pool.pk, at=moment(slot + 0.2))
+    assert (again(award).state, again(award).paid_until) == ("ended", 7)
+    assert (money(lumen), money(castor)) == ((999_999_960, 0, 0), (0, 0, 40))
+    assert again(award.job).state == end
+    assert stuck_awards() == []
+    assert book_is_sound()
+
+
+def test_a_program_of_one_slot_that_ends_before_it_pays_it() -> None:
+    pool, lumen, castor, award = ended_in_the_lead(FAILED, slots=1)
+    assert again(award).cut_at is None
+    for slot in (3, 4):
+        pool_advance(pool_id=pool.pk, at=moment(slot + 0.2))
+    assert (money(lumen), money(castor)) == ((999_999_990, 0, 0), (0, 0, 10))
+    assert again(award.job).state == "failed"
+    assert book_is_sound()
+
+
+def test_an_outage_after_a_program_ended_before_its_slot_refunds_all_of_it() -> None:
+    pool, lumen, castor, award = ended_in_the_lead(FAILED)
+    pool_advance(pool_id=pool.pk, at=moment(9.2))
+    assert (again(award).state, again(award).returned) == ("void", 40)
+    assert (money(lumen), money(castor)) == ((1_000_000_000, 0, 0), (0, 0, 0))
+    assert again(award.job).state == "failed"
+    assert stuck_awards() == []
+    assert book_is_sound()
+
+
+def test_the_database_refuses_an_award_that_is_alive_and_cut_at_its_start() -> None:
+    award = market()[-1]
+    with scope_disabled("a broken service"), pytest.raises(IntegrityError, match="award_alive_is_cut_after_its_start"):
+        Award.objects.filter(pk=award.pk).update(cut_at=award.start)
+
+
+@pytest.mark.parametrize(("slots", "cut_at"), [(4, 4), (1, None)])
+def test_an_upgrade_mends_an_award_that_an_older_version_cut_at_its_start(slots: int, cut_at: int | None) -> None:
+    pool, lumen, castor, award = ended_in_the_lead(FAILED, slots)
+    with as_superuser():
+        run("SET CONSTRAINTS ALL IMMEDIATE")
+        run("ALTER TABLE scheduling_award DROP CONSTRAINT award_alive_is_cut_after_its_start")
+        run("UPDATE scheduling_award SET cut_at = start WHERE id = %s", [award.pk])
+        run(import_module("scheduling.migrations.0065_cut_after_start").MENDED)
+    assert again(award).cut_at == cut_at
+    for slot in range(3, 4 + slots):
+        pool_advance(pool_id=pool.pk, at=moment(slot + 0.2))
+    assert (money(lumen)[1], money(castor)[2]) == (0, 10 * slots)
+    assert stuck_awards() == []

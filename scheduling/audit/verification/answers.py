@@ -20,6 +20,7 @@ from scheduling.core.types import Allocation, Booking, Plan, Reason
 from scheduling.feed import EventKind, job_subject
 from scheduling.market.calendar import CalendarUnit, amounts_in
 from scheduling.market.decide import (
+    TOO_DEAR,
     AnswerContents,
     StoredQuestion,
     answer_contents,
@@ -166,13 +167,14 @@ def _decided_again(
 
 
 def _too_dear(booking: Booking, plan: Plan) -> Reason | None:
-    """Return the refusal that follows such a booking where its price was no longer there, or None where none was
-    written."""
+    """Return the refusal that follows such a booking where its price was no longer there, or no longer left under a
+    budget, or None where none was written."""
     if not plan.refusals:
         return None
-    price, rest = credits_of(settlement.micro(booking.paid)), plan.refusals[0].reason.numbers.get("left")
+    code, rest = plan.refusals[0].reason.code, plan.refusals[0].reason.numbers.get("left")
+    price = credits_of(settlement.micro(booking.paid))
     short = isinstance(rest, int | float) and rest < price
-    return Reason("low_balance", {"price": price, "left": rest if short else None})
+    return Reason(code if code in TOO_DEAR else TOO_DEAR[0], {"price": price, "left": rest if short else None})
 
 
 def _submission_differs(job: TrainingJob, submission: Mapping[str, Any]) -> list[Finding]:

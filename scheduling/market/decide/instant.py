@@ -25,7 +25,7 @@ from scheduling.market.settle.slots import AwardMove, awards_start
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.instant import InstantSnapshot, asked_again, instant_view
 from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
-from scheduling.money import left_for, tenant_limits
+from scheduling.money import left_for, passed_by_others, tenant_limits
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import InsufficientFunds, available
 from tenants.ledger.selectors import balance
@@ -36,11 +36,12 @@ MOST_TRIES = 3
 
 
 class _TooDear(Exception):
-    """The balance changed between the answer and the hold, so that the tenant cannot pay: the answer is undone."""
+    """The balance, or what is left under a budget, changed between the answer and the hold, so that the tenant cannot
+    pay: the answer is undone. `code` is one of `TOO_DEAR`."""
 
-    def __init__(self, price: int, available: int) -> None:
-        super().__init__(f"{price} of {available}")
-        self.reason = Reason("low_balance", {"price": credits_of(price), "left": credits_of(available)})
+    def __init__(self, code: str, price: int, left: int) -> None:
+        super().__init__(f"{price} of {left}")
+        self.reason = Reason(code, {"price": credits_of(price), "left": credits_of(left)})
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def instant_admit(
                     award = _award(job, answer, booking, clock, earlier_news, at)
                 steps.done("award", last=True, award=award.pk, start=award.start, end=award.end, paid=award.paid)
                 return award
-            except _TooDear as error:  # the batch lane, or another pool, took money of this tenant meanwhile
+            except _TooDear as error:  # the batch lane, or another pool, spent money of this tenant meanwhile
                 reason, clock.head = error.reason, head
         _refuse(job, answer, booking, reason, clock, earlier_news, at)
         steps.done("refuse", last=True, reason=reason.code)
@@ -84,10 +85,10 @@ def instant_admit(
 
 
 def purse_of(job: TrainingJob, at: datetime) -> Purse:
-    """Return what the tenant can pay now. Balances are read without a lock: the hold checks again."""
+    """Return what the tenant can pay now. Balances and budgets are read without a lock: the hold checks again."""
     limits_now = tenant_limits(tenant_id=job.tenant_id, at=at)
     spendable = balance(account=available(job.tenant_id))
-    return Purse(spendable, left_for(limits_now, job.tenant_id, job.submitted_by_id), budgeted=bool(limits_now))
+    return Purse(spendable, left_for(limits_now, job.tenant_id, job.submitted_by_id), limits_now)
 
 
 def instant_answer(job: TrainingJob, purse: Purse) -> LaneAnswer:
@@ -179,7 +180,7 @@ def _award(
     if starts:
         awards_start([AwardMove(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
-    _hold(award, at)
+    _hold(award, answer.question.purse, at)
     return award
 
 
@@ -226,7 +227,9 @@ def _sell_again(snapshot: InstantSnapshot, resold: Iterable[tuple[int, float]]) 
     FreedUnits.objects.bulk_update(sold, ["sold"], batch_size=1_000)
 
 
-def _hold(award: Award, at: datetime) -> None:
+def _hold(award: Award, purse: Purse, at: datetime) -> None:
+    """Set the price aside. From then on nobody else spends what its tenant has, so what is read of hard limits after it
+    is final."""
     if not award.paid:
         return
     facts = {"award": award.pk, "lane": award.lane, "start": award.start, "end": award.end}
@@ -240,7 +243,10 @@ def _hold(award: Award, at: datetime) -> None:
     )
     if isinstance(answer, InsufficientFunds):
         shortage = answer.shortages[0]
-        raise _TooDear(award.paid, shortage.balance)
+        raise _TooDear("low_balance", award.paid, shortage.balance)
+    if passed := passed_by_others(purse.budgets, [award], at=at):
+        left = min((limit.hard or 0) - limit.spent + award.paid for limit in passed)
+        raise _TooDear("over_budget", award.paid, max(left, 0))
 
 
 def _news(job: TrainingJob, award: Award, purse: Purse, digest: str, starts: bool, at: datetime) -> list[Event]:
@@ -249,5 +255,5 @@ def _news(job: TrainingJob, award: Award, purse: Purse, digest: str, starts: boo
     data: dict[str, object] = {"job": job.pk, "award": award.pk, "lane": award.lane, "phase": award.phase}
     data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid, "answer": digest}
     started = [job_event(EventKind.JOB_STARTED, job, at=at, data={"slot": award.start})] if starts else []
-    passed = budget_events([award], pool=job.pool, at=at) if purse.budgeted else []
+    passed = budget_events([award], pool=job.pool, at=at) if purse.budgets else []
     return [job_event(EventKind.JOB_AWARDED, job, at=at, data=data), *started, *passed]

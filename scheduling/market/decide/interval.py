@@ -31,6 +31,7 @@ from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.policy import batch_settings, policy_built
 from scheduling.market.view.windows import windows_bytes
 from scheduling.models import Interval, Lane, LaneClock, Pool, TrainingJob
+from scheduling.money import passed_by_others
 from tenants.ledger.postings import InsufficientFunds
 from tenants.ledger.services import balances_lock, post_many
 from tenants.scoping import scope_disabled
@@ -39,7 +40,8 @@ ATTEMPTS = 3  # decisions on balances that somebody else may change; the last on
 
 
 class FundsMoved(RuntimeError):
-    """Balances changed between the snapshot and the posting. The step is rolled back and repeated."""
+    """Balances, or what was spent of a hard limit, changed between the snapshot and the posting. The step is rolled
+    back and repeated."""
 
 
 def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -> Interval | Busy | None:
@@ -143,8 +145,11 @@ def _attempt(
         steps.done("book", awards=len(awards), started=len(at_once))
 
         # 8. Hold every award's price, in one call, last: if a tenant cannot pay any more, the attempt is rolled back.
-        # Rents that are over are paid from credits held for them, so they cannot be the reason for that.
+        # Rents that are over are paid from credits held for them, so they cannot be the reason for that. The hold keeps
+        # what the payers have for this transaction, so what is read of their hard limits after it is final.
         if isinstance(post_many(postings=[*arrears, *plans.holds_of(awards, interval)]), InsufficientFunds):
+            raise FundsMoved
+        if passed_by_others(snapshot.budgets, awards, at=at):
             raise FundsMoved
         clock.head = interval.digest
         steps.done("hold", last=True, paid=interval.paid)
@@ -183,9 +188,9 @@ def boundary_without_news(pool: Pool, clock: LaneClock, slot: int) -> int | None
 
 
 def _lock_funds(pool: Pool) -> None:
-    """Lock the balances of all tenants with jobs that may be decided about. This happens before the calendar is
-    written, against the usual order of locks. The instant lane never waits for us in the calendar: its sales of cells
-    end where our plans begin."""
+    """Lock the balances of all tenants whose jobs are decided about. This happens before the calendar is written,
+    against the usual order of locks. The instant lane never waits for us in the calendar: its sales of cells end where
+    our plans begin."""
     queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool)).order_by()
     balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
 

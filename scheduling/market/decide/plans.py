@@ -112,7 +112,8 @@ def drafts_after(view: View, plan: Plan) -> frozenset[int]:
 
 def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Closing]:
     """Return the plan's settlements of open rents in whole micro-credits, each with the job's place at home from which
-    it follows."""
+    it follows. A refund is split by what is held for each rent, which is all of its price that did not come back: an
+    open rent has paid for no slot, and none of them was given up before its start or cut short."""
     floors = {**snapshot.view.floors, **{floor.job: floor for floor in plan.floors}}
     all_or_nothing, closings = snapshot.frame.pool.parts_worth_nothing, []
     for settled in plan.settlements:

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import Booking, Cluster, Job, Plan, Policy, Reason, View
 from scheduling.market.view.instant import share_of
+from scheduling.money import BudgetLimit
 from tenants.ledger.amounts import credits_of
 
 # The largest job of the lane: its worker-slots times its most workers at once. Finding the cheapest schedule takes time
 # in proportion to that, and meanwhile everybody else in the lane waits. A larger job must go to the batch lane.
 LARGEST = 500_000
+
+# Why a booking is taken back, after its price was to be set aside: the balance fell meanwhile, or a budget was spent.
+TOO_DEAR = ("low_balance", "over_budget")
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Purse:
 
     available: int
     budget_left: int | None  # None: no budget limits this job
-    budgeted: bool = False  # whether the tenant has any budget at all; no answer depends on it
+    budgets: tuple[BudgetLimit, ...] = ()  # of the tenant, as the purse was read; no answer depends on it
 
     @property
     def most(self) -> float:

@@ -19,6 +19,10 @@ from scheduling.models import BETTER_ALONE, Award, Event, Pool, RentState
 from tenants.ledger.postings import Posting, available, held
 
 
+class RefundTooLarge(RuntimeError):
+    """More was to come back of a rent than is held for it. The money would be that of another award."""
+
+
 @dataclass(frozen=True)
 class Closing:
     """A rent that is over, and the micro-credits that are returned. `facts` say why, for the book and for people."""
@@ -41,12 +45,14 @@ def rents_close(
     """Close these rents, and return the postings and events for that. Needs the batch lane's lock.
 
     Slots that have been settled meanwhile are paid for by these postings. Later slots are paid for like those of any
-    award.
+    award. A refund of more than is held for its award is a broken promise, and raises `RefundTooLarge`.
     """
     postings: list[Posting] = []
     events: list[Event] = []
     for closing in closings:
         award = closing.award
+        if closing.refund and closing.refund > award.owed_after(settled_slot):
+            raise RefundTooLarge(f"{closing.refund} of award {award.pk}: {award.owed_after(settled_slot)} are held")
         award.rent, award.adjusted = RentState.CLOSED, closing.refund
         award.returned += closing.refund
         arrears = zip(range(award.start, min(award.paid_until, settled_slot + 1)), award.owed, strict=False)

@@ -22,7 +22,7 @@ from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.held import held_array, held_rows, held_sql
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
-from scheduling.market.view.rents import rents_open, undone
+from scheduling.market.view.rents import rents_open, undone, values_given_up
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
     PROGRAM,
@@ -36,7 +36,7 @@ from scheduling.models import (
     TrainingJob,
     unsettled_from,
 )
-from scheduling.money import limits, member_caps, rent_spent, tenant_lefts
+from scheduling.money import BudgetLimit, limits, member_caps, rent_spent, tenant_lefts
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balances
@@ -55,6 +55,7 @@ class BatchSnapshot:
     caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
     unfit: tuple[Refusal, ...] = ()  # for rows of `waiting` left out of the view: accepted before, and impossible now
     begun: Mapping[int, PiecesSoFar] = field(default_factory=dict)  # waiting jobs of any other pool, begun in pieces
+    budgets: Sequence[BudgetLimit] = ()  # of all tenants, as the view was made from them
 
     def paid_before(self, number: int) -> int:
         """Return the micro-credits that a waiting job has paid so far."""
@@ -138,7 +139,7 @@ def batch_view(
         worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
     by_budget = frozenset(tenant_id for tenant_id, rest in lefts.items() if rest < spendable[tenant_id])
-    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun)
+    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun, budgets)
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
@@ -257,8 +258,14 @@ def _remaining(job: Job, before: SlotsSoFar | None, begun: PiecesSoFar | None) -
 
 
 def _rents(frame: PoolFrame, rents: Mapping[int, Sequence[Award]], jobs: Mapping[int, Job]) -> tuple[Booking, ...]:
-    """Return the open rents as bookings, job after job."""
-    return tuple(_rent(frame, award, jobs[number]) for number, awards in rents.items() for award in awards)
+    """Return the open rents as bookings, job after job. The last one of a job that was done before its last piece began
+    has the value of that piece."""
+    values = values_given_up(rents)
+    bookings = []
+    for number, awards in rents.items():
+        *before, last = [_rent(frame, award, jobs[number]) for award in awards]
+        bookings += [*before, replace(last, value=values.get(number, last.value))]
+    return tuple(bookings)
 
 
 def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:

@@ -13,6 +13,8 @@ GIVEN_UP = "given_up"  # the reason of a failed job that the platform lost too o
 # Where parts are worth nothing: the states of jobs that ended without being done, though nobody wanted that.
 UNDONE = (JobState.EXPIRED, JobState.REJECTED, JobState.FAILED)
 IS_PART = Q(work__isnull=False)
+# Awards that were given up before their start: their money went back, or to the owners, at once.
+GIVEN_UP_BEFORE = Q(state=AwardState.ENDED, cut_at__lte=F("start"))
 
 
 def jobs_undone() -> QuerySet[TrainingJob]:
@@ -25,12 +27,13 @@ def jobs_undone() -> QuerySet[TrainingJob]:
 
 def cut_short(pool: Pool) -> Q:
     """Return a filter for awards that were cut short, or whose jobs ended early: the same happens in the owner's world.
-    Once a piece of a job is lost, all earlier pieces belong to an earlier attempt and match too.
+    Once a piece of a job is lost, all earlier pieces belong to an earlier attempt and match too. A piece that was given
+    up before its start matches, as nothing is held for it.
 
     Where parts are worth nothing, rents before a lost piece stay open, and so do those of a job that the platform gave
     up. For the lost piece itself the delivered slots are paid (D13).
     """
-    ended = Q(state=AwardState.VOID) | Q(job__state=JobState.CANCELLED)
+    ended = Q(state=AwardState.VOID) | GIVEN_UP_BEFORE | Q(job__state=JobState.CANCELLED)
     before = Q(attempt__lt=F("job__attempt"))
     if not pool.parts_worth_nothing:
         return ended | Q(job__state=JobState.FAILED) | before
@@ -50,6 +53,15 @@ def rents_open(pool: Pool, slot: int, most: int | None = None) -> dict[int, list
     for award in open_rows if most is None else open_rows[:most]:
         rents.setdefault(award.job_id, []).append(award)
     return rents
+
+
+def values_given_up(rents: Mapping[int, Sequence[Award]]) -> dict[int, float]:
+    """Map finished jobs to the value of their last piece, where it was given up before its start. The program had done
+    all of the job in the pieces before it, so the job is worth at least that much. It takes no query where no such job
+    has an open rent."""
+    finished = [number for number, awards in rents.items() if awards[-1].job.state == JobState.FINISHED]
+    pieces = Award.objects.filter(GIVEN_UP_BEFORE, IS_PART, job__in=finished, attempt=F("job__attempt"))
+    return dict(pieces.order_by("start").values_list("job_id", "value")) if finished else {}
 
 
 def undone(pool: Pool, rents: Mapping[int, Sequence[Award]], unfit: Container[int]) -> frozenset[int]:
