@@ -12,6 +12,7 @@ from scheduling.market.settle.refunds import (
     jobs_locked,
     refunds_post,
 )
+from scheduling.market.settle.resale import sales_return
 from scheduling.market.settle.run_states import RESERVATION_ENDED
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "jobs_locked",
     "parts_by_account",
     "refunds_post",
+    "sales_return",
     "settle_key",
 ]

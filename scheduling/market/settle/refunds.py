@@ -19,6 +19,7 @@ from django.db.models import F, QuerySet
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.calendar.units import CalendarUnit, UnitReader, units_release
+from scheduling.market.settle.resale import sales_return
 from scheduling.market.view.rents import GIVEN_UP
 from scheduling.models import ALIVE, Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, JobState
@@ -96,6 +97,7 @@ def awards_void(
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
     before = {award.pk: award.returned for award in awards}
+    released = {award.pk: range(max(slot, award.start), award.paid_until) for award in awards}
     for award in awards:
         for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
             units[award.lane][unit] += amount
@@ -103,6 +105,7 @@ def awards_void(
             postings.append(refund)
     for lane, amounts in sorted(units.items()):
         units_release(Lane(lane), amounts)
+    sales_return(released)
     _store(awards)
     _unsell(awards, slot)
     refunds = {award.pk: award.returned - before[award.pk] for award in awards}  # only of this cut
