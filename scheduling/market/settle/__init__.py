@@ -1,5 +1,6 @@
 """Payments of the market: settlement of each slot, refunds, outages, and held credits that were never paid out."""
 
+from scheduling.market.settle.deliveries import slots_missed
 from scheduling.market.settle.payments import parts_by_account, settle_key
 from scheduling.market.settle.refunds import (
     AT_ONCE,
@@ -29,4 +30,5 @@ __all__ = [
     "refunds_post",
     "sales_return",
     "settle_key",
+    "slots_missed",
 ]
