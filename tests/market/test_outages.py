@@ -45,6 +45,7 @@ from tests.scheduling.live import (
     taken,
 )
 from tests.scheduling.markets import make_market, make_waiting
+from tests.soak.invariants import violations
 from tests.tenants.builders import done
 
 pytestmark = pytest.mark.django_db
@@ -254,6 +255,7 @@ def test_what_was_given_up_pays_on_after_an_outage_and_only_slots_of_the_outage_
     assert money(lumen) == (1_000_000_000 - 9 * price, 0, sum(each.paid for each in kept))
     assert money(castor) == (0, 0, 9 * price)
     assert all_is_right(pool)
+    assert not violations()
     table = slot_table(pool, again(award), at(14))
     assert (table.settled, table.returned, table.held, table.kept) == (9 * price, 3 * price, 0, 0)
     with scope_disabled("the test looks at what the job pays"):
