@@ -9,6 +9,7 @@ from datetime import datetime
 from scheduling.core.collector import collector_resting
 from scheduling.core.metrics.certificates import realised
 from scheduling.market.reads import Factor, decided_award
+from scheduling.market.settle import slots_missed
 from scheduling.models import Award, Lane, LaneClock, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of, micro
 from tenants.models import Tenant
@@ -106,13 +107,14 @@ def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequenc
         decided = decided_award(award.interval, award.job_id, award.start) if award.interval else None
     costs = decided.factors(labels) if decided else {}
     elapsed = None if decided is None else decided.booking.end - decided.job.arrival
+    missed = slots_missed([award]).get(award.pk, frozenset())
     slots = tuple(
         SlotAccount(
             slot=slot,
             at=pool.slot_start(slot),
             factors=costs.get(slot, ()),
             parts=tuple((names[owner], amount) for owner, amount in charged),
-            state=_state(award, slot, settled),
+            state=RETURNED if slot in missed and slot <= settled else _state(award, slot, settled),
         )
         for slot, charged in enumerate(award.owed, award.start)
     )

@@ -16,7 +16,7 @@ from django.db import transaction
 from scheduling.core.types import OWN
 from scheduling.feed import EventKind, events_append, job_event, job_subject
 from scheduling.market.calendar import CalendarUnit, UnitReader, lane_lock, units_release
-from scheduling.market.settle import HoldMissing, cut_told, parts_by_account
+from scheduling.market.settle import HoldMissing, cut_told, parts_by_account, sales_return
 from scheduling.models import (
     ALIVE,
     Award,
@@ -141,6 +141,8 @@ def _before_start(
     cut."""
     parts = kept_parts(award.charges, job.pool.cancellation_keep_percent)
     freed = _free(award, job, batch, award.start, paid_for=award.phase == OWN)
+    if award.phase != OWN:  # own units are the same tenant's, and given up anew
+        sales_return({award.pk: range(award.start, award.end)})
     award.state, award.cut_at = AwardState.ENDED, award.start
     award.returned = award.paid - sum(amount for _, amount in parts)
     award.rent = RentState.CLOSED if award.rent == RentState.OPEN else award.rent

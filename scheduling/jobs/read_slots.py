@@ -11,6 +11,7 @@ from datetime import datetime
 from django.core.cache import cache
 
 from scheduling.market.reads import Factor, decided_award
+from scheduling.market.settle import slots_missed
 from scheduling.models import Award, AwardState, Interval, Lane, LaneClock, Pool, RentState, ResourceKind
 from tenants.ledger.amounts import credits_of, micro, multiplying_up
 
@@ -82,6 +83,7 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
     # A rent that was settled for less, or pays owners a dividend, does not pay units times price.
     priced = gross is None and award.lane == Lane.BATCH and not (award.adjusted or award.dividend)
     factors = _factors(pool, award) if priced else {}
+    missed = slots_missed([award]).get(award.pk, frozenset())
     rows = []
     for slot in range(award.start, award.end):
         workers, ps = units[slot]
@@ -99,7 +101,7 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
         if price is not None and not costs and workers:
             costs = (Factor(TOGETHER if ps else "worker", workers, credits_of(price) / workers),)
         own_part = None if price is None else price - pays
-        state = _state(award, slot, settled, pool.slot_at(at))
+        state = RETURNED if slot in missed and slot <= settled else _state(award, slot, settled, pool.slot_at(at))
         rows.append(SlotRow(slot, pool.slot_start(slot), workers, ps, paid, state, costs, price, own_part, pays))
     return _table(award, tuple(rows))
 

@@ -250,8 +250,9 @@ class Award(TenantOwned):
     def paid_until(self) -> int:
         """Return the first slot that it does not pay for.
 
-        An award that is alive, or was given up while it ran, pays to its end. One that was given up before its start
-        pays nothing. One that the platform cut short pays for what was delivered before the cut, settled or not.
+        An award that is alive, or was given up while it ran, pays to its end, without the slots of outages
+        (`market.settle.slots_missed`). One that was given up before its start pays nothing. One that the platform cut
+        short pays for what was delivered before the cut, settled or not.
         """
         if self.cut_at is None or self.state in ALIVE:
             return self.end
@@ -263,6 +264,11 @@ class Award(TenantOwned):
         for the award then. An open rent has paid for no slot yet."""
         ahead = self.owed[self.unpaid_since(settled_slot) - self.start : max(self.paid_until - self.start, 0)]
         return sum(amount for parts in ahead for _, amount in parts)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Return whether its tenant gave it up while it ran, or its program ended early: it pays on to its end."""
+        return self.state != AwardState.VOID and self.cut_at is not None and self.start < self.cut_at < self.end
 
     @property
     def used_until(self) -> int:

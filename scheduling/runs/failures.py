@@ -120,7 +120,7 @@ def award_fail(
         cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]} | _tries(losses, following))
         voided = awards_void(award.pool, [award], first, cause, at, following)
         events_append(voided.events)
-        refunds_post(voided)
+        refunds_post(voided.postings)
     return AwardFailed(award, award.paid_until, award.returned, waits=bool(voided.again), repeated=False)
 
 
@@ -153,7 +153,7 @@ def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
     floors = _floors_void(server, slot, at)
     lost = ServerLost(len(voided.awards), voided.refunded, len(voided.again), floors)
     events_append([_public(server, lost, at), *voided.events])
-    refunds_post(voided)
+    refunds_post(voided.postings)
     return lost
 
 

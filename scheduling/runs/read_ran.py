@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduling.engines.base import Accounted
+from scheduling.market.settle import slots_missed
 from scheduling.models import Award, Pool, Run, RunState, Server
 
 CLOSE_SECONDS = 3.0  # seconds of a slot for starting and saving; a smaller difference does not count
@@ -52,11 +53,13 @@ def charged_against_ran(
     runs: dict[int, list[Run]] = {}
     for run in Run.objects.filter(job__in={award.job_id for award in awards}).order_by("pk"):
         runs.setdefault(run.job_id, []).append(run)
+    missed = slots_missed(awards)
     for award in awards:
+        unpaid = missed.get(award.pk, frozenset())
         for slot in range(max(award.start, first), min(award.end, last + 1)):
             there = [(names[row[0]], row[3], row[4]) for row in award.allocation if row[1] <= slot < row[2]]
             for server, workers, ps in there:
-                charged = float(pool.slot_seconds) if slot < award.paid_until else 0.0
+                charged = float(pool.slot_seconds) if slot < award.paid_until and slot not in unpaid else 0.0
                 mine = runs.get(award.job_id, [])
                 ran = sum(_overlap(pool, slot, run, server) for run in mine)
                 account_seconds = None if isinstance(parts, str) else _accounted(pool, slot, mine, server, parts)

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import charge_verify, intervals_verify
 from scheduling.audit.verification.charges import ChargeVerified
+from scheduling.books import charge_account
 from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.read_slots import slot_table
 from scheduling.market.settle import slots as settlement
 from scheduling.market.settle.deliveries import pulse, silent_slots
 from scheduling.market.settle.slots import slot_settle
+from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, AwardState, Event, Interval, LaneClock, Outage, Pool, Server, TrainingJob
 from scheduling.runs.failures import AwardFailed, award_fail, awards_on
 from tenants.access import Refused
@@ -37,10 +40,12 @@ from tests.scheduling.live import (
     make_live_pool,
     member,
     money,
+    publish,
     submitted,
     taken,
 )
 from tests.scheduling.markets import make_market, make_waiting
+from tests.soak.invariants import violations
 from tests.tenants.builders import done
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +63,8 @@ def market(*, start: int = 0, slots: int = 6, **fields: Any) -> tuple[Pool, Tena
     make_cells(server, castor, {"worker": 4, "ps": 1})
     fund(lumen)
     allocation = [[server.pk, start, start + slots, 4, 1]]
-    award = make_award(pool, lumen, start=start, slots=slots, charges=[[(castor, 10)]] * slots, allocation=allocation)
+    charges = [[(castor, 10)]] * slots
+    award = make_award(pool, lumen, start=start, slots=slots, charges=charges, allocation=allocation, **fields)
     enter(award)
     advance(pool, 0.2)
     advance(pool, 1.2)
@@ -207,6 +213,96 @@ def test_a_run_that_was_given_up_is_refunded_too_and_its_job_stays_cancelled() -
         TrainingJob.objects.filter(pk=award.job_id).update(state="cancelled", reason_code="cancelled_by")
     advance(pool, 9.4)
     assert (again(award).state, again(award.job).state, money(lumen)[1]) == ("void", "cancelled", 0)
+
+
+def rented_and_given_up(now: float) -> tuple[Pool, Tenant, Tenant, Award]:
+    """Lumen's instant job runs on castor's server from slot 0 to slot 11, and is given up at this moment; slot 2 has
+    begun."""
+    pool, lumen, castor = make_live_pool(outage_grace_seconds=GRACE), make_tenant("lumen"), make_tenant("castor")
+    make_cells(make_server(pool, worker=4, ps=1), castor, {"worker": 4, "ps": 1})
+    publish(pool, frontier=12)
+    fund(lumen)
+    bought = submitted(pool, lumen, epochs=12)
+    for slot in range(3):
+        advance(pool, slot + 0.2)
+    done(job_cancel(job_id=bought.job.pk, by=member(lumen, OWNER), at=at(now)))
+    assert isinstance(bought.award, Award)
+    return pool, lumen, castor, again(bought.award)
+
+
+@pytest.mark.parametrize(("given_up_at", "cut"), [(1.5, 3), (2.5, 3), (3.5, 3)])
+def test_what_was_given_up_pays_on_after_an_outage_and_only_slots_of_the_outage_come_back(
+    given_up_at: float, cut: int
+) -> None:
+    """It also holds while the clock is silent already: the last case is given up in slot 3, within the outage."""
+    pool, lumen, castor, award = rented_and_given_up(given_up_at)
+    price, before = award.paid // 12, award.cut_at
+    buyer = make_tenant("pictor")
+    fund(buyer)
+    resold = [submitted(pool, buyer, slot=given_up_at + 0.1).award for _ in range(7)]
+    LaneClock.objects.filter(pool=pool).update(held=True)  # so that buyers whose awards are void stay waiting
+    advance(pool, 6.2)  # silent in slots 3, 4 and 5
+    row = again(award)
+    assert (row.state, row.cut_at, row.returned) == ("running", cut, 3 * price)
+    assert row.cut_at <= before
+    assert all_is_right(pool)
+    for slot in range(7, 14):
+        advance(pool, slot + 0.2)
+    assert (again(award).state, again(award).used_until) == ("ended", cut)
+    kept = [again(each) for each in resold if again(each).state == "done"]
+    assert kept
+    assert all(each.start >= 6 or each.end <= 3 for each in kept)
+    assert money(lumen) == (1_000_000_000 - 9 * price, 0, sum(each.paid for each in kept))
+    assert money(castor) == (0, 0, 9 * price)
+    assert all_is_right(pool)
+    assert not violations()
+    table = slot_table(pool, again(award), at(14))
+    assert (table.settled, table.returned, table.held, table.kept) == (9 * price, 3 * price, 0, 0)
+    with scope_disabled("the test looks at what the job pays"):
+        (account,) = charge_account(again(award.job))
+    assert [slot.slot for slot in account.slots if slot.state == "returned"] == [3, 4, 5]
+
+
+def test_an_outage_leaves_the_end_of_use_of_what_was_given_up_before_as_it_was() -> None:
+    pool, _, _, award = rented_and_given_up(1.5)
+    before = taken(pool)
+    advance(pool, 3.2)
+    advance(pool, 7.2)  # silent in slots 4, 5 and 6
+    assert taken(pool) == before
+    assert {slot for *_, slot in before} == {0, 1, 2}
+    assert again(award).used_until == 3
+
+
+def test_what_was_given_up_gets_the_slots_of_each_outage_back() -> None:
+    pool, lumen, castor, award = rented_and_given_up(2.5)
+    for moment_ in (6.2, 7.2, 8.2, 12.2):  # silent in slots 3 to 5, and in 9 to 11
+        advance(pool, moment_)
+    assert (again(award).state, again(award).returned) == ("ended", award.paid // 2)
+    assert (money(lumen)[1], money(castor)[2]) == (0, award.paid // 2)
+    assert not stuck_awards()
+    assert all_is_right(pool)
+
+
+def test_an_open_rent_whose_program_ended_early_pays_for_what_was_delivered_before_the_outage() -> None:
+    pool, lumen, castor, award = market(slots=12, rent="open")
+    with scope_disabled("the test ends its program"):
+        Award.objects.filter(pk=award.pk).update(state="running", cut_at=2)
+        TrainingJob.objects.filter(pk=award.job_id).update(state="finished")
+    advance(pool, 9.4)
+    assert (again(award).rent, again(award).returned) == ("closed", 70)
+    assert (money(lumen), money(castor)) == ((1_000_000_000 - 50, 30, 0), (0, 0, 20))
+    for slot in range(10, 13):
+        advance(pool, slot + 0.2)
+    assert (money(lumen)[1], money(castor)) == (0, (0, 0, 50))
+    assert money_is_right(pool)
+
+
+def test_a_verification_holds_while_an_outage_is_noticed_and_not_passed_yet() -> None:
+    pool, _, _, award = rented_and_given_up(2.5)
+    pulse(pool=pool, at=at(6.2))
+    assert not stuck_awards()
+    assert money_is_right(pool)
+    assert again(award).returned == 0
 
 
 def test_nothing_is_decided_about_slots_that_have_passed_and_then_the_market_goes_on() -> None:

@@ -68,11 +68,19 @@ def pays_until(award: dict[str, Any]) -> int:
     return int(award["end"])
 
 
+def _is_missed(award: dict[str, Any], slot: int, outages: list[tuple[int, int, int]]) -> bool:
+    """A gang that was given up while it ran pays to its end, except for slots in which the market stood still."""
+    if award["state"] == "void" or award["cut"] is None or not award["start"] < award["cut"] <= slot:
+        return False
+    return any(pool == award["pool"] and start <= slot < end for pool, start, end in outages)
+
+
 def _money_of_awards(awards: list[dict[str, Any]], settled: dict[int, int]) -> Iterator[str]:
     """held + settled + refunded + kept = paid, each slot is paid once, and what is over holds nothing."""
     entries: defaultdict[int, list[tuple[str, int | None, int, int]]] = defaultdict(list)
     for award_id, kind, slot, account, amount in run(_MONEY):
         entries[award_id].append((kind, slot, account, int(amount)))
+    outages = run('SELECT pool_id, start, "end" FROM scheduling_outage')
     for award in awards:
         name = f"award {award['id']} ({award['state']}, [{award['start']}, {award['end']}), cut {award['cut']})"
         mine = entries.pop(award["id"], [])
@@ -93,11 +101,15 @@ def _money_of_awards(awards: list[dict[str, Any]], settled: dict[int, int]) -> I
             if any(amount for _, amount in parts)
         }
         last = settled.get(award["pool"], -1)
+        missed = {slot for slot in due if slot <= last and _is_missed(award, slot, outages)}
+        due = {slot: amount for slot, amount in due.items() if slot not in missed}
         slots = [slot for kind, slot, account, _ in mine if kind == "settle" and account == hold]
         passed = [] if award["rent"] == "open" else [slot for slot in due if slot <= last]
         if award["adjusted"]:  # what came back is taken from each slot, perhaps all of it
             wrong = len(set(slots)) != len(slots) or not set(slots) <= set(passed)
             to_come = max(sum(due.values()) - award["adjusted"] - owners["settle"], 0)
+            if missed:
+                to_come = award["paid"] - award["returned"] - owners["settle"]
         else:
             wrong = sorted(slots) != sorted(passed)
             to_come = sum(amount for slot, amount in due.items() if slot not in passed)

@@ -439,6 +439,7 @@ MAY_SEE_ALL = {
     "scheduling/market/decide/interval.py": 1,
     "scheduling/operator/loss_preview.py": 1,
     "scheduling/market/settle/outages.py": 1,
+    "scheduling/market/settle/resale.py": 1,
     "scheduling/market/prices/posted.py": 1,
     "scheduling/market/decide/promises.py": 1,
     "scheduling/quotes/quotes.py": 1,

@@ -181,8 +181,8 @@ def _ticks_verify(pool: Pool) -> Iterator[Finding]:
 def _resold_verify(pool: Pool) -> Iterator[Finding]:
     """Check that the given up units that answers sold again exist. How much of them was sold is checked with the job
     that gave them up."""
-    sold = sold_again(pool.pk)
-    absent = sold.keys() - set(FreedUnits.objects.filter(pk__in=sold).values_list("pk", flat=True))
+    sold = {number for number, amount in sold_again(pool.pk).items() if amount.now > NEARLY}
+    absent = sold - set(FreedUnits.objects.filter(pk__in=sold).values_list("pk", flat=True))
     for freed in sorted(absent):
         yield Finding(f"pool {pool.pk}", f"given up units ({freed}) that an answer sold again are gone")
     of_nobody = FreedUnits.objects.filter(pool=pool).exclude(award__in=Award.objects.filter(pool=pool))

@@ -18,7 +18,7 @@ from scheduling.audit.verification.worths import worths_decided
 from scheduling.feed import job_subject
 from scheduling.jobs import freed_of
 from scheduling.market.calendar import ROUNDING, CalendarUnit, amounts_in
-from scheduling.market.decide import sold_again, submission_digest, submission_document
+from scheduling.market.decide import SoldAgain, sold_again, submission_digest, submission_document
 from scheduling.market.view import SpecReader, arrival_of
 from scheduling.models import Award, FreedUnits, Pool, StartEstimate, TrainingJob
 
@@ -31,7 +31,7 @@ class JobRows:
     awards: Mapping[int, list[Award]]  # those that are cut, or of which the feed says so
     there: Mapping[int, int]  # by each award in the feed: for which attempt of its job it is
     freed: Mapping[int, list[FreedUnits]]
-    sold: Mapping[int, float]  # by given up units: how much of them answers have sold again
+    sold: Mapping[int, SoldAgain]  # by given up units: how much of them answers have sold again
     first_paid: Mapping[tuple[int, int], int]  # (job, start) -> what its award pays
     worths: Mapping[int, float | None]  # by waiting job in pieces: worth of what is done
 
@@ -172,8 +172,10 @@ def _freed_differ(
         amount = row.sold if _taken_back(award, cut, row.slot) else expected.amount
         pairs = {name: (getattr(row, name), getattr(expected, name)) for name in ("tenant_id", "pool_id")}
         findings += differences(about, pairs | {"amount": (row.amount, amount)})
-        if abs(row.sold - rows.sold.get(row.pk, 0.0)) > ROUNDING:
-            findings.append(Finding(about, f"{row.sold:g} are sold again; by answers {rows.sold.get(row.pk, 0.0):g}"))
+        sold = rows.sold.get(row.pk, SoldAgain(0.0, 0.0))
+        # Sales are not taken back once the award that gave them up is cut short, and older versions took none back.
+        if not sold.now - ROUNDING <= row.sold <= sold.ever + ROUNDING:
+            findings.append(Finding(about, f"{row.sold:g} are sold again; by answers {sold.now:g}"))
     missing = [unit for unit in right if not _taken_back(award, cut, unit.slot)]
     return findings + [Finding(where, f"its given up units of slot {unit.slot} are missing") for unit in missing]
 

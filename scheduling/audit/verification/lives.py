@@ -102,9 +102,10 @@ def _started(life: Life, event: JobEvent, elastic: bool) -> None:
 
 
 def _void(life: Life, event: JobEvent, elastic: bool) -> None:
-    """Cut the award. A later cut has an earlier slot; what was given up before stays given up."""
+    """Cut the award. A later cut has an earlier slot; what was given up before stays given up. An award that pays on
+    only got the slots of an outage back."""
     del elastic
-    _cut(life, event, void=True)
+    _cut(life, event, void=not event.data.get("pays_on", False))
 
 
 def _cut(life: Life, event: JobEvent, *, void: bool) -> None:

@@ -4,13 +4,13 @@ else."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import read_or_named
 from scheduling.feed import job_subject
-from scheduling.market.settle import hold_key, parts_by_account, settle_key
+from scheduling.market.settle import hold_key, parts_by_account, settle_key, slots_missed
 from scheduling.models import Award, RentState
 from tenants.ledger.postings import AccountName, available, held
 from tenants.ledger.selectors import TransactionView, transactions_about_all
@@ -20,6 +20,7 @@ Entries = dict[AccountName, int]
 
 def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
     """Compare awards with everything that the book says about their jobs, in two queries."""
+    missed = slots_missed(awards)
     entries_by_award: defaultdict[int, dict[str, TransactionView]] = defaultdict(dict)
     for transaction in transactions_about_all(subjects={job_subject(award.job_id) for award in awards}):
         if "award" in transaction.facts:
@@ -29,16 +30,24 @@ def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
         for award in awards
         for finding in read_or_named(
             f"award {award.pk} of job {award.job_id}",
-            partial(award_money, award, entries_by_award[award.pk], settled_slot),
+            partial(award_money, award, entries_by_award[award.pk], settled_slot, missed.get(award.pk, frozenset())),
         )
     ]
 
 
-def award_money(award: Award, transactions: Mapping[str, TransactionView], settled_slot: int) -> list[Finding]:
+def award_money(
+    award: Award,
+    transactions: Mapping[str, TransactionView],
+    settled_slot: int,
+    missed: Collection[int] = frozenset(),
+) -> list[Finding]:
     """Compare one award with the book. `transactions` is what the book has about it, by key. The market may continue
     meanwhile: what it settles after `settled_slot` may be there already, if it is one of the award's slots. An open
-    rent has paid for none yet."""
+    rent has paid for none yet. `missed` are slots that it does not pay for although it pays on after them; before an
+    outage is passed they are still held."""
     where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
+    passed = max((_outage_end(row) for row in transactions.values()), default=0)
+    slots = {slot: parts for slot, parts in slots.items() if slot not in missed or max(settled_slot, passed - 1) < slot}
     findings = differences(where, {"the hold": (_entries(transactions.get(hold_key(award.pk))), _hold(award))})
     for slot, parts in slots.items():
         key = settle_key(award.pool_id, slot, award.pk)
@@ -55,6 +64,11 @@ def award_money(award: Award, transactions: Mapping[str, TransactionView], settl
     entries = [entry for row in transactions.values() for entry in row.entries]
     rest = sum(amount for account, amount in entries if account == held(award.tenant_id))
     return findings + differences(where, {"what is held": (rest, owed)})
+
+
+def _outage_end(transaction: TransactionView) -> int:
+    """Return the end of the outage for which this is the refund of an award that pays on, or 0."""
+    return transaction.facts.get("end", 0) if ":outage" in transaction.key else 0
 
 
 def _slots(award: Award) -> dict[int, Entries]:

@@ -2,6 +2,7 @@
 
 from scheduling.market.decide.answers import (
     AnswerContents,
+    SoldAgain,
     StoredQuestion,
     answer_contents,
     answer_link,
@@ -42,6 +43,7 @@ __all__ = [
     "AnswerContents",
     "Estimate",
     "Pinned",
+    "SoldAgain",
     "StoredQuestion",
     "answer_again",
     "answer_contents",

@@ -147,19 +147,35 @@ def answer_contents(answer: InstantAnswer) -> AnswerContents:
     return AnswerContents(unpacked(bytes(answer.input)), unpacked(bytes(answer.plan)))
 
 
+# A sale is taken back where the buyer's payment for the slot returned (`market.settle.resale`). Units that are gone had
+# an award that was cut short when nothing of them was sold, so their buyers' payments had returned by then.
 _SOLD_AGAIN = """
-SELECT (sold ->> 0)::bigint, sum((sold ->> 1)::float8)
-  FROM scheduling_instantanswer answer, jsonb_array_elements(answer.resold) AS sold
+SELECT (sale ->> 0)::bigint, coalesce(sum((sale ->> 1)::float8) FILTER (WHERE NOT CASE award.state
+           WHEN 'void' THEN coalesce(units.slot >= award.cut_at, true)
+           WHEN 'ended' THEN award.cut_at <= award.start AND award.phase <> 'own'
+           ELSE false END), 0), sum((sale ->> 1)::float8)
+  FROM scheduling_instantanswer answer
+  LEFT JOIN scheduling_award award ON award.id = answer.award_id
+ CROSS JOIN jsonb_array_elements(answer.resold) AS sale
+  LEFT JOIN scheduling_freedunits units ON units.id = (sale ->> 0)::bigint
  WHERE answer.pool_id = %s AND answer.resold IS NOT NULL
  GROUP BY 1
 """
 
 
-def sold_again(pool_id: int) -> dict[int, float]:
-    """Map the id of given up units to how much of them the pool's answers have sold again."""
+class SoldAgain(NamedTuple):
+    """How much of given up units the pool's answers have sold again: `now` without the sales that were taken back, and
+    `ever` with them."""
+
+    now: float
+    ever: float
+
+
+def sold_again(pool_id: int) -> dict[int, SoldAgain]:
+    """Map the id of given up units to how much of them was sold again."""
     with connection.cursor() as cursor:
         cursor.execute(_SOLD_AGAIN, [pool_id])
-        return dict(cursor.fetchall())
+        return {number: SoldAgain(now, ever) for number, now, ever in cursor.fetchall()}
 
 
 def plan_of(job: int, booking: Booking | None, reason: Reason | None) -> Plan:

@@ -1,5 +1,6 @@
 """Payments of the market: settlement of each slot, refunds, outages, and held credits that were never paid out."""
 
+from scheduling.market.settle.deliveries import slots_missed
 from scheduling.market.settle.payments import hold_key, parts_by_account, rent_refund_key, settle_key
 from scheduling.market.settle.refunds import (
     AT_ONCE,
@@ -12,6 +13,7 @@ from scheduling.market.settle.refunds import (
     jobs_locked,
     refunds_post,
 )
+from scheduling.market.settle.resale import sales_return
 from scheduling.market.settle.run_states import RESERVATION_ENDED
 
 __all__ = [
@@ -28,5 +30,7 @@ __all__ = [
     "parts_by_account",
     "refunds_post",
     "rent_refund_key",
+    "sales_return",
     "settle_key",
+    "slots_missed",
 ]

@@ -2,8 +2,9 @@
 nothing is decided for them.
 
 As in a market that is held, time passes without decisions; but here sold units were not delivered either. Every award
-with a slot in the outage is void from there on, and its job waits again. Floors of waiting jobs that should have begun
-meanwhile are planned anew by the next decision, as after a hold.
+with a slot in the outage is void from there on, and its job waits again. An award that was given up by then gets back
+what it pays for the slots of the outage, and pays on after it, as its tenant sells those units. Floors of waiting jobs
+that should have begun meanwhile are planned anew by the next decision, as after a hold.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from django.db import transaction
 
 from scheduling.feed import EventKind, event, events_append
 from scheduling.market.calendar.lanes import Busy, lane_lock
-from scheduling.market.settle.refunds import Cause, awards_void, refunds_post
+from scheduling.market.settle.refunds import Cause, awards_void, refunds_post, slots_pay_back
+from scheduling.market.settle.rents import Closing, rents_close
 from scheduling.market.settle.slots import awards_move
-from scheduling.models import Award, Event, Lane, LaneClock, Outage, Pool, unsettled_from
+from scheduling.models import Award, Event, Lane, LaneClock, Outage, Pool, RentState, unsettled_from
 from tenants.scoping import scope_disabled
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """The slots [start, end) have passed undelivered. `awards` were cut short, `refunded` micro-credits returned, and
+    """The slots [start, end) have passed undelivered. `awards` lost slots, `refunded` micro-credits returned, and
     `jobs` wait again."""
 
     start: int
@@ -47,15 +49,27 @@ def outage_pass(*, pool: Pool, outage: Outage, slot: int) -> Stopped | Busy | No
     lane_lock(pool_id=pool.pk, lane=Lane.INSTANT)
     at = pool.slot_start(outage.end)
     with scope_disabled("a market stands still for all its tenants"):
-        sold = Award.objects.filter(unsettled_from(slot), pool=pool, start__lt=outage.end)
+        sold = list(Award.objects.filter(unsettled_from(slot), pool=pool, start__lt=outage.end).order_by("pk"))
+        over = [award for award in sold if _is_over(award, slot, outage)]
+        lost = [award for award in sold if not _is_over(award, slot, outage)]
         cause = Cause("market_stopped", {"start": slot, "end": outage.end})
-        voided = awards_void(pool, list(sold.order_by("pk")), slot, cause, at)
+        open_rents = [Closing(award) for award in over if award.rent == RentState.OPEN]
+        arrears, _ = rents_close(pool, open_rents, slot - 1, at) if open_rents else ([], [])
+        back = slots_pay_back(pool, over, range(slot, outage.end), cause, at)
+        voided = awards_void(pool, lost, slot, cause, at)
         awards_move(pool, outage.end, at)
         LaneClock.objects.filter(pk=batch.pk).update(decided_slot=outage.end - 1, settled_slot=outage.end - 1)
-        stopped = Stopped(slot, outage.end, len(voided.awards), voided.refunded, len(voided.again))
-        events_append([_public(pool, stopped, outage, at), *voided.events])
-        refunds_post(voided)
+        refunded = back.refunded + voided.refunded
+        stopped = Stopped(slot, outage.end, len(over) + len(voided.awards), refunded, len(voided.again))
+        events_append([_public(pool, stopped, outage, at), *back.events, *voided.events])
+        refunds_post([*arrears, *back.postings, *voided.postings])
     return stopped
+
+
+def _is_over(award: Award, slot: int, outage: Outage) -> bool:
+    """Return whether the award ran before the outage, and was given up for the time after it: its job is over, and what
+    it still pays for is sold for its tenant's account."""
+    return award.is_given_up and award.start < slot and award.used_until <= outage.end
 
 
 def _public(pool: Pool, stopped: Stopped, outage: Outage, at: datetime) -> Event:

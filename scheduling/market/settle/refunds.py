@@ -19,6 +19,7 @@ from django.db.models import F, QuerySet
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.calendar.units import CalendarUnit, UnitReader, units_release
+from scheduling.market.settle.resale import sales_return
 from scheduling.market.view.rents import GIVEN_UP
 from scheduling.models import ALIVE, Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, JobState
@@ -83,8 +84,8 @@ def awards_void(
 
     Slots delivered before that stay owed, and are settled in their turn. An award that was cut before, at a later slot,
     is cut shorter: what it has not paid yet of the slots from `slot` on is returned too, and its job has been reported
-    already. The caller passes awards for which `unsettled_from(slot)` is true. A job that runs in pieces loses all its
-    awards, since each piece continues from the one before it.
+    already. The caller passes awards for which `unsettled_from(slot)` is true, and none that was given up before
+    `slot`. A job that runs in pieces loses all its awards, since each piece continues from the one before it.
     """
     awards = [*awards, *_others_of(awards, slot)]
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
@@ -96,6 +97,7 @@ def awards_void(
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
     before = {award.pk: award.returned for award in awards}
+    released = {award.pk: range(max(slot, award.start), award.paid_until) for award in awards}
     for award in awards:
         for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
             units[award.lane][unit] += amount
@@ -103,6 +105,7 @@ def awards_void(
             postings.append(refund)
     for lane, amounts in sorted(units.items()):
         units_release(Lane(lane), amounts)
+    sales_return(released)
     _store(awards)
     _unsell(awards, slot)
     refunds = {award.pk: award.returned - before[award.pk] for award in awards}  # only of this cut
@@ -118,9 +121,12 @@ def awards_void(
 
 
 def _others_of(awards: Sequence[Award], slot: int) -> list[Award]:
-    """Lock and return further awards of the same jobs that are alive from `slot` on."""
+    """Lock and return further awards of the same jobs that are alive from `slot` on, except given up ones: of these
+    nothing more is to be delivered."""
     others = awards_beside(awards, slot)
-    return [] if others is None else list(others.select_for_update(of=("self",)).order_by("pk"))
+    if others is None:
+        return []
+    return list(others.filter(cut_at=None).select_for_update(of=("self",)).order_by("pk"))
 
 
 def awards_beside(awards: Sequence[Award], slot: int) -> QuerySet[Award] | None:
@@ -133,9 +139,44 @@ def awards_beside(awards: Sequence[Award], slot: int) -> QuerySet[Award] | None:
     return Award.objects.filter(job__in=jobs, state__in=ALIVE, end__gt=slot).exclude(pk__in=named)
 
 
-def refunds_post(voided: Voided) -> None:
+@dataclass(frozen=True)
+class PaidBack:
+    """What awards that were given up got back. The caller still has to write `events` and `postings`."""
+
+    refunded: int
+    events: Sequence[Event]
+    postings: Sequence[Posting]
+
+
+def slots_pay_back(pool: Pool, awards: Sequence[Award], slots: range, cause: Cause, at: datetime) -> PaidBack:
+    """Return the money of these slots, which were not delivered, to awards that were given up before the last of them.
+
+    Nothing more of such an award was to be delivered, so nothing else of it is lost: it pays on for the slots after
+    these, in which its units are sold again for its account. `slots_missed` names the slots for whoever asks later.
+    """
+    jobs, reader = TrainingJob.objects.in_bulk([award.job_id for award in awards]), UnitReader(pool)
+    units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
+    events, postings = list[Event](), list[Posting]()
+    for award in awards:
+        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slots.start).items():
+            units[award.lane][unit] += amount
+        missed = award.owed[slots.start - award.start : slots.stop - award.start]
+        refund = sum(part for parts in missed for _, part in parts)
+        award.cut_at, award.returned = min(award.used_until, slots.start), award.returned + refund
+        if refund:
+            postings.append(_refund(award, f"refund:{award.pk}:outage{slots.start}", refund, cause, slots.start, at))
+        data = {"cause": cause.code, **cause.facts, "refunded": refund, "pays_on": True}
+        events.append(_award_event(EventKind.AWARD_CUT, award, data, at))
+    for lane, amounts in sorted(units.items()):
+        units_release(Lane(lane), amounts)
+    Award.objects.bulk_update(awards, ["cut_at", "returned"], batch_size=1_000)
+    refunded = sum(amount for posting in postings for _, amount in posting.entries if amount > 0)
+    return PaidBack(refunded, events, postings)
+
+
+def refunds_post(postings: Sequence[Posting]) -> None:
     """Post the refunds. This must be the last thing in the transaction."""
-    answer = post_many(postings=voided.postings)
+    answer = post_many(postings=postings)
     if isinstance(answer, InsufficientFunds):
         raise HoldMissing(str(answer))
 
@@ -152,15 +193,17 @@ def _cut(award: Award, slot: int, cause: Cause, at: datetime) -> Posting | None:
     # Each further cut is in an earlier slot, so its slot makes a key of its own.
     key = f"refund:{award.pk}:from{cut}" if award.state == AwardState.VOID else f"refund:{award.pk}:1"
     award.state, award.cut_at, award.returned = AwardState.VOID, cut, award.returned + amount
-    if not amount:
-        return None
+    return _refund(award, key, amount, cause, cut, at) if amount else None
+
+
+def _refund(award: Award, key: str, amount: int, cause: Cause, slot: int, at: datetime) -> Posting:
     return Posting(
         key=key,
         kind="refund",
         entries=((held(award.tenant_id), -amount), (available(award.tenant_id), amount)),
         at=at,
         subject=job_subject(award.job_id),
-        facts={"award": award.pk, "cause": cause.code, **cause.facts, "from_slot": cut},
+        facts={"award": award.pk, "cause": cause.code, **cause.facts, "from_slot": slot},
     )
 
 

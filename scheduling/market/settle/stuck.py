@@ -17,6 +17,7 @@ from django.db.models import Q
 from scheduling.common import one_moment
 from scheduling.feed import job_subject
 from scheduling.market.calendar.lanes import lane_lock
+from scheduling.market.settle.deliveries import slots_missed
 from scheduling.market.settle.payments import settle_key, slot_posting
 from scheduling.models import Award, Lane, LaneClock, Pool, RentState, unsettled_from
 from tenants import history
@@ -154,9 +155,12 @@ def _stuck(award: Award, amount: int, settled: int, posted: Container[str]) -> S
     """Return the award with what is held and owed for it. `posted` are the keys of all postings about its job."""
     if award.rent == RentState.OPEN:  # none of its slots is due yet
         return Stuck(award, amount, award.owed_after(settled), ())
+    missed = slots_missed([award]).get(award.pk, frozenset())
     unpaid = [
         slot
         for slot, parts in zip(range(award.start, min(award.paid_until, settled + 1)), award.owed, strict=False)
-        if any(part for _, part in parts) and settle_key(award.pool_id, slot, award.pk) not in posted
+        if any(part for _, part in parts)
+        and slot not in missed
+        and settle_key(award.pool_id, slot, award.pk) not in posted
     ]
     return Stuck(award, amount, award.owed_after(settled), tuple(unpaid))
