@@ -19,7 +19,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
+from scheduling.models import BETTER_ALONE, NOT_DONE, NOT_NEEDED, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import rounded
@@ -27,7 +27,11 @@ from tenants.ledger.amounts import rounded
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
 # Why credits were returned through no fault of a job.
-REFUNDED = {BETTER_ALONE: "alone it would have been worth more", NOT_DONE: "its job was never done"}
+REFUNDED = {
+    BETTER_ALONE: "alone it would have been worth more",
+    NOT_DONE: "its job was never done",
+    NOT_NEEDED: "its program had ended before it began",
+}
 MOST_NAMED = 8  # jobs named in a sentence; the rest is counted
 
 
