@@ -26,13 +26,15 @@ from scheduling.models import (
     Pool,
     Run,
     RunState,
+    Server,
     TenantPolicy,
     TrainingJob,
 )
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.runs.ends import run_end
-from scheduling.runs.failures import AwardFailed, award_fail
+from scheduling.runs.failures import AwardFailed, award_fail, server_lose
 from scheduling.runs.runs import awards_due
+from tenants.access import access_of_system
 from tenants.ledger.amounts import shown
 from tenants.ledger.audit import verify
 from tenants.ledger.postings import held
@@ -112,6 +114,10 @@ class World:
         engine = SimpleNamespace(name="local", timings=SimpleNamespace(lead=0))
         with scope_disabled("the test plays the engine"):
             return list(awards_due(cast("Engine", engine), moment(self.pool, slot)))
+
+    def floors(self, job: TrainingJob) -> list[JobFloor]:
+        with scope_disabled("the test looks at a job's places at home"):
+            return list(JobFloor.objects.filter(job=job).order_by("pk"))
 
     def held(self, tenant: Tenant) -> int:
         """Micro-credits that are set aside for what the tenant rents."""
@@ -333,6 +339,43 @@ def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follow
     assert sum(award.work or 0 for award in awards if award.state == AwardState.DONE) == 12  # and no part twice
     assert world.row(job).state == JobState.FINISHED
     assert world.held(world.owner) == 0
+    assert world.is_proved
+
+
+def test_a_place_at_home_that_replaced_a_lost_one_is_kept(world: World) -> None:
+    other = make_server(world.pool, "g1", worker=1, ps=1)
+    make_cells(other, world.guest, {"worker": 1, "ps": 1})
+    for epochs in (24, 28):  # its cells at home are taken until slots 32 and 36
+        make_waiting(world.pool, world.owner, epochs=epochs, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    job = world.long_job(world.owner, value={"kind": "linear", "slope": -1.0, "base": 200.0})
+    advance(world.pool, 9.5)
+    (first,) = world.floors(job)
+    with scope_disabled("the test loses a server"):
+        server = Server.objects.get(pk=first.allocation[0][0])
+    assert world.awards(job)[0].allocation[0][0] != server.pk  # its piece runs elsewhere
+    server_lose(server=server, by=access_of_system("the test"), reason="power", at=moment(world.pool, 9.6))
+    for slot in range(10, 56):
+        advance(world.pool, slot + 0.1)
+    assert [floor.attempt for floor in world.floors(job)] == [0, 0]
+    assert world.row(job).attempt == 0
+    assert _events(job, "job_requeued") == []
+    assert world.is_proved
+
+
+def test_a_program_that_lags_when_its_place_at_home_has_passed_is_told_so(world: World) -> None:
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    steep = {"kind": "linear", "slope": -10.0, "base": 300.0}
+    job = world.long_job(world.owner, epochs=6, value=steep, program={"name": "x"})
+    advance(world.pool, 8.5)
+    (whole,), (floor,) = world.awards(job), world.floors(job)
+    assert (whole.phase, whole.start, whole.end, floor.start) == ("shared", 8, 14, 12)
+    world.runs(whole, RunState.STOPPED, epoch=3, of=6)
+    for slot in range(9, 17):
+        advance(world.pool, slot + 0.1)
+    assert [event.data["reason"] for event in _events(job, "job_requeued")] == ["behind_plan"]
+    advance(world.pool, 30.1)
     assert world.is_proved
 
 
