@@ -19,7 +19,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from scheduling.models import BETTER_ALONE, NOT_DONE, NOT_NEEDED, JobState, Pool
+from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import rounded
@@ -27,11 +27,7 @@ from tenants.ledger.amounts import rounded
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
 # Why credits were returned through no fault of a job.
-REFUNDED = {
-    BETTER_ALONE: "alone it would have been worth more",
-    NOT_DONE: "its job was never done",
-    NOT_NEEDED: "its program had ended before it began",
-}
+REFUNDED = {BETTER_ALONE: "alone it would have been worth more", NOT_DONE: "its job was never done"}
 MOST_NAMED = 8  # jobs named in a sentence; the rest is counted
 
 
@@ -528,6 +524,10 @@ class ReasonCode(StrEnum):
         "floor_lost", Ends.WAITS, "its place at home was lost",
         lambda pool, n: "A server of its place at home was lost; it is given another one.",
         "", "server",
+    )  # fmt: skip
+    NOT_NEEDED = (
+        "not_needed", Ends.OVER, "its program had ended before it began",
+        lambda pool, n: "Its program had ended before this piece began: what was not paid of it yet came back.", "",
     )  # fmt: skip
     GIVEN_UP = (
         "given_up", Ends.OVER, "given up after several failures",

@@ -75,7 +75,7 @@ def _sentence(pool: Pool, row: Event) -> str:
     if row.kind == EventKind.AWARD_GIVEN_UP:
         return "What it was still to get is given up."
     if row.kind == EventKind.AWARD_CUT and data.get("cause") == NOT_NEEDED:
-        return "Its program had ended before this piece began: what was not paid of it yet came back."
+        return reason_sentence(pool, NOT_NEEDED, data)
     if row.kind == EventKind.AWARD_CUT:
         return "A failure of the platform: what was not delivered is refunded."
     if row.kind == EventKind.AWARD_ADJUSTED:
