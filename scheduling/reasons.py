@@ -512,10 +512,22 @@ class ReasonCode(StrEnum):
         lambda pool, n: "Its place at home passed while the market was on hold; it is given another one.",
         "", "start",
     )  # fmt: skip
+    BEHIND_PLAN = (
+        "behind_plan", Ends.WAITS, "its program was behind its plan",
+        lambda pool, n: (
+            "Its program was not done when its last rented piece ended, and the place at home that it left for that "
+            "has passed; what is left is planned anew."
+        ),
+        "", "start",
+    )  # fmt: skip
     FLOOR_LOST = (
         "floor_lost", Ends.WAITS, "its place at home was lost",
         lambda pool, n: "A server of its place at home was lost; it is given another one.",
         "", "server",
+    )  # fmt: skip
+    NOT_NEEDED = (
+        "not_needed", Ends.OVER, "its program had ended before it began",
+        lambda pool, n: "Its program had ended before this piece began: what was not paid of it yet came back.", "",
     )  # fmt: skip
     GIVEN_UP = (
         "given_up", Ends.OVER, "given up after several failures",

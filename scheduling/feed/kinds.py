@@ -80,7 +80,8 @@ def _last_chance(name: str, data: Data) -> str:
 
 
 def _cut(name: str, data: Data) -> str:
-    return f"{name}: the platform failed, and {shown(data['refunded'])} credits came back."
+    why = "its program had ended before" if data.get("cause") == "not_needed" else "the platform failed"
+    return f"{name}: {why}, and {shown(data['refunded'])} credits came back."
 
 
 def _adjusted(name: str, data: Data) -> str:

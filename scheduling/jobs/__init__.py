@@ -1,7 +1,14 @@
 """Jobs, from their submission to their end: this submits, cancels and finds them, and reads the story of each."""
 
 from scheduling.jobs.arrays import SubmittedArray, array_describe
-from scheduling.jobs.cancellation import award_give_up, freed_of, given_up_event, slot_running, while_running
+from scheduling.jobs.cancellation import (
+    award_give_up,
+    freed_of,
+    given_up_event,
+    has_begun,
+    slot_running,
+    while_running,
+)
 from scheduling.jobs.describing import (
     JobWording,
     NotUnderstood,
@@ -51,6 +58,7 @@ __all__ = [
     "freed_of",
     "given_up_event",
     "guess",
+    "has_begun",
     "is_array",
     "job_by_id",
     "job_checked",

@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduling.feed import EventKind, kind_of
 from scheduling.market.reads import is_late, jobs_named, reason_sentence, units_words
-from scheduling.models import HELD, NOT_DONE, Award, Event, JobFloor, JobState, Pool, TrainingJob
+from scheduling.models import HELD, NOT_DONE, NOT_NEEDED, Award, Event, JobFloor, JobState, Pool, TrainingJob
 from tenants.ledger.amounts import shown
 
 MOST = 200
@@ -74,6 +74,8 @@ def _sentence(pool: Pool, row: Event) -> str:
         return _program(data)
     if row.kind == EventKind.AWARD_GIVEN_UP:
         return "What it was still to get is given up."
+    if row.kind == EventKind.AWARD_CUT and data.get("cause") == NOT_NEEDED:
+        return reason_sentence(pool, NOT_NEEDED, data)
     if row.kind == EventKind.AWARD_CUT:
         return "A failure of the platform: what was not delivered is refunded."
     if row.kind == EventKind.AWARD_ADJUSTED:

@@ -26,6 +26,7 @@ class JobPiece:
     paid: int
     at_home: bool
     lost: bool
+    done_again: bool  # it was lost, and the job waited again
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) ->
         paid=award.paid - award.returned,
         at_home=at_home,
         lost=lost,
+        done_again=lost and award.attempt < job.attempt,
     )
 
 

@@ -121,6 +121,8 @@ class RentState(models.TextChoices):
 # Causes of the refund when such a rent is closed.
 BETTER_ALONE = "better_alone"
 NOT_DONE = "not_done"  # unfinished jobs are worth nothing there, and this one was never done (D16)
+# Cause of the refund of a piece that was bought before anybody knew that its program had ended (D14).
+NOT_NEEDED = "not_needed"
 
 
 def span_of() -> Func:

@@ -3,17 +3,17 @@ to the award's end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from scheduling.feed import EventKind, events_append, job_event
-from scheduling.jobs import award_give_up, given_up_event, while_running
+from scheduling.jobs import award_give_up, given_up_event, has_begun, slot_running, while_running
 from scheduling.market.calendar import lane_lock
-from scheduling.market.settle import RESERVATION_ENDED, HoldMissing
-from scheduling.models import ALIVE, Award, JobState, Lane, TrainingJob
+from scheduling.market.settle import RESERVATION_ENDED, Cause, HoldMissing, awards_void
+from scheduling.models import ALIVE, NOT_NEEDED, Award, AwardState, Event, JobState, Lane, LaneClock, Run, TrainingJob
 from tenants.ledger.postings import InsufficientFunds, Posting
 from tenants.ledger.services import post_many
 
@@ -32,14 +32,15 @@ def job_end_early(
     over-reporting would be free otherwise.
 
     Its units are kept for the current slot, and no longer; what the instant lane sells of the rest goes to its tenant's
-    account. Further awards of a job that runs in pieces are taken back.
+    account. Further awards of a job that runs in pieces are taken back. One that has begun and in which nothing ever
+    ran is refunded: it was bought at a boundary after the program's end, before anybody had heard of that.
     """
     award = Award.objects.select_related("job", "pool").get(pk=award_id)
     batch = lane_lock(pool_id=award.pool_id, lane=Lane.BATCH)
     lane_lock(pool_id=award.pool_id, lane=Lane.INSTANT)
     job = TrainingJob.objects.select_for_update(of=("self",)).select_related("pool").get(pk=award.job_id)
     award = Award.objects.select_for_update(of=("self",)).select_related("pool").get(pk=award_id)
-    if job.attempt != award.attempt or not _may_end(job, award, state):
+    if not _may_end(job, award, state):
         return None
     others = Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).exclude(pk=award.pk)
     further = list(others.select_for_update(of=("self",)).order_by("start")) if award.work is not None else []
@@ -47,20 +48,44 @@ def job_end_early(
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
     cut = while_running(award, job, batch, at) if award.state in ALIVE else {"award": None}
     about = {"slot": job.pool.slot_at(at), **cut} | ({"reason": code, "numbers": dict(numbers)} if code else {})
-    events, postings = [job_event(_KINDS[state], job, at=at, data=about)], list[Posting]()
-    for other in further:
-        some, cut = award_give_up(other, job, batch, at)
-        postings += some
-        events.append(given_up_event(job, cut, at))
-    events_append(events)
+    events, postings = _give_back(further, job, batch, at)
+    events_append([job_event(_KINDS[state], job, at=at, data=about), *events])
     if isinstance(answer := post_many(postings=postings), InsufficientFunds):
         raise HoldMissing(str(answer))
     return job
 
 
+def _give_back(
+    further: Sequence[Award], job: TrainingJob, batch: LaneClock | None, at: datetime
+) -> tuple[list[Event], list[Posting]]:
+    """Give back what a job that has ended was still to get. Return the events and postings.
+
+    A rented piece that has begun without a run was never used, so what is not settled of it is refunded.
+    """
+    events, postings, running = list[Event](), list[Posting](), slot_running(job.pool, batch, at)
+    runs = set(Run.objects.filter(award__in=further).values_list("award", flat=True))
+    unused = [each for each in further if each.paid and each.pk not in runs and has_begun(each, running)]
+    for award in further:
+        if award not in unused:
+            some, cut = award_give_up(award, job, batch, at)
+            postings += some
+            events.append(given_up_event(job, cut, at))
+    for award in unused:  # last, as whatever else of the job is alive would be lost with it
+        first = award.unpaid_since(batch.settled_slot if batch else -1)
+        voided = awards_void(job.pool, [award], first, Cause(NOT_NEEDED), at)
+        events += voided.events
+        postings += voided.postings
+    return events, postings
+
+
 def _may_end(job: TrainingJob, award: Award, state: JobState) -> bool:
     """Return whether a job may be ended. The end of a program that finished at the very last moment may be reported
-    after the clock has passed it: its job was stopped then, or in an elastic pool paused, or saved after a piece."""
+    after the clock has passed it: its job was stopped then, or in an elastic pool paused, or saved after a piece. The
+    platform may even have lost a further piece since then, in which nothing ever ran."""
+    if job.attempt != award.attempt:
+        is_done = award.work is not None and (award.state, state) == (AwardState.DONE, JobState.FINISHED)
+        if not is_done or Run.objects.filter(job=job, award__start__gt=award.start).exists():
+            return False
     goes_on = award.work_left is not None or award.work is not None
     if goes_on and (job.state, state) == (JobState.QUEUED, JobState.FINISHED):
         return True

@@ -104,7 +104,8 @@ def next_start(*, at: datetime) -> datetime | None:
 
 
 def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
-    """Yield awards with a program that run now, or will in a moment, and have no run except paused ones."""
+    """Yield awards with a program that run now, or will in a moment, and have no run except paused ones, of jobs that
+    are not over."""
     begun = Run.objects.filter(award=OuterRef("pk")).exclude(state=RunState.PAUSED)
     lead = timedelta(seconds=engine.timings.lead)
     goes_on = Run.objects.filter(job=OuterRef("job"), state__in=OPEN)
@@ -112,11 +113,13 @@ def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
         alive = Award.objects.filter(
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at + lead), end__gt=pool.slot_at(at)
         )
-        due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun)).select_related("job", "pool")
+        # A job that is over may have an award that is paid to its end. Nothing is started for it any more.
+        wanted = alive.filter(job__spec__has_key=PROGRAM, job__state__in=(JobState.AWARDED, JobState.RUNNING))
+        due = wanted.exclude(Exists(begun)).select_related("job", "pool")
         due = due.exclude(Exists(goes_on), work__isnull=False)  # the job's last piece may still be saving
         if pool.is_elastic:  # the gang of the slot before continues, or has to be gone first
-            due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun.exclude(_too_late(pool, at))))
-            due = due.exclude(Exists(goes_on)).exclude(job__state=JobState.FINISHED).select_related("job", "pool")
+            due = wanted.exclude(Exists(begun.exclude(_too_late(pool, at)))).exclude(Exists(goes_on))
+            due = due.select_related("job", "pool")
         for award in due.order_by("start", "pk"):
             if award.used_until > max(pool.slot_at(at), award.start - 1):
                 yield award

@@ -8,12 +8,14 @@ import pytest
 
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification.jobs import jobs_verify
+from scheduling.engines.base import ENDED, FINISHED, STOPPED, Status
 from scheduling.jobs import InvalidJob, Submitted, job_submit
 from scheduling.jobs.arrays import SubmittedArray, array_submit
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.market.decide.dependents import dependents_move, fates
 from scheduling.market.reads import jobs_named, reason_sentence
-from scheduling.models import HELD, Pool, StartEstimate, TrainingJob
+from scheduling.models import HELD, Pool, Run, RunState, StartEstimate, TrainingJob
+from scheduling.runs.ends import run_end
 from tenants.access import Access
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope_disabled
@@ -21,7 +23,7 @@ from tests.database import overrule
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.live import INSTANT, member
-from tests.scheduling.markets import SPEC, again, make_market
+from tests.scheduling.markets import SPEC, again, award_of, make_market
 from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +67,34 @@ def test_enters_the_market_at_the_boundary_at_which_the_other_has_ended_well(wor
             assert (again(second).arrival, again(second).not_before) == (slot, 0)  # its value counts from here
             assert again(second).reason_code != "waits_for_jobs"
     assert {again(job).state for job in (first, second)} == {"finished"}
+    assert proven(pool) == []
+
+
+@pytest.mark.parametrize("end", [FINISHED, STOPPED])
+def test_waits_until_the_engine_has_said_how_a_program_ended_whose_time_is_over(world, end: str) -> None:
+    pool, by = world
+    first = submitted(pool, by)
+    second = submitted(pool, by, first)
+    slots = iter(range(1, 20))
+    while again(first).state != "running":
+        advance(pool, next(slots))
+    award = award_of(first)
+    with scope_disabled("the test plays the engine"):
+        run = Run.objects.create(
+            tenant=first.tenant, job=first, award=award, number=0, engine="local", key="a" * 32, state=RunState.RUNNING,
+            ends_at=moment(pool, award.end), due_at=moment(pool, award.start), seen_at=moment(pool, award.end),
+        )  # fmt: skip
+    advance(pool, award.end)  # the clock passes the end of the award before the engine has looked
+    assert (again(first).state, again(first).reason_code) == ("stopped", "reservation_ended")
+    assert (again(second).state, again(second).reason_code) == ("queued", "waits_for_jobs")
+    status = Status(ENDED, end=end, ended_at=moment(pool, award.end - 0.01).timestamp())
+    with scope_disabled("the test plays the engine"):
+        assert run_end(run=run, status=status, at=moment(pool, award.end + 0.1))
+    advance(pool, award.end + 1)
+    done = end == FINISHED
+    assert again(first).state == ("finished" if done else "stopped")
+    assert (again(second).state == "rejected") is not done
+    assert again(second).not_before == (0 if done else HELD)
     assert proven(pool) == []
 
 

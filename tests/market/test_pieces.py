@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from django.urls import reverse
 
 from scheduling.audit.verification import intervals_verify
+from scheduling.engines.base import ENDED, FINISHED, Engine, Status
 from scheduling.jobs.arrays import array_submit
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
@@ -26,12 +28,18 @@ from scheduling.models import (
     JobState,
     Pool,
     RentState,
+    Run,
+    RunState,
+    Server,
     TenantPolicy,
     TrainingJob,
 )
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.runs.early_ends import job_end_early
-from scheduling.runs.failures import AwardFailed, award_fail
+from scheduling.runs.ends import run_end
+from scheduling.runs.failures import AwardFailed, award_fail, server_lose
+from scheduling.runs.runs import awards_due
+from tenants.access import access_of_system
 from tenants.ledger.amounts import shown
 from tenants.ledger.audit import verify
 from tenants.ledger.postings import held
@@ -84,6 +92,40 @@ class World:
         with scope_disabled("the test looks at a job"):
             return TrainingJob.objects.get(pk=job.pk)
 
+    def runs(self, award: Award, state: RunState = RunState.RUNNING, **progress: Any) -> Run:
+        """The program of a job in one of its awards, as the engine saw it last."""
+        start, end = moment(self.pool, award.start), moment(self.pool, award.end)
+        facts = {
+            "engine": "local",
+            "program": "own",
+            "ends_at": end,
+            "due_at": start,
+            "seen_at": end,
+            "started_at": start,
+        }
+        with scope_disabled("the test plays the engine"):
+            key = f"{award.pk:032}"
+            return Run.objects.create(
+                tenant_id=award.tenant_id, job_id=award.job_id, award=award, number=0, key=key, state=state,
+                progress={"numbers": progress}, **facts,
+            )  # fmt: skip
+
+    def finishes(self, run: Run, slot: float, heard: float) -> None:
+        """The program of a run is done in a slot, and the engine reports it at another moment."""
+        end = Status(ENDED, end=FINISHED, ended_at=moment(self.pool, slot).timestamp(), progress=run.progress)
+        with scope_disabled("the test plays the engine"):
+            assert run_end(run=Run.objects.get(pk=run.pk), status=end, at=moment(self.pool, heard))
+
+    def due(self, slot: float) -> list[Award]:
+        """The awards whose programs an engine would start now."""
+        engine = SimpleNamespace(name="local", timings=SimpleNamespace(lead=0))
+        with scope_disabled("the test plays the engine"):
+            return list(awards_due(cast("Engine", engine), moment(self.pool, slot)))
+
+    def floors(self, job: TrainingJob) -> list[JobFloor]:
+        with scope_disabled("the test looks at a job's places at home"):
+            return list(JobFloor.objects.filter(job=job).order_by("pk"))
+
     def held(self, tenant: Tenant) -> int:
         """Micro-credits that are set aside for what the tenant rents."""
         with scope_disabled("the test looks at the book"):
@@ -112,6 +154,58 @@ def pieces_market(**fields: Any) -> World:
     for tenant in (owner, guest):
         give(tenant, 1_000)
     return World(pool, owner, guest)
+
+
+def test_a_program_that_ended_before_its_next_piece_pays_nothing_for_it(world: World) -> None:
+    job = world.long_job(epochs=8, program={"name": "x"})
+    advance(world.pool, 8.5)
+    (first,) = world.awards(job)
+    run = world.runs(first, epoch=6, of=8)
+    advance(world.pool, 16.0)  # the clock passes the end of the piece before the engine has looked
+    first, second = world.awards(job)
+    assert (second.start, second.state, second.paid > 0) == (16, AwardState.RUNNING, True)
+    world.finishes(run, slot=15.99, heard=16.05)
+    assert world.row(job).state == JobState.FINISHED
+    assert world.due(16.1) == []
+    first, second = world.awards(job)
+    assert (second.state, second.cut_at, second.returned) == (AwardState.VOID, 16, second.paid)
+    advance(world.pool, 30.5)
+    assert world.held(world.guest) == 0
+    assert world.is_proved
+    assert [event.data["cause"] for event in _events(job, "award_cut")] == ["not_needed"]
+    page = text_of(
+        client_as(OWNER, world.guest).get(reverse("job", args=["guest", job.pk]), secure=True).content.decode()
+    )
+    assert "Its program had ended before this piece began" in page
+    assert "; given back" in page
+    assert "done again" not in page
+
+
+def test_an_end_that_is_heard_of_when_its_next_piece_is_lost_ends_the_job_too(world: World) -> None:
+    job = world.long_job(epochs=10, program={"name": "x"})
+    advance(world.pool, 8.5)
+    run = world.runs(world.awards(job)[0], epoch=7, of=10)
+    advance(world.pool, 16.0)
+    advance(world.pool, 17.0)  # nothing ran in the first slot of the second piece, so nobody pays for it
+    row, (_, second) = world.row(job), world.awards(job)
+    assert (row.state, row.attempt, second.state, second.returned) == (JobState.QUEUED, 1, "void", second.paid)
+    world.finishes(run, slot=15.99, heard=17.1)
+    assert world.row(job).state == JobState.FINISHED
+    advance(world.pool, 30.5)
+    assert len(world.awards(job)) == 2
+    assert world.held(world.guest) == 0
+    assert world.is_proved
+
+
+def test_a_program_that_goes_on_loses_no_piece_while_its_last_one_is_still_saving(world: World) -> None:
+    job = world.long_job(program={"name": "x"})
+    advance(world.pool, 8.5)
+    run = world.runs(world.awards(job)[0], epoch=7, of=40)
+    advance(world.pool, 16.0)
+    assert world.due(16.01) == []
+    with scope_disabled("the test plays the engine"):
+        Run.objects.filter(pk=run.pk).update(state=RunState.STOPPED)
+    assert [award.start for award in world.due(16.02)] == [16]
 
 
 def test_a_guest_trains_five_windows_long(world: World) -> None:
@@ -252,6 +346,43 @@ def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follow
     assert sum(award.work or 0 for award in awards if award.state == AwardState.DONE) == 12  # and no part twice
     assert world.row(job).state == JobState.FINISHED
     assert world.held(world.owner) == 0
+    assert world.is_proved
+
+
+def test_a_place_at_home_that_replaced_a_lost_one_is_kept(world: World) -> None:
+    other = make_server(world.pool, "g1", worker=1, ps=1)
+    make_cells(other, world.guest, {"worker": 1, "ps": 1})
+    for epochs in (24, 28):  # its cells at home are taken until slots 32 and 36
+        make_waiting(world.pool, world.owner, epochs=epochs, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    job = world.long_job(world.owner, value={"kind": "linear", "slope": -1.0, "base": 200.0})
+    advance(world.pool, 9.5)
+    (first,) = world.floors(job)
+    with scope_disabled("the test loses a server"):
+        server = Server.objects.get(pk=first.allocation[0][0])
+    assert world.awards(job)[0].allocation[0][0] != server.pk  # its piece runs elsewhere
+    server_lose(server=server, by=access_of_system("the test"), reason="power", at=moment(world.pool, 9.6))
+    for slot in range(10, 56):
+        advance(world.pool, slot + 0.1)
+    assert [floor.attempt for floor in world.floors(job)] == [0, 0]
+    assert world.row(job).attempt == 0
+    assert _events(job, "job_requeued") == []
+    assert world.is_proved
+
+
+def test_a_program_that_lags_when_its_place_at_home_has_passed_is_told_so(world: World) -> None:
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    steep = {"kind": "linear", "slope": -10.0, "base": 300.0}
+    job = world.long_job(world.owner, epochs=6, value=steep, program={"name": "x"})
+    advance(world.pool, 8.5)
+    (whole,), (floor,) = world.awards(job), world.floors(job)
+    assert (whole.phase, whole.start, whole.end, floor.start) == ("shared", 8, 14, 12)
+    world.runs(whole, RunState.STOPPED, epoch=3, of=6)
+    for slot in range(9, 17):
+        advance(world.pool, slot + 0.1)
+    assert [event.data["reason"] for event in _events(job, "job_requeued")] == ["behind_plan"]
+    advance(world.pool, 30.1)
     assert world.is_proved
 
 

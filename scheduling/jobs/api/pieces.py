@@ -25,7 +25,7 @@ class PieceShown(Answer):
     ends_at = Moment()
     state = serializers.ChoiceField(AwardState.choices)
     at_home = serializers.BooleanField(help_text="On the tenant's own cells: the rest of the job.")
-    lost = serializers.BooleanField(help_text="The platform failed it: what it was to do is done again.")
+    lost = serializers.BooleanField(help_text="Not delivered, and what was not paid of it came back.")
     percent = serializers.FloatField(source="share", help_text="Of all the job's work.")
     saving_slots = serializers.FloatField(source="saving", help_text="Of it, lost to saving and loading.")
     paid = Credits(help_text="Less what came back.")

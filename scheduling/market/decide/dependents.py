@@ -17,6 +17,7 @@ from django.db.models import Q
 
 from scheduling.feed import EventKind, events_append, job_event
 from scheduling.market.calendar.lanes import Busy, closes, lane_lock
+from scheduling.market.settle.run_states import not_heard_of
 from scheduling.market.view.jobs import arrival_of
 from scheduling.models import HELD, Event, JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -62,11 +63,12 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
         waited = {each for after in waiting.values() for each in after}
         named = TrainingJob.objects.filter(Q(pk__in=after_jobs(waited)) | Q(array__in=after_arrays(waited)))
         rows_named = list(named.order_by("pk").values_list("pk", "state", "array"))
+        states = _states({number: state for number, state, _ in rows_named})
         members: dict[str, list[int]] = {}
         for number, _, array in rows_named:
             members.setdefault(array_named(array or 0), []).append(number)
         # 2. Decide.
-        fate = fates(waiting, {number: state for number, state, _ in rows_named}, members)
+        fate = fates(waiting, states, members)
         # 3. Apply.
         rows = TrainingJob.objects.filter(pk__in=fate.free | fate.broken.keys()).order_by("pk")
         rows = list(rows.select_for_update(of=("self",)))
@@ -78,6 +80,13 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
         )
         events_append(events)
         return len(rows)
+
+
+def _states(states: Mapping[int, str]) -> dict[int, str]:
+    """Return the states of jobs as far as they are known. A job whose time is over runs on for those that wait for it
+    until its engine has said how its program ended, since it may have been done in the last moment."""
+    unknown = not_heard_of([number for number, state in states.items() if state == JobState.STOPPED])
+    return {**states, **dict.fromkeys(unknown, JobState.RUNNING.value)}
 
 
 def fates(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection
+from django.db.models import F, Q
 
 from scheduling.core import settlement
 from scheduling.core.speed import TOLERANCE
@@ -19,8 +20,22 @@ from scheduling.market.decide.terms import allocation_rows, award_new
 from scheduling.market.settle.payments import hold_key, paid_late
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
+from scheduling.market.view.floors import floors_standing
 from scheduling.market.view.frame import PoolFrame
-from scheduling.models import BETTER_ALONE, NOT_DONE, Award, Event, Interval, JobState, Lane, RentState, TrainingJob
+from scheduling.market.view.pieces import pieces_so_far
+from scheduling.market.view.specs import SpecReader
+from scheduling.models import (
+    BETTER_ALONE,
+    NOT_DONE,
+    Award,
+    Event,
+    Interval,
+    JobState,
+    Lane,
+    Pool,
+    RentState,
+    TrainingJob,
+)
 from tenants.ledger.postings import Posting, available, held
 from tenants.ledger.split import split
 
@@ -54,27 +69,36 @@ def floor_row(snapshot: BatchSnapshot, interval: Interval, floor: Floor) -> tupl
     return (*whose, *when, floor.worker_type, floor.ps_type, allocation, floor.draft)
 
 
-_VOID_MISSED = """
-UPDATE scheduling_trainingjob AS job SET attempt = job.attempt + 1
-  FROM scheduling_jobfloor AS floor
- WHERE floor.job_id = job.id AND floor.attempt = job.attempt AND floor.value > 0 AND floor.start < %s
+_MAY_BE_MISSED = """
+SELECT DISTINCT job.id
+  FROM scheduling_trainingjob AS job JOIN scheduling_jobfloor AS floor ON floor.job_id = job.id
+ WHERE floor.attempt = job.attempt AND floor.value > 0 AND floor.start < %s
    AND NOT floor.draft AND job.pool_id = %s AND job.lane = 'batch' AND job.state = 'queued'
-RETURNING job.id, job.tenant_id, floor.start
 """
 
 
 def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
-    """Void the floors that should have begun while the lane was held, and did not: their jobs get a new attempt and
-    will be planned anew, since the platform failed them. In a market that was not held there are none, because every
-    window is decided before it begins."""
+    """Void the floors of waiting jobs that should have begun before this slot: their jobs get a new attempt and will be
+    planned anew. Only the valid floor of a job counts, and not one that was lost with a server and replaced.
+
+    There are two causes, as every window is decided before it begins. Either the lane was held, so that the platform
+    failed the job. Or the job had rented all of its work before that place, and its program did not do as much.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_VOID_MISSED, [slot, pool_id])
-        missed = sorted(cursor.fetchall())
-    data = {"reason": "floor_missed"}
-    events_append(
-        _job_event(EventKind.JOB_REQUEUED, pool_id, tenant_id, job_id, data | {"job": job_id, "start": start}, at)
-        for job_id, tenant_id, start in missed
-    )
+        cursor.execute(_MAY_BE_MISSED, [slot, pool_id])
+        numbers = [number for (number,) in cursor.fetchall()]
+    if not numbers:
+        return
+    passed = Q(job__in=numbers, value__gt=0, start__lt=slot, draft=False)
+    starts = {floor.job_id: floor.start for floor in floors_standing(pool_id, passed).values()}
+    jobs = list(TrainingJob.objects.filter(pk__in=starts).order_by("pk"))
+    TrainingJob.objects.filter(pk__in=starts).update(attempt=F("attempt") + 1)
+    begun, reader, events = pieces_so_far(jobs), SpecReader(Pool.objects.get(pk=pool_id)), []
+    for job in jobs:
+        lags = job.pk in begun and begun[job.pk].work >= reader.read(job).work
+        data = {"reason": "behind_plan" if lags else "floor_missed", "job": job.pk, "start": starts[job.pk]}
+        events.append(_job_event(EventKind.JOB_REQUEUED, pool_id, job.tenant_id, job.pk, data, at))
+    events_append(events)
 
 
 def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Award]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from scheduling.models import Run, RunState
+from scheduling.models import JobState, Run, RunState
+from scheduling.models.runs import OPEN
 
 RESERVATION_ENDED = "reservation_ended"
 
@@ -21,3 +22,13 @@ def unfinished(award_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         for run in last.values()
         if run.state != RunState.FINISHED
     }
+
+
+def not_heard_of(job_ids: Sequence[int]) -> set[int]:
+    """Return those of these jobs whose time was over before an engine said how their programs ended. One whose program
+    was done in the last moment will be finished."""
+    if not job_ids:
+        return set()
+    open_runs = Run.objects.filter(job__in=job_ids, state__in=OPEN)
+    stopped = open_runs.filter(job__state=JobState.STOPPED, job__reason_code=RESERVATION_ENDED)
+    return set(stopped.values_list("job_id", flat=True))
