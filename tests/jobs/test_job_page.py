@@ -469,3 +469,11 @@ def test_number_of_queries_does_not_grow_with_the_slots(scene: Story) -> None:
 def test_every_time_has_its_slot_in_the_tooltip(scene: Story) -> None:
     html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
     assert re.search(r'<time datetime="[^"]+" data-slot="\d+" title="slot \d+">', html)
+
+
+def test_page_and_its_bar_show_the_pool_of_the_job(scene: Story) -> None:
+    make_live_pool(slug="first", name="First pool")
+    client = client_as(OWNER, scene.renter)
+    html = client.get(f"/t/renter/jobs/{scene.waiting.pk}/", secure=True).content.decode()
+    assert f'<dd class="of-pool">{scene.pool.name}</dd>' in html
+    assert f'href="/t/renter/market/?pool={scene.pool.slug}"' in html

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import pool_list
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.quotes.plans import plans_compare
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
@@ -19,10 +20,8 @@ from tenants.views.gate import open_tenant, requires
 @require_safe
 @requires(Permission.JOBS_VIEW)
 def tenant_plans(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Show the comparison for one pool: that of `?pool=slug`, else the first."""
-    pools = pool_list()
-    wanted = request.GET.get("pool")
-    pool = next((each for each in pools if each.slug == wanted), None) if wanted else next(iter(pools), None)
+    """Show the comparison for one pool: that of `?pool=slug`, else the one chosen last."""
+    pool = pool_asked(request, pool_list())
     if pool is None:
         raise Http404
     outcome = plans_compare(pool=pool, by=request.access, at=timezone.now())
