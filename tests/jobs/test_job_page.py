@@ -208,10 +208,15 @@ def test_finished_job_says_when_it_was_done_where_that_was_before_its_end(scene:
     page = text_of(client.get(address(scene, scene.running), secure=True).content.decode())
     assert "Ran on" in page
     assert "was done at" not in page
+    assert page_of(scene.running, scene.renter).view.reason.sentence.startswith("Ran on rented units until ")
+    done_at = scene.pool.slot_start(award.start) + timedelta(seconds=1)
     with scope(scene.renter), as_superuser():
-        TrainingJob.objects.filter(pk=scene.running.pk).update(ended_at=scene.pool.slot_start(award.end - 1))
+        TrainingJob.objects.filter(pk=scene.running.pk).update(ended_at=done_at)
     page = text_of(client.get(address(scene, scene.running), secure=True).content.decode())
-    assert ", and was done at" in page
+    done, end = (f"{timezone.localtime(moment):%H:%M:%S}" for moment in (done_at, scene.pool.slot_start(award.end)))
+    assert f"and was done at {done} ; reserved until {end}." in page
+    sentence = page_of(scene.running, scene.renter).view.reason.sentence
+    assert sentence.startswith(f"Ran 1 s on rented units, done at {done}; reserved until {end}, on ")
 
 
 def test_slots_have_the_states_of_their_time_and_a_bar_each(scene: Story) -> None:
