@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
 from scheduling.market.reads.now import market_now
-from scheduling.models import Pool, PriceTick
+from scheduling.models import Pool, PriceTick, TrainingJob
 from scheduling.reasons import reason_sentence
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, VIEWER
-from tests.database import overwrite
+from tenants.scoping import scope
+from tests.database import as_superuser, overwrite
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_pool, make_tenant
 from tests.scheduling.markets import make_market, make_waiting
@@ -176,3 +177,21 @@ def test_pool_is_remembered_over_pages_until_another_is_chosen_or_it_is_gone() -
     other.slug = "renamed"
     overwrite(other)
     assert pool_in_bar(client, "/t/lumen/jobs/") == first.name
+
+
+def test_jobs_are_counted_in_the_pool_that_is_shown_and_those_elsewhere_are_said() -> None:
+    lumen, _, _ = running_market()
+    assert "1 running, 1 waiting; all jobs" in text_of(open_page(lumen, VIEWER).content.decode())
+    make_pool("other", name="Other pool")
+    html = open_page(lumen, OWNER, "?pool=other").content.decode()
+    assert "0 running, 0 waiting here, 2 in other pools; all jobs" in text_of(html)
+    assert "No jobs here; 2 in other pools" in text_of(html)
+    assert 'href="/t/lumen/submit/?pool=other">Get a quote</a>' in html
+
+
+def test_job_that_expired_never_had_slots() -> None:
+    lumen, _, _ = running_market()
+    with scope(lumen), as_superuser():
+        TrainingJob.objects.filter(state="queued").update(state="expired", ended_at=timezone.now())
+    html = open_page(lumen, VIEWER).content.decode()
+    assert re.search(r'<td data-h="Slots" class="span">\s*never\s*</td>', html)

@@ -47,11 +47,15 @@ def frame_values(
 
 def frame_of(access: Access, tenant: Tenant, opening: Opening, now: MarketNow | None) -> dict[str, Any]:
     """Return the frame for a page that has read the market itself."""
+    jobs = jobs_count(tenant) if access.allows(Permission.JOBS_VIEW) else None
+    here = jobs.here(now.pool) if jobs and now else None
     return {
         "cursor": opening.cursor,
         "unread": opening.unread,
         "now": now,
-        "jobs": jobs_count(tenant) if access.allows(Permission.JOBS_VIEW) else None,
+        "jobs": jobs,
+        "jobs_here": here,
+        "jobs_elsewhere": jobs.live - here.live if jobs and here else 0,
         "balances": balances_of_tenant(tenant_id=tenant.pk) if access.allows(Permission.LEDGER_VIEW) else None,
     }
 
