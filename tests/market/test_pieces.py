@@ -14,7 +14,18 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
 from scheduling.market.elastic.read_slots import epochs_reported
 from scheduling.market.settle.stuck import stuck_awards
-from scheduling.models import AlonePlan, Award, AwardState, Event, JobFloor, JobState, Pool, TenantPolicy, TrainingJob
+from scheduling.models import (
+    AlonePlan,
+    Award,
+    AwardState,
+    Event,
+    Interval,
+    JobFloor,
+    JobState,
+    Pool,
+    TenantPolicy,
+    TrainingJob,
+)
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.runs.failures import AwardFailed, award_fail
 from tenants.ledger.amounts import shown
@@ -62,6 +73,10 @@ class World:
     def awards(self, job: TrainingJob) -> list[Award]:
         with scope_disabled("the test looks at what a job got"):
             return list(Award.objects.filter(job=job).order_by("pk"))
+
+    def interval_of(self, award: Award) -> int:
+        with scope_disabled("the test looks at what decided an award"):
+            return Interval.objects.get(pk=award.interval_id).number
 
     def row(self, job: TrainingJob) -> TrainingJob:
         with scope_disabled("the test looks at a job"):
@@ -271,6 +286,8 @@ def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:
     paid = sum(award.paid - award.returned for award in (first, lost, running))
     assert "35.0 % of its work is done or booked, in 3 parts" in page
     assert "lost, done again" in page
+    assert f"interval {world.interval_of(first)}, rented from the pool" in page  # that decided the first piece
+    assert world.interval_of(first) != world.interval_of(running)
     assert "nobody promises that it ends" in page
     assert shown(paid) in page
     assert shown(paid) in rows
