@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
-from scheduling.jobs.cancel_preview import cancel_preview
+from scheduling.jobs.cancel_preview import CancelPreview, cancel_preview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.pages.bars import slot_bars
 from scheduling.jobs.read_life import happenings
@@ -332,6 +332,26 @@ def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so(scene: Story)
         assert nonsense not in words
 
 
+def test_cancelled_job_that_never_ran_is_told_in_the_past(scene: Story) -> None:
+    client = client_as(SUBMITTER, scene.renter)
+    asked = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
+    assert "holds nothing: cancelling costs nothing" in asked
+    for nonsense in ("What it would cost", "Comes back to you"):
+        assert nonsense not in asked
+    client.post(address(scene, scene.waiting, "cancel/"), secure=True)
+    words = text_of(client.get(address(scene, scene.waiting), secure=True).content.decode())
+    assert "Price of the whole run nothing: it never ran" in words
+    for promise in ("It can only get better", "What it is promised", "not decided", "not yet", "free"):
+        assert promise not in words, promise
+
+
+def test_cancelling_a_free_job_is_told_in_one_sentence(scene: Story) -> None:
+    free = CancelPreview(scene.running, possible=True, state="running")
+    assert free.is_free
+    assert "it is free" in free.sentence
+    assert not CancelPreview(scene.running, possible=True, state="running", paid=1).is_free
+
+
 def test_lost_server_leaves_an_earlier_attempt_with_its_refund(scene: Story) -> None:
     page = page_of(scene.running, scene.renter)
     assert page.award is not None
@@ -356,6 +376,9 @@ def test_price_of_a_slot_is_units_times_the_price_at_the_award_less_the_own_part
         assert row.price == micro(sum(units * price for units, price in shown))
         assert row.pays == row.price - row.own_part == row.paid
     assert page.slots.pays == page.award.paid
+    words = text_of(client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode())
+    assert "Own part" not in words  # the renter owns nothing: what differs is rounding
+    assert "− Rounding" in words
     with CaptureQueriesContext(connection) as captured:  # the interval, a large row, is read once
         page_of(scene.running, scene.renter)
     assert not any('"scheduling_interval"."view"' in query["sql"] for query in captured)
