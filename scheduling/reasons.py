@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -164,9 +165,14 @@ def jobs_named(waited: Iterable[Waited]) -> str:
 
 def slot_clock(pool: Pool, slot: int) -> str:
     """Return when the slot begins, by the reader's clock; with the day where it is not today."""
-    begins = timezone.localtime(pool.slot_start(int(slot)))
-    time = f"{begins:%H:%M:%S}"
-    return time if begins.date() == timezone.localdate() else f"{begins.day} {begins:%b}, {time}"
+    return clock_words(pool.slot_start(int(slot)))
+
+
+def clock_words(moment: datetime) -> str:
+    """Return the moment by the reader's clock; with the day where it is not today."""
+    local = timezone.localtime(moment)
+    time = f"{local:%H:%M:%S}"
+    return time if local.date() == timezone.localdate() else f"{local.day} {local:%b}, {time}"
 
 
 def _credits(number: float) -> str:

@@ -1,7 +1,7 @@
 """The one place where a request opens a tenant scope: for every address under /t/<slug>/.
 
 The tenant is in the address and not in the session, so two windows can show two tenants, a link means the same for
-everybody, and no page depends on what was opened last.
+everybody, and no page is of another tenant because of what was opened last.
 """
 
 from __future__ import annotations

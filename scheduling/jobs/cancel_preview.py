@@ -35,9 +35,16 @@ class CancelPreview:
         return self.still_paid - self.earlier
 
     @property
+    def is_free(self) -> bool:
+        """Return whether there is no money in it at all."""
+        return not (self.paid or self.earlier)
+
+    @property
     def sentence(self) -> str:
         if self.state == "waiting" and self.earlier:
             return f"It waits. {EARLIER}"
+        if self.is_free and self.state in _FREE:
+            return _FREE[self.state]
         sentence = BY_USE if self.state == "running" and self.job.pool.is_elastic else _SENTENCES[self.state]
         return f"{sentence} {EARLIER}" if self.earlier else sentence
 
@@ -50,6 +57,10 @@ _SENTENCES = {
     "running": "It runs: the slot that is running is its last. What it reserved stays paid to its end, and whatever "
     "the freed units are sold for again is credited to you.",
     "over": "It is over, so there is nothing to cancel.",
+}
+_FREE = {
+    "before_start": "It has not begun, and it is free: cancelling costs nothing.",
+    "running": "It runs, and it is free: the slot that is running is its last, and cancelling costs nothing.",
 }
 
 

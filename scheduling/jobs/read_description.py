@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -11,6 +12,8 @@ from django.db.models.functions import Coalesce, JSONObject
 from scheduling.models import JobDescription, TrainingJob
 from scheduling.programs import hours, worth
 from scheduling.programs.sbatch import OptionLine
+from scheduling.programs.sbatch.values import When
+from scheduling.programs.sbatch.values import moment as when_read
 
 LONGEST_SAYS = 200
 LATER = {
@@ -36,11 +39,11 @@ def description_shown(job: TrainingJob) -> dict[str, Any] | None:
     if description is None:
         return None
     lines = lines_shown(description["said"].get("script", ""), [OptionLine(*row) for row in description["lines"]])
-    rows = list(_rows(description["said"]))
+    rows = list(_rows(description["said"], job.submitted_at))
     return {"how": description["how"], "said": description["said"], "lines": lines, "rows": rows}
 
 
-def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(description: Mapping[str, Any], submitted_at: datetime) -> Iterator[tuple[str, str]]:
     """Yield what was said as pairs of a label and words with units."""
     answers, worth_said = description.get("hours") or {}, description.get("worth") or {}
     least, most = answers.get("least"), answers.get("most")
@@ -54,9 +57,9 @@ def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if least not in (None, most):
         yield "With twice the workers", _scaling(answers)
     if description.get("begin"):
-        yield "Not before", _clock(description["begin"], description)
+        yield "Not before", _clock(description["begin"], description, submitted_at)
     if worth_said.get("by"):
-        yield "Wanted by", _clock(worth_said["by"], description)
+        yield "Wanted by", _clock(worth_said["by"], description, submitted_at)
     elif worth_said.get("within_seconds"):
         yield "Wanted within", f"{worth_said['within_seconds']} seconds"
     if worth_said.get("credits") is not None:
@@ -73,7 +76,11 @@ def _scaling(answers: Mapping[str, Any]) -> str:
     return f"as measured, {answers.get('mode') or 'sync'}: {', '.join(map(str, answers.get('speed') or ()))}"
 
 
-def _clock(moment: object, description: Mapping[str, Any]) -> str:
+def _clock(moment: object, description: Mapping[str, Any], submitted_at: datetime) -> str:
+    when = when_read(str(moment))
+    if isinstance(when, When) and when.after_seconds is not None:
+        later = submitted_at.astimezone(UTC) + timedelta(seconds=when.after_seconds)
+        return f"{later:%Y-%m-%d %H:%M:%S} (UTC)"
     text = str(moment).replace("T", " ").removesuffix("+00:00")
     return f"{text} ({'UTC' if str(moment).endswith('+00:00') else description.get('zone', 'UTC')})"
 

@@ -109,13 +109,19 @@ def _smaller(pool: Pool, row: Event) -> str:
 
 
 def life(
-    job: TrainingJob, award: Award | None, floor: JobFloor | None, news: Sequence[Happening], at: datetime
+    job: TrainingJob,
+    award: Award | None,
+    floor: JobFloor | None,
+    news: Sequence[Happening],
+    at: datetime,
+    *,
+    first_piece: Award | None,
 ) -> tuple[LifeStep, ...]:
     """Return the steps submitted, decided, begun and ended, each with its time, or with what is known of it at this
-    moment."""
+    moment. Of a job that goes on in pieces, `award` is all of them together, and its first one was decided first."""
     who = f"by {job.submitted_by}" if job.submitted_by else "by a program"
     came = LifeStep(DONE, "Submitted", job.submitted_at, job.pool.slot_at(job.submitted_at), f"{who}, {job.lane} lane")
-    decided = _decided(job, award, news)
+    decided = _decided(job, first_piece or award, news)
     if award is None and job.state in (JobState.REJECTED, JobState.EXPIRED, JobState.CANCELLED):
         return came, decided  # nothing begins or ends any more
     return came, decided, _begun(job, award, floor, at), _ended(job, award, at)

@@ -30,6 +30,7 @@ class JobsQuestion:
 
     state: str = ""
     lane: str = ""
+    pool: str = ""  # a slug
     name: str = ""  # how the name begins
     mine: bool = False
     since: date | None = None
@@ -43,8 +44,8 @@ class JobsQuestion:
 
 
 def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJob]:
-    """Return the jobs that the filter lets through. Needs the tenant's scope. Every filter but the lane is the
-    beginning of an index, or cheap beside one."""
+    """Return the jobs that the filter lets through. Needs the tenant's scope. Every filter but lane and pool is
+    the beginning of an index, or cheap beside one."""
     rows = TrainingJob.objects.select_related("pool", "tenant")
     if question.state in GROUPS:
         rows = rows.filter(state__in=GROUPS[question.state])
@@ -54,6 +55,8 @@ def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJ
         rows = rows.filter(array=question.array)
     if question.lane in Lane.values:
         rows = rows.filter(lane=question.lane)
+    if question.pool:
+        rows = rows.filter(pool__slug=question.pool)
     if question.name:
         # This is written as a range, so that the index serves it; "\U0010ffff" comes after every letter.
         rows = rows.filter(name__gte=question.name, name__lt=question.name + "\U0010ffff")

@@ -166,6 +166,14 @@ class JobPage:
         return never and self.award is None and self.by_use is None and not self.attempts
 
     @property
+    def never_ran(self) -> bool:
+        """Return whether it is over and no slot of it was ever run."""
+        if self.alive or self.by_use or self.attempts:
+            return False
+        cut_at = self.award.cut_at if self.award else None
+        return self.award is None or (cut_at is not None and cut_at <= self.award.start)
+
+    @property
     def may_wait(self) -> bool:
         return self.job.lane == "instant" and self.job.state == JobState.REJECTED
 
@@ -204,7 +212,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         view=job_view(pool, job, newest, at),
         award=award,
         alive=alive,
-        steps=life(job, award, floor, events_of_job, at),
+        steps=life(job, award, floor, events_of_job, at, first_piece=parts[0] if parts else None),
         happenings=events_of_job,
         home=home,
         in_market=_in_market(pool, award, names),

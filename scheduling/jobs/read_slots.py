@@ -70,6 +70,11 @@ class SlotTable:
         return sum(row.own_part or 0 for row in self.rows)
 
     @property
+    def has_own_part(self) -> bool:
+        """Return whether there is an own part: a micro-credit a slot is what rounding leaves."""
+        return self.own_part > len(self.rows)
+
+    @property
     def pays(self) -> int:
         return sum(row.pays for row in self.rows)
 

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
-from scheduling.jobs.cancel_preview import cancel_preview
+from scheduling.jobs.cancel_preview import CancelPreview, cancel_preview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.pages.bars import slot_bars
 from scheduling.jobs.read_life import happenings
@@ -208,10 +208,15 @@ def test_finished_job_says_when_it_was_done_where_that_was_before_its_end(scene:
     page = text_of(client.get(address(scene, scene.running), secure=True).content.decode())
     assert "Ran on" in page
     assert "was done at" not in page
+    assert page_of(scene.running, scene.renter).view.reason.sentence.startswith("Ran on rented units until ")
+    done_at = scene.pool.slot_start(award.start) + timedelta(seconds=1)
     with scope(scene.renter), as_superuser():
-        TrainingJob.objects.filter(pk=scene.running.pk).update(ended_at=scene.pool.slot_start(award.end - 1))
+        TrainingJob.objects.filter(pk=scene.running.pk).update(ended_at=done_at)
     page = text_of(client.get(address(scene, scene.running), secure=True).content.decode())
-    assert ", and was done at" in page
+    done, end = (f"{timezone.localtime(moment):%H:%M:%S}" for moment in (done_at, scene.pool.slot_start(award.end)))
+    assert f"and was done at {done} ; reserved until {end}." in page
+    sentence = page_of(scene.running, scene.renter).view.reason.sentence
+    assert sentence.startswith(f"Ran 1 s on rented units, done at {done}; reserved until {end}, on ")
 
 
 def test_slots_have_the_states_of_their_time_and_a_bar_each(scene: Story) -> None:
@@ -327,6 +332,26 @@ def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so(scene: Story)
         assert nonsense not in words
 
 
+def test_cancelled_job_that_never_ran_is_told_in_the_past(scene: Story) -> None:
+    client = client_as(SUBMITTER, scene.renter)
+    asked = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
+    assert "holds nothing: cancelling costs nothing" in asked
+    for nonsense in ("What it would cost", "Comes back to you"):
+        assert nonsense not in asked
+    client.post(address(scene, scene.waiting, "cancel/"), secure=True)
+    words = text_of(client.get(address(scene, scene.waiting), secure=True).content.decode())
+    assert "Price of the whole run nothing: it never ran" in words
+    for promise in ("It can only get better", "What it is promised", "not decided", "not yet", "free"):
+        assert promise not in words, promise
+
+
+def test_cancelling_a_free_job_is_told_in_one_sentence(scene: Story) -> None:
+    free = CancelPreview(scene.running, possible=True, state="running")
+    assert free.is_free
+    assert "it is free" in free.sentence
+    assert not CancelPreview(scene.running, possible=True, state="running", paid=1).is_free
+
+
 def test_lost_server_leaves_an_earlier_attempt_with_its_refund(scene: Story) -> None:
     page = page_of(scene.running, scene.renter)
     assert page.award is not None
@@ -351,6 +376,9 @@ def test_price_of_a_slot_is_units_times_the_price_at_the_award_less_the_own_part
         assert row.price == micro(sum(units * price for units, price in shown))
         assert row.pays == row.price - row.own_part == row.paid
     assert page.slots.pays == page.award.paid
+    words = text_of(client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode())
+    assert "Own part" not in words  # the renter owns nothing: what differs is rounding
+    assert "− Rounding" in words
     with CaptureQueriesContext(connection) as captured:  # the interval, a large row, is read once
         page_of(scene.running, scene.renter)
     assert not any('"scheduling_interval"."view"' in query["sql"] for query in captured)
@@ -469,3 +497,11 @@ def test_number_of_queries_does_not_grow_with_the_slots(scene: Story) -> None:
 def test_every_time_has_its_slot_in_the_tooltip(scene: Story) -> None:
     html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
     assert re.search(r'<time datetime="[^"]+" data-slot="\d+" title="slot \d+">', html)
+
+
+def test_page_and_its_bar_show_the_pool_of_the_job(scene: Story) -> None:
+    make_live_pool(slug="first", name="First pool")
+    client = client_as(OWNER, scene.renter)
+    html = client.get(f"/t/renter/jobs/{scene.waiting.pk}/", secure=True).content.decode()
+    assert f'<dd class="of-pool">{scene.pool.name}</dd>' in html
+    assert f'href="/t/renter/market/?pool={scene.pool.slug}"' in html

@@ -31,6 +31,7 @@ from tests.database import as_superuser, overrule
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_pool, make_tenant
 from tests.scheduling.live import money
+from tests.scheduling.markets import make_waiting
 from tests.scheduling.pages import Story, client_as, client_of, text_of, told_now, traded
 from tests.worlds import built_once
 
@@ -126,6 +127,19 @@ def test_a_row_has_a_cell_for_each_column(template: str) -> None:
 def test_filter_lets_through_what_it_says(query: str, which: list[str], scene: Story) -> None:
     html = get(client_as(VIEWER, scene.renter), scene.renter, query).content.decode()
     assert set(names(html)) == {getattr(scene, name).pk for name in which}
+
+
+def test_pool_of_a_job_is_said_and_filters_where_there_are_several(scene: Story) -> None:
+    client = client_as(SUBMITTER, scene.renter)
+    assert 'name="pool"' not in get(client, scene.renter).content.decode()
+    other = make_pool("other", name="Other pool")
+    elsewhere = make_waiting(other, scene.renter, 0.0)
+    html = get(client, scene.renter).content.decode()
+    assert 'name="pool"' in html
+    assert '<td data-h="Pool">Other pool</td>' in html
+    html = get(client, scene.renter, "?pool=other").content.decode()
+    assert names(html) == [elsewhere.pk]
+    assert 'href="/t/renter/submit/?pool=other"' in html
 
 
 def test_only_my_own_are_those_that_i_submitted(scene: Story) -> None:

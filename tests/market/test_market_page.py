@@ -11,15 +11,16 @@ from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
 from scheduling.market.reads.now import market_now
-from scheduling.models import Pool, PriceTick
+from scheduling.models import Pool, PriceTick, TrainingJob
 from scheduling.reasons import reason_sentence
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, VIEWER
-from tests.database import overwrite
+from tenants.scoping import scope
+from tests.database import as_superuser, overwrite
 from tests.market.test_servers_page import make_person
-from tests.scheduling.builders import make_tenant
+from tests.scheduling.builders import make_pool, make_tenant
 from tests.scheduling.markets import make_market, make_waiting
-from tests.scheduling.pages import text_of
+from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -146,3 +147,51 @@ def test_page_says_so_where_there_is_no_pool() -> None:
 def test_reason_is_a_sentence_with_its_numbers(code: str, numbers: dict, sentence: str) -> None:
     pool, _ = make_market()
     assert reason_sentence(pool, code, numbers) == sentence
+
+
+def open_again(client: Client, path: str) -> str:
+    return client.get(path, secure=True).content.decode()
+
+
+def pool_in_bar(client: Client, path: str) -> str:
+    found = re.search(r'class="of-pool">([^<]*)<', open_again(client, path))
+    assert found, path
+    return found[1]
+
+
+def test_pool_is_remembered_over_pages_until_another_is_chosen_or_it_is_gone() -> None:
+    lumen, _, _ = running_market()
+    first, other = Pool.objects.get(), make_pool("other", name="Other pool")
+    client = client_as(OWNER, lumen)
+    assert pool_in_bar(client, "/t/lumen/jobs/") == first.name
+    assert client.get("/t/lumen/market/?pool=other", secure=True).status_code == 200
+    assert '<a class="button" href="?pool=other" aria-current="page">' in open_again(client, "/t/lumen/market/")
+    for page in ("jobs", "submit", "share", "members", "intervals"):
+        assert pool_in_bar(client, f"/t/lumen/{page}/") == "Other pool", page
+    assert '<input type="hidden" name="pool" value="other">' in open_again(client, "/t/lumen/submit/")
+    client.get(f"/t/lumen/market/?part=jobs&pool={first.slug}", secure=True)  # another window, by itself
+    assert pool_in_bar(client, f"/t/lumen/intervals/{first.slug}/1/") == first.name  # the address says so
+    assert pool_in_bar(client, "/t/lumen/jobs/") == "Other pool"
+    assert client.get("/t/lumen/market/?pool=nowhere", secure=True).status_code == 404
+    assert pool_in_bar(client, "/t/lumen/jobs/") == "Other pool"
+    other.slug = "renamed"
+    overwrite(other)
+    assert pool_in_bar(client, "/t/lumen/jobs/") == first.name
+
+
+def test_jobs_are_counted_in_the_pool_that_is_shown_and_those_elsewhere_are_said() -> None:
+    lumen, _, _ = running_market()
+    assert "1 running, 1 waiting; all jobs" in text_of(open_page(lumen, VIEWER).content.decode())
+    make_pool("other", name="Other pool")
+    html = open_page(lumen, OWNER, "?pool=other").content.decode()
+    assert "0 running, 0 waiting here, 2 in other pools; all jobs" in text_of(html)
+    assert "No jobs here; 2 in other pools" in text_of(html)
+    assert 'href="/t/lumen/submit/?pool=other">Get a quote</a>' in html
+
+
+def test_job_that_expired_never_had_slots() -> None:
+    lumen, _, _ = running_market()
+    with scope(lumen), as_superuser():
+        TrainingJob.objects.filter(state="queued").update(state="expired", ended_at=timezone.now())
+    html = open_page(lumen, VIEWER).content.decode()
+    assert re.search(r'<td data-h="Slots" class="span">\s*never\s*</td>', html)

@@ -24,6 +24,7 @@ from scheduling.models import (
     Award,
     AwardState,
     Event,
+    Interval,
     JobFloor,
     JobState,
     Pool,
@@ -87,6 +88,10 @@ class World:
     def awards(self, job: TrainingJob) -> list[Award]:
         with scope_disabled("the test looks at what a job got"):
             return list(Award.objects.filter(job=job).order_by("pk"))
+
+    def interval_of(self, award: Award) -> int:
+        with scope_disabled("the test looks at what decided an award"):
+            return Interval.objects.get(pk=award.interval_id).number
 
     def row(self, job: TrainingJob) -> TrainingJob:
         with scope_disabled("the test looks at a job"):
@@ -516,6 +521,8 @@ def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:
     paid = sum(award.paid - award.returned for award in (first, lost, running))
     assert "35.0 % of its work is done or booked, in 3 parts" in page
     assert "lost, done again" in page
+    assert f"interval {world.interval_of(first)}, rented from the pool" in page  # that decided the first piece
+    assert world.interval_of(first) != world.interval_of(running)
     assert "nobody promises that it ends" in page
     assert shown(paid) in page
     assert shown(paid) in rows

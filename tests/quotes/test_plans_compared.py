@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -117,8 +119,10 @@ def test_page_and_interface_say_the_same() -> None:
     assert told["waiting"] == len(jobs)
     for each in told["jobs"]:
         assert each["name"] in page
-        assert f"{each['keep']['start_slot']} to {each['keep']['end_slot']}" in page
-        assert f"{each['renew']['start_slot']} to {each['renew']['end_slot']}" in page
+        for place in (each["keep"], each["renew"]):
+            begin, end = (f'title="slot {place[name]}">[^<]*</time>' for name in ("start_slot", "end_slot"))
+            assert re.search(f"{begin} – <time [^>]*{end}", page)
+    assert "no waiting job is collected yet: the choice is about all of them" in page
     assert "share/plans/" in browser.get(f"/t/lumen/share/?pool={pool.slug}").content.decode()
     assert browser.get("/t/lumen/share/plans/?pool=none").status_code == 404
     assert make_tenant("stranger") is not None

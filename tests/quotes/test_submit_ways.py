@@ -171,6 +171,15 @@ def test_the_page_of_a_job_says_in_words_how_it_was_described(world) -> None:
     assert "{" not in said
 
 
+def test_a_time_that_was_said_from_now_on_is_shown_as_the_time_that_it_means(world) -> None:
+    _, _, client = world
+    assert post(client, by="now+2hours").status_code == 302
+    (job,) = jobs()
+    page = text_of(client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode())
+    meant = job.submitted_at + timedelta(hours=2)
+    assert f"Wanted by {meant:%Y-%m-%d %H:%M:%S} (UTC)" in page
+
+
 def test_what_cannot_be_said_on_another_tab_stays_where_it_is(world) -> None:
     _, _, client = world
     carried = post(client, source="text", text="epochs: 3\nchunks: 2\n", show="hours")

@@ -32,6 +32,7 @@ ROWS = [  # where a row has all of these columns
     ("Difference", {"Otherwise": 1, "As it was": -1}),
     ("More than alone", {"Got": 1, "Alone": -1}),
     ("I pay", {"Price": 1, "Own part": -1}),
+    ("I pay", {"Price": 1, "Rounding": -1}),
 ]
 # What is drawn again and again is estimated for all together by itself: the middle of sums is no sum of middles.
 NO_SUMS = {"Winners and losers by owner"}

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.audit.verification import Finding, IntervalVerified, findings_for, in_turn, interval_verify
 from scheduling.cluster import pool_list
-from scheduling.market.pages.servers import pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.market.reads import PAGE, IntervalView, interval_list, interval_view
 from scheduling.models import Pool
 from tenants.access import AccessRequest, Refused
@@ -32,9 +32,9 @@ class ReaderVerdict:
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def intervals(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """List the intervals of one pool: `?pool=slug`, or else the first; `?below=number` shows older ones."""
+    """List the intervals of one pool: `?pool=slug`, or else the one chosen last; `?below=number` shows older ones."""
     pools = pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "market/servers_none.html")
     tenant, below = open_tenant(request), request.GET.get("below", "")

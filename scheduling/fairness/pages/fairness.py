@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import pool_list
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.fairness.alerts import MEASURES
 from scheduling.fairness.pages import picture, tables
 from scheduling.fairness.pages.spans import LENGTHS, DaySpan, span_asked
@@ -21,7 +22,6 @@ from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import PARTS, interval_account, interval_part
 from scheduling.fairness.read_lists import ALL, LOOKED_FOR, fairness_intervals, own_intervals
 from scheduling.fairness.read_values import units_by_resource
-from scheduling.market.pages.servers import pool_chosen
 from scheduling.market.reads import reason_few
 from scheduling.models import Pool
 from tenants.access import AccessRequest
@@ -43,7 +43,7 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
     """Show a pool (`?pool=`) over some days (`?days=`). `?table=` says which of the two tables the rest of the address
     sorts or exports."""
     pools = pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "fairness/none.html")
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
@@ -113,7 +113,7 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
 def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
     """Show the tenant's own numbers, and nothing from which those of another could be worked out."""
     tenant, pools = open_tenant(request), pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "market/servers_none.html")
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))

@@ -30,6 +30,7 @@ from scheduling.jobs.read_page import job_page
 from scheduling.jobs.read_run import job_runs, run_view
 from scheduling.jobs.read_stranger_files import OpenedFile, path_said, path_shown
 from scheduling.jobs.second_chance import job_queue as queue
+from scheduling.market.pages.context import frame_in
 from scheduling.models import PROGRAM, TrainingJob
 from tenants.access import Access, AccessRequest, Refused
 from tenants.downloads import file_download, part_download
@@ -63,6 +64,7 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     context = {
         "tenant": open_tenant(request),
         "pool": row.pool,
+        "frame": frame_in(request.access, row.tenant, row.pool),
         "job": row,
         "page": page,
         "has_program": PROGRAM in row.spec,
@@ -134,7 +136,9 @@ def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
     row = get_object_or_404(TrainingJob.objects.select_related("pool"), pk=pk)
     if request.method != "POST":
         preview = cancel_preview(row, timezone.now())
-        context = {"tenant": open_tenant(request), "pool": row.pool, "job": row, "preview": preview}
+        tenant = open_tenant(request)
+        frame = frame_in(request.access, tenant, row.pool)
+        context = {"tenant": tenant, "pool": row.pool, "frame": frame, "job": row, "preview": preview}
         return render(request, "jobs/job_cancel.html", context)
     outcome = cancel(job_id=row.pk, by=request.access, at=timezone.now())
     tell(request, outcome, f"{row.name} is cancelled.")

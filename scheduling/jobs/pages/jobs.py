@@ -13,11 +13,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from scheduling.cluster import pool_list
 from scheduling.jobs import saved_views as views
 from scheduling.jobs.cancel_preview import CancelPreview, cancel_previews
 from scheduling.jobs.cancellation import array_cancel as cancel
 from scheduling.jobs.cancellation import job_cancel
-from scheduling.jobs.pages.jobs_form import JOBS, JOBS_EXPORT, JobsForm
+from scheduling.jobs.pages.jobs_form import JOBS, JOBS_EXPORT, JOBS_OF_ONE_POOL, JobsForm
 from scheduling.jobs.read_arrays import ArraySums, array_by_id, array_sums, jobs_of_array
 from scheduling.jobs.read_list import (
     jobs_chosen,
@@ -28,6 +29,7 @@ from scheduling.jobs.read_list import (
     saved_views,
     with_awards,
 )
+from scheduling.market.pages.context import frame_in, pool_shown
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell
@@ -41,19 +43,22 @@ MOST_AT_ONCE = 100
 @require_safe
 @requires(Permission.JOBS_VIEW)
 def tenant_jobs(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
-    form = JobsForm(request.GET)
+    tenant, pools, person = open_tenant(request), pool_list(), request.access.user
+    form = JobsForm(request.GET, pools)
     question = form.question()
-    person = request.access.user
     if asks_csv(request):  # each job in a line of its own
         return csv_response(request, with_awards(jobs_rows(question, person)), JOBS_EXPORT)
     # Each array is one row, which opens as the list of its members.
     opened = None if question.array is None else array_by_id(question.array)
     rows = jobs_rows(question, person) if opened else jobs_folded(question, person)
-    table = table_of(request, with_awards(rows), JOBS)
+    several = len(pools) > 1
+    table = table_of(request, with_awards(rows), JOBS if several else JOBS_OF_ONE_POOL)
     at = timezone.now()
     folded = {} if opened else array_sums({row.array_id for row in table.rows if row.array_id is not None})
     context = {
-        "tenant": open_tenant(request),
+        "tenant": tenant,
+        "frame": frame_in(request.access, tenant, pool_shown(request, pools)),
+        "several_pools": several,
         "form": form,
         "question": question,
         "table": table,

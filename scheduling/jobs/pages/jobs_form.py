@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
+from django.http import QueryDict
 
 from scheduling.jobs.read_list import ALIVE, OVER, JobsQuestion, row_view
-from scheduling.models import JobState, Lane, TrainingJob
+from scheduling.models import JobState, Lane, Pool, TrainingJob
 from tenants.form_fields import WholeField
 from tenants.ledger.amounts import exported
 from tenants.views.tables import Column, Table
@@ -28,6 +31,7 @@ class JobsForm(forms.Form):
     lane = forms.ChoiceField(
         choices=[("", "Both"), *Lane.choices], required=False, widget=forms.Select(attrs={"class": "input"})
     )
+    pool = forms.ChoiceField(required=False, widget=forms.Select(attrs={"class": "input"}))
     name = forms.CharField(
         label="Name begins with",
         max_length=200,
@@ -39,6 +43,10 @@ class JobsForm(forms.Form):
     array = WholeField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput)
     mine = forms.BooleanField(label="Only my own", required=False)
 
+    def __init__(self, data: QueryDict, pools: Iterable[Pool]) -> None:
+        super().__init__(data)
+        self.fields["pool"].choices = [("", "All"), *((pool.slug, pool.name) for pool in pools)]  # type: ignore[attr-defined]
+
     def question(self) -> JobsQuestion:
         """Return the filter. A value that is not understood does not filter; its field says so."""
         self.is_valid()
@@ -46,6 +54,7 @@ class JobsForm(forms.Form):
         return JobsQuestion(
             state=answers.get("state", ""),
             lane=answers.get("lane", ""),
+            pool=answers.get("pool", ""),
             name=answers.get("name", ""),
             array=answers.get("array"),
             mine=bool(answers.get("mine")),
@@ -64,6 +73,7 @@ def _credits(row: TrainingJob) -> Any:
 COLUMNS = (
     Column("state", "State"),
     Column("name", "Job, and why it runs, waits or ended", order="name"),
+    Column("pool", "Pool"),
     Column("lane", "Lane"),
     Column("submitted", "Submitted", order="submitted_at", value=lambda row: row.submitted_at),
     Column("price", "Pays", numeric=True),
@@ -81,6 +91,8 @@ EXPORTED = (
     Column("payer", "Payer", value=lambda row: row.tenant.name),
     Column("code", "Reason code", value=lambda row: row_view(row).reason.code),
     Column("reason", "Reason", value=lambda row: row_view(row).reason.sentence),
+    Column("pool", "Pool", value=lambda row: row.pool.name),
 )
 JOBS = Table(COLUMNS, sort="-submitted", rows=50, file="jobs")
+JOBS_OF_ONE_POOL = replace(JOBS, columns=tuple(column for column in COLUMNS if column.name != "pool"))
 JOBS_EXPORT = Table(EXPORTED, sort="-submitted", file="jobs")

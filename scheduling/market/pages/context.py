@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from scheduling.cluster import PoolOverview, pool_list
+from scheduling.cluster.pages.pools import pool_remembered
 from scheduling.market.reads.now import MarketNow, jobs_count, market_now
 from scheduling.models import Pool
 from scheduling.notices import Opening, page_opening
@@ -25,38 +26,42 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     tenant = access.tenant
     if tenant is None:
         return {"frame": None}
-    return {"frame": SimpleLazyObject(lambda: frame_values(access, tenant, request.GET.get("pool")))}
+    return {"frame": SimpleLazyObject(lambda: frame_values(access, tenant, pool_shown(request, pool_list())))}
 
 
-def frame_values(access: Access, tenant: Tenant, pool_slug: str | None) -> dict[str, Any]:
+def frame_in(access: Access, tenant: Tenant, pool: Pool | None, overview: PoolOverview | None = None) -> Any:
+    """Return the frame for a page that knows its pool; `overview` is that of its servers, if the page has read it. It
+    is lazy too."""
+    return SimpleLazyObject(lambda: frame_values(access, tenant, pool, overview))
+
+
+def frame_values(
+    access: Access, tenant: Tenant, pool: Pool | None, overview: PoolOverview | None = None
+) -> dict[str, Any]:
     """Read the values of the frame. The cursor is read first, so that an event that happens meanwhile comes twice
     rather than not at all."""
     opening = page_opening(access.user)
-    pool = _pool(pool_list(), pool_slug)
-    return frame_of(access, tenant, opening, None if pool is None else market_now(pool, timezone.now()))
-
-
-def frame_in(access: Access, tenant: Tenant, pool: Pool, overview: PoolOverview) -> Any:
-    """Return the frame for a page about this pool that has read its servers already. It is lazy too."""
-
-    def values() -> dict[str, Any]:
-        opening = page_opening(access.user)
-        return frame_of(access, tenant, opening, market_now(pool, timezone.now(), overview=overview))
-
-    return SimpleLazyObject(values)
+    now = None if pool is None else market_now(pool, timezone.now(), overview=overview)
+    return frame_of(access, tenant, opening, now)
 
 
 def frame_of(access: Access, tenant: Tenant, opening: Opening, now: MarketNow | None) -> dict[str, Any]:
     """Return the frame for a page that has read the market itself."""
+    jobs = jobs_count(tenant) if access.allows(Permission.JOBS_VIEW) else None
+    here = jobs.here(now.pool) if jobs and now else None
     return {
         "cursor": opening.cursor,
         "unread": opening.unread,
         "now": now,
-        "jobs": jobs_count(tenant) if access.allows(Permission.JOBS_VIEW) else None,
+        "jobs": jobs,
+        "jobs_here": here,
+        "jobs_elsewhere": jobs.live - here.live if jobs and here else 0,
         "balances": balances_of_tenant(tenant_id=tenant.pk) if access.allows(Permission.LEDGER_VIEW) else None,
     }
 
 
-def _pool(pools: list[Pool], slug: str | None) -> Pool | None:
-    """Return the pool with this slug, else the first pool, or None if there is none."""
-    return next((pool for pool in pools if pool.slug == slug), pools[0] if pools else None)
+def pool_shown(request: HttpRequest, pools: list[Pool]) -> Pool | None:
+    """Return the pool that the address names, else the one that was chosen last, or None if there is none."""
+    match = request.resolver_match
+    slug = request.GET.get("pool") or (match.kwargs.get("pool_slug") if match else None)
+    return next((pool for pool in pools if pool.slug == slug), None) or pool_remembered(request, pools)

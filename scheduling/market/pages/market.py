@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import PoolOverview, pool_list, pool_overview
-from scheduling.cluster.pages.pools import pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.market.pages import board, gantt
 from scheduling.market.pages.context import frame_of
 from scheduling.market.pages.pool_chart import servers_chart
@@ -65,9 +65,10 @@ class MarketRequest:
 @require_safe
 @requires(Permission.PRICES_VIEW)
 def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Show the market of one pool: `?pool=slug`, or the first pool. A request for a part reads only what it shows."""
+    """Show the market of one pool: `?pool=slug`, or the one chosen last. A request for a part reads only what it
+    shows."""
     pools, tenant = pool_list(), open_tenant(request)
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "market/servers_none.html")
     opening, overview = page_opening(request.access.user), pool_overview(pool)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import PoolOverview, pool_list, pool_overview
-from scheduling.cluster.pages.pools import pool_chosen as pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.market.pages.gantt import BarSpan
 from scheduling.market.pages.pool_chart import servers_chart
 from scheduling.market.pages.servers_chart import server_rows, shares
@@ -31,11 +31,11 @@ FARTHEST = 100_000  # slots from now that an address may ask for
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Show the servers of one pool: `?pool=slug`, or the first pool. The chart shows `?window=` slots from slot
+    """Show the servers of one pool: `?pool=slug`, or the one chosen last. The chart shows `?window=` slots from slot
     `?from=` on, or around now. For a large pool it is a page of servers, filtered by `?owner=`, `?state=` and
     `?name=`."""
     pools = pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "market/servers_none.html")
     tenant, part, overview = open_tenant(request), request.GET.get("part"), pool_overview(pool)

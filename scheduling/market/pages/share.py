@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from scheduling.cluster import pool_list, pool_overview
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.market.pages.context import frame_in
-from scheduling.market.pages.servers import pool_chosen
 from scheduling.market.reads.share import share_view
 from scheduling.models import Pool
 from scheduling.money import limits, rent_spent
@@ -34,9 +34,9 @@ PARTS = {
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.QUOTA_VIEW)
 def tenant_share(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Show the share in one pool: `?pool=slug`, or the first pool. A POST changes the instructions there."""
+    """Show the share in one pool: `?pool=slug`, or the one chosen last. A POST changes the instructions there."""
     pools = pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "market/servers_none.html")
     if request.method == "POST":

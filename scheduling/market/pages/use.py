@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import pool_list
-from scheduling.cluster.pages.pools import pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.market.pages.use_picture import heat, percents, server_groups, use_picture, use_table
 from scheduling.market.pages.use_week import Week, week_of
 from scheduling.market.reads.prices import resource_kinds
@@ -65,11 +65,11 @@ def period_of(span: str, now: datetime) -> UsePeriod:
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Show use over time. `?pool=` is a slug, by default the first pool; `?of=` is `mine` or `pool`; `?span=` is day,
-    week or month; `?resource=` is a name, by default the first resource. `?part=panel` returns only the picture, as
-    other pages show it; `?part=week` returns the use of the tenant's own units by weekday."""
+    """Show use over time. `?pool=` is a slug, by default the one chosen last; `?of=` is `mine` or `pool`; `?span=` is
+    day, week or month; `?resource=` is a name, by default the first resource. `?part=panel` returns only the picture,
+    as other pages show it; `?part=week` returns the use of the tenant's own units by weekday."""
     pools = pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     kinds = resource_kinds(pool) if pool else []
     if pool is None or not kinds:
         return render(request, "market/servers_none.html")

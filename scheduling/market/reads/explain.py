@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import BigIntegerField, Case, F, OuterRef, Q, Subquery, Sum, When
 from django.db.models.functions import Coalesce
 
 from scheduling.market.reads.now import is_late
 from scheduling.models import Award, JobState, Pool, TrainingJob
-from scheduling.reasons import Numbers, reason_help, reason_sentence, slot_clock, units_words
+from scheduling.models.jobs import LIVE_STATES
+from scheduling.reasons import Numbers, clock_words, reason_help, reason_sentence, slot_clock, units_words
 
 # A condition for awards whose jobs may have had other awards, and which do not have the cost of those in their row. It
 # is the same as `has_several`.
@@ -45,6 +46,10 @@ class JobView:
     starts_at: datetime | None
     ends_at: datetime | None
     workers: int
+
+    @property
+    def alive(self) -> bool:
+        return self.state in LIVE_STATES
 
 
 def paid_beside() -> Case:
@@ -122,11 +127,25 @@ def _reason(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | No
     if job.state == JobState.RUNNING and at is not None and is_late(pool.slot_start(award.end), at):
         sentence = f"Was to run {where} until {slot_clock(pool, award.end)}, {most}; the market is late."
         return ReasonInWords(job.state, numbers, sentence)
+    if job.ended_at is not None and job.ended_at < pool.slot_start(award.end) and job.state not in LIVE_STATES:
+        # A job in pieces began with another award.
+        lasted = "" if award.work is not None else f" {_lasting(job.ended_at - pool.slot_start(award.start))}"
+        done = "done" if job.state == JobState.FINISHED else "ended"
+        reserved = f"reserved until {slot_clock(pool, award.end)}, {most}"
+        sentence = f"Ran{lasted} {where}, {done} at {clock_words(job.ended_at)}; {reserved}."
+        return ReasonInWords(job.state, numbers, sentence)
     verb, when = {
         JobState.AWARDED: ("Starts", f"at {slot_clock(pool, award.start)}"),
         JobState.RUNNING: ("Runs", f"until {slot_clock(pool, award.end)}"),
     }.get(JobState(job.state), ("Ran", f"until {slot_clock(pool, award.end)}"))
     return ReasonInWords(job.state, numbers, f"{verb} {where} {when}, {most}.")
+
+
+def _lasting(time: timedelta) -> str:
+    """Return how long something lasted, in the largest unit of which there are two."""
+    seconds = max(time.total_seconds(), 0.0)
+    length, unit = next((one for one in ((3600, "h"), (60, "min")) if seconds >= 2 * one[0]), (1, "s"))
+    return f"{round(seconds / length)} {unit}"
 
 
 def _overdue(pool: Pool, job: TrainingJob, at: datetime | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -63,12 +64,19 @@ class MarketNow:
 
 @dataclass(frozen=True)
 class JobCount:
+    """Live jobs; `by_pool` has those of each pool that has any, by its id."""
+
     running: int
     waiting: int
+    by_pool: Mapping[int, JobCount] = field(default_factory=dict)
 
     @property
     def live(self) -> int:
         return self.running + self.waiting
+
+    def here(self, pool: Pool) -> JobCount:
+        """Return the count of this pool alone."""
+        return self.by_pool.get(pool.pk, JobCount(0, 0))
 
 
 def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOverview | None = None) -> MarketNow:
@@ -161,6 +169,9 @@ def _use(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
 def jobs_count(tenant: Tenant) -> JobCount:
     """Count the tenant's live jobs in all pools. Needs the tenant's scope."""
     live = TrainingJob.objects.filter(tenant=tenant, state__in=LIVE_STATES).order_by()
-    states = list(live.values_list("state", flat=True)[:MOST_COUNTED])
-    running = states.count(JobState.RUNNING)
-    return JobCount(running, len(states) - running)
+    states = defaultdict(list)
+    for pool_id, state in live.values_list("pool", "state")[:MOST_COUNTED]:
+        states[pool_id].append(state)
+    running = {pool_id: of_pool.count(JobState.RUNNING) for pool_id, of_pool in states.items()}
+    by_pool = {pool_id: JobCount(count, len(states[pool_id]) - count) for pool_id, count in running.items()}
+    return JobCount(sum(running.values()), sum(each.waiting for each in by_pool.values()), by_pool)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.cluster import pool_list, pool_overview
-from scheduling.cluster.pages.pools import pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.models import Server
 from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.pages.cell_form import CellsForm
@@ -30,9 +30,9 @@ FEW = 12  # tenants; up to this number all have a row in the form of a server, w
 @require_safe
 @requires(Permission.TENANTS_VIEW)
 def operator_cells(request: AccessRequest) -> HttpResponseBase:
-    """Show the cells of one pool: `?pool=slug`, or the first. `?owner=slug` selects servers where this tenant has
-    cells."""
-    pool = pool_chosen(pool_list(), request.GET.get("pool"))
+    """Show the cells of one pool: `?pool=slug`, or the one chosen last. `?owner=slug` selects servers where this
+    tenant has cells."""
+    pool = pool_asked(request, pool_list())
     if pool is None:
         return render(request, "operator/no_pool.html")
     overview, kinds = pool_overview(pool), kinds_of(pool)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import pool_list, server_subject
-from scheduling.cluster.pages.pools import pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.models import Pool, ResourceKind, Server, ServerState
 from scheduling.operator.loss_preview import server_loss_preview
 from scheduling.operator.pages.changes import ChangeForm, answer
@@ -35,8 +35,8 @@ Forms = dict[str, ChangeForm]
 @require_safe
 @requires(Permission.TENANTS_VIEW)
 def operator_servers(request: AccessRequest) -> HttpResponseBase:
-    """List the servers of one pool: `?pool=slug`, or the first. `?state=` and `?name=` filter."""
-    pool = pool_chosen(pool_list(), request.GET.get("pool"))
+    """List the servers of one pool: `?pool=slug`, or the one chosen last. `?state=` and `?name=` filter."""
+    pool = pool_asked(request, pool_list())
     return _servers_page(request, pool, {})
 
 

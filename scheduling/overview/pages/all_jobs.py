@@ -4,16 +4,15 @@ tenant and pool."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from django import forms
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from scheduling.cluster import pool_list
 from scheduling.jobs import jobs_rows, row_view, with_awards
 from scheduling.jobs.pages.jobs_form import JobsForm
-from scheduling.models import Pool
 from tenants.access import AccessRequest
 from tenants.models import Tenant
 from tenants.roles import Permission
@@ -39,14 +38,12 @@ ALL_JOBS = Table(
 
 class AllJobsForm(JobsForm):
     tenant = forms.ChoiceField(required=False, widget=forms.Select(attrs={"class": "input"}))
-    pool = forms.ChoiceField(required=False, widget=forms.Select(attrs={"class": "input"}))
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name, model in (("tenant", Tenant), ("pool", Pool)):
-            field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)  # noqa: S101  the class defines them
-            field.choices = [("", "All"), *model.objects.values_list("slug", "name")]
+    def __init__(self, data: QueryDict) -> None:
+        super().__init__(data, pool_list())
+        field = self.fields["tenant"]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101  the class defines it
+        field.choices = [("", "All"), *Tenant.objects.values_list("slug", "name")]
 
 
 @require_safe
@@ -58,9 +55,7 @@ def all_jobs(request: AccessRequest) -> HttpResponse:
         rows = with_awards(jobs_rows(question, None))
         if tenant := form.cleaned_data.get("tenant"):
             rows = rows.filter(tenant__slug=tenant)
-        if pool := form.cleaned_data.get("pool"):
-            rows = rows.filter(pool__slug=pool)
         table = replace(table_of(request, rows, ALL_JOBS), export="")
         row_views = [(row, row_view(row)) for row in table.rows]
-    is_open = question.is_open and not tenant and not pool
+    is_open = question.is_open and not tenant
     return render(request, "overview/jobs.html", {"form": form, "table": table, "rows": row_views, "is_open": is_open})

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods
 
 from scheduling.catalogue import ArchiveRead, archive_read
 from scheduling.cluster import pool_list
+from scheduling.cluster.pages.pools import pool_asked, pool_chosen
 from scheduling.common import BadText, as_sentence
 from scheduling.jobs import (
     InvalidJob,
@@ -32,7 +33,7 @@ from scheduling.jobs import (
     job_understood,
 )
 from scheduling.jobs import job_submit as submission
-from scheduling.market.pages.servers import pool_chosen
+from scheduling.market.pages.context import frame_in
 from scheduling.market.view import SpecRead, for_the_core, gives_floors
 from scheduling.models import PROGRAM, Lane, Pool, ResourceKind, TrainingJob
 from scheduling.programs.catalogue import LONGEST_SCRIPT
@@ -105,8 +106,8 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     presses a button.
     """
     job = job_named(request.GET.get("from")) if request.method != "POST" else None
-    named_pool = request.POST.get("pool") or request.GET.get("pool") or (job.pool.slug if job else None)
-    pool = pool_chosen(pool_list(), named_pool)
+    named_pool = request.POST.get("pool") or (job.pool.slug if job and not request.GET.get("pool") else None)
+    pool = pool_chosen(pool_list(), named_pool) if named_pool else pool_asked(request, pool_list())
     if pool is None:
         return render(request, "market/servers_none.html")
     at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
@@ -263,9 +264,7 @@ def _submitted(
 @requires(Permission.QUOTES_MAKE)
 def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """Show the quote for the form as it stands, without the rest of the page."""
-    pool = pool_chosen(pool_list(), request.POST.get("pool"))
-    if pool is None:
-        return HttpResponse(status=404)
+    pool = pool_chosen(pool_list(), request.POST.get("pool", ""))
     at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
     data = request.POST.copy()
     form = _form(request, data, kinds)
@@ -455,6 +454,7 @@ def _page(
         "tenant": tenant,
         "pool": pool,
         "pools": pool_list(),
+        "frame": frame_in(request.access, tenant, pool),
         "form": form,
         "card": card,
         "told": told_card,

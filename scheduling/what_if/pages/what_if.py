@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.cluster import pool_list
-from scheduling.market.pages.servers import pool_chosen
+from scheduling.cluster.pages.pools import pool_asked
 from scheduling.models import Interval, Pool, ResourceKind
 from scheduling.what_if.asking import what_if_cancel, what_if_read, what_if_start, what_ifs_newest
 from scheduling.what_if.otherwise import Misasked
@@ -111,7 +111,7 @@ def _asking(
 def _questions(request: AccessRequest, tenant_slug: str = "") -> HttpResponse:
     """List the reader's questions. `?pool=` and `?interval=` redirect to asking about that interval."""
     tenant, pools = request.access.tenant, pool_list()
-    pool = pool_chosen(pools, request.GET.get("pool"))
+    pool = pool_asked(request, pools)
     wanted = request.GET.get("interval", "").strip()
     if pool is not None and wanted and _is_there(pool, wanted):
         return redirect(WhatIfPlaces(tenant).ask(pool, int(wanted)))
