@@ -17,12 +17,11 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from django.utils import timezone
-
 from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import rounded
+from tenants.templatetags.look import clock
 
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
@@ -164,9 +163,7 @@ def jobs_named(waited: Iterable[Waited]) -> str:
 
 def slot_clock(pool: Pool, slot: int) -> str:
     """Return when the slot begins, by the reader's clock; with the day where it is not today."""
-    begins = timezone.localtime(pool.slot_start(int(slot)))
-    time = f"{begins:%H:%M:%S}"
-    return time if begins.date() == timezone.localdate() else f"{begins.day} {begins:%b}, {time}"
+    return clock(pool.slot_start(int(slot)), pool.slot_seconds)
 
 
 def _credits(number: float) -> str:
