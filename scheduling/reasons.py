@@ -18,12 +18,11 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from django.utils import timezone
-
 from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import rounded
+from tenants.templatetags.look import clock
 
 Numbers = Mapping[str, Any]
 Sentence = Callable[[Pool, Numbers], str]
@@ -165,14 +164,12 @@ def jobs_named(waited: Iterable[Waited]) -> str:
 
 def slot_clock(pool: Pool, slot: int) -> str:
     """Return when the slot begins, by the reader's clock; with the day where it is not today."""
-    return clock_words(pool.slot_start(int(slot)))
+    return clock(pool.slot_start(int(slot)), pool.slot_seconds)
 
 
 def clock_words(moment: datetime) -> str:
-    """Return the moment by the reader's clock; with the day where it is not today."""
-    local = timezone.localtime(moment)
-    time = f"{local:%H:%M:%S}"
-    return time if local.date() == timezone.localdate() else f"{local.day} {local:%b}, {time}"
+    """Return the moment by the reader's clock, to the second; with the day where it is not today."""
+    return clock(moment, "s")
 
 
 def _credits(number: float) -> str:

@@ -135,6 +135,12 @@
     trend(table) {
       const keys = table.dataset.keys.split(",");
       const shades = { mine: "--own-fill", worst: "--danger" };
+      const heads = keys.map((k) => table.querySelector(`th[data-col="${k}"]`)), others = heads.filter((head) => !head.dataset.mark);
+      const dashes = [undefined, [7, 3], [2, 3], [9, 3, 2, 3]];
+      const line = (head) => { // marked lines have colours of their own, others one of five, none of them that of "mine", and a dash
+        const mark = head.dataset.mark, place = others.indexOf(head);
+        return { stroke: token(mark ? shades[mark] : `--t${(place % 5) + 2}`), width: mark ? 2.25 : 1.5, dash: mark ? (mark === "worst" ? [5, 3] : undefined) : dashes[place % 4] };
+      };
       return {
         data: ["t", ...keys].map((k) => column(table, k)),
         options: {
@@ -149,14 +155,14 @@
             for (const end of ends) {
               last = Math.max(end.y, last + gap);
               const head = table.querySelector(`th[data-col="${end.key}"]`);
-              u.ctx.fillStyle = token(head.dataset.mark ? shades[head.dataset.mark] : "--ink-2");
+              u.ctx.fillStyle = line(head).stroke;
               u.ctx.fillText(head.dataset.short, u.bbox.left + u.bbox.width + 6 * k, last);
             }
             u.ctx.restore();
           }] },
           axes: [axis({ space: 60, size: 30, incrs: [1, 2, 4, 7, 14, 30].map((days) => days * 86400), values: (u, s) => s.map((v) => { const d = new Date(v * 1000); return `${d.getUTCDate()} ${d.toLocaleString("en", { month: "short", timeZone: "UTC" })}`; }) }), axis({ size: 38, values: (u, s) => s.map((v) => v.toFixed(2)) })],
           series: [{ label: "Day", value: (u, v) => (v == null ? "–" : new Date(v * 1000).toISOString().slice(0, 10)) },
-            ...keys.map((k) => { const head = table.querySelector(`th[data-col="${k}"]`); const mark = head.dataset.mark; return { label: head.textContent, stroke: mark ? token(shades[mark]) : token("--other-line"), width: mark ? 2.25 : 1.25, dash: mark === "worst" ? [5, 3] : undefined, points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }; })],
+            ...heads.map((head) => ({ label: head.textContent, ...line(head), points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }))],
         },
       };
     },

@@ -89,7 +89,9 @@ class InterfaceRefusal(RefusalCode):
         "not_ready", LATER, "the database or the broker does not answer",
         "Ask again after `Retry-After` seconds.", "database", "broker", "worker",
     )  # fmt: skip
-    SCOPE_MISSING = "scope_missing", FINAL, "the token lacks a scope", "Use a token that has the scope.", "scope"
+    SCOPE_MISSING = (
+        "scope_missing", FINAL, "the token lacks a scope", "Make a token with this scope on the page Tokens.", "scope",
+    )  # fmt: skip
     STORAGE_FULL = "storage_full", LATER, "the disk of the database is full", AGAIN
     TOKEN_EXPIRED = "token_expired", FINAL, "the token has expired", "Make a new one on the page Tokens."
     TOKEN_REVOKED = "token_revoked", FINAL, "the token was revoked", "Make a new one on the page Tokens."

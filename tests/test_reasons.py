@@ -237,13 +237,14 @@ def test_a_time_of_another_day_has_its_day() -> None:
     noon = timezone.now().astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
     today = Pool(slot_seconds=3600, epoch_at=noon)
     with timezone.override(UTC):
-        assert slot_clock(today, 1) == "13:00:00"
+        assert slot_clock(Pool(slot_seconds=10, epoch_at=noon), 1) == "12:00:10", "seconds, where slots have them"
+        assert slot_clock(today, 1) == "13:00"
         later = noon + timedelta(hours=36)
-        assert slot_clock(today, 36) == f"{later.day} {later:%b}, 00:00:00"
+        assert slot_clock(today, 36) == f"{later.day} {later:%b}, 00:00"
     with timezone.override(ZoneInfo("Pacific/Kiritimati")):  # fourteen hours ahead
         local = timezone.localtime(noon)
         is_today = local.date() == timezone.localdate()
-        assert slot_clock(today, 0) == ("02:00:00" if is_today else f"{local.day} {local:%b}, 02:00:00")
+        assert slot_clock(today, 0) == ("02:00" if is_today else f"{local.day} {local:%b}, 02:00")
 
 
 # --- the guide

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from scheduling.core.collector import collector_resting
 from scheduling.core.metrics.certificates import realised
-from scheduling.market.reads import Factor, decided_award
-from scheduling.market.settle import slots_missed
+from scheduling.market.reads import Factor, decided_award, slots_missed
 from scheduling.models import Award, Lane, LaneClock, Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of, micro
 from tenants.models import Tenant

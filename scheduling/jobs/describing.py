@@ -67,7 +67,8 @@ class JobWording:
     `index` selects one job of an array. `after` holds jobs that must have ended well before, beside those that a script
     names. `divisible` says whether the job rents in pieces; None means as its script says, else as its program can.
     `archive` is the digest of the files that come along with a script. `files` are their names, if they are given
-    before the files are sent; a folder whose content is not given ends with a slash."""
+    before the files are sent; a folder whose content is not given ends with a slash. `files_field` is the field that
+    takes them, where the description comes from a form."""
 
     worth: Mapping[str, Any]
     hours: Mapping[str, Any] | None = None
@@ -81,6 +82,7 @@ class JobWording:
     divisible: bool | None = None
     archive: str = ""
     files: tuple[str, ...] | None = None
+    files_field: str = ""
 
     @property
     def how(self) -> str:
@@ -324,7 +326,7 @@ def _of_script(
         return JobHead(name, None, (*faults, *document), begin, deadline, place)
     if document is None and wording.archive:
         return JobHead(name, None, (*faults, FieldRefusal("archive", "belongs to a script that runs something")))
-    lines = tuple(script_lines(script, request, name, lines_here(script, request), files))
+    lines = tuple(script_lines(script, request, name, lines_here(script, request), files, wording.files_field))
     return JobHead(
         name,
         request.job,

@@ -10,8 +10,7 @@ from datetime import datetime
 
 from django.core.cache import cache
 
-from scheduling.market.reads import Factor, decided_award
-from scheduling.market.settle import slots_missed
+from scheduling.market.reads import Factor, decided_award, slots_missed
 from scheduling.models import Award, AwardState, Interval, Lane, LaneClock, Pool, RentState, ResourceKind
 from tenants.ledger.amounts import credits_of, micro, multiplying_up
 

@@ -74,10 +74,15 @@ def script_document(
 
 
 def script_lines(
-    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...], files: FileNames | None
+    script: Script,
+    request: ScriptRequest,
+    name: str,
+    lines: tuple[OptionLine, ...],
+    files: FileNames | None,
+    files_field: str = "",
 ) -> Iterator[OptionLine]:
     """Yield the lines of the script's head as a program keeps them, and what becomes of its commands. `files` are those
-    that come along, or None where nobody knows."""
+    that come along, or None where nobody knows; `files_field` is the field of a form that takes them."""
     for line in lines:
         option = line.option.split("=")[0]
         if option in ("--output", "-o") and line.verdict == UNDERSTOOD:
@@ -106,7 +111,7 @@ def script_lines(
         ends = "the script ends where it uses it" if "u" in script.shell_options else "it is empty"
         yield OptionLine(number, "", NOT_KEPT, f"{variable} is not set here, and {ends}.")
     for number, file in files_missing(script, files) if files is not None else ():
-        yield OptionLine(number, "", NOT_KEPT, f"{file} does not come along: {_way_along(file)}.")
+        yield OptionLine(number, "", NOT_KEPT, f"{file} does not come along: {_way_along(file, files_field)}.")
 
 
 def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
@@ -151,13 +156,14 @@ def files_brought(archive: str, by: Access) -> FileNames | None:
     return FileNames(frozenset(b"/".join(path).decode("utf-8", "replace") for path in names))
 
 
-def _way_along(file: str) -> str:
-    """Return what helps where a script names a file that does not come along."""
+def _way_along(file: str, field: str) -> str:
+    """Return what helps where a script names a file that does not come along. `field` is the form's field for files, or
+    empty where there is no form."""
     if file.startswith("../"):
         return "only what lies below the folder of the submission can"
     if file.endswith("bin/activate"):
         return "an environment is to be one that the servers have, by its whole path or as a module"
-    return f"bring it with --with {shlex.quote(file)}"
+    return f"bring it in a tar.gz, under “{field}”" if field else f"bring it with --with {shlex.quote(file)}"
 
 
 def _slug(name: str) -> str:

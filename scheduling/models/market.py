@@ -253,7 +253,7 @@ class Award(TenantOwned):
         """Return the first slot that it does not pay for.
 
         An award that is alive, or was given up while it ran, pays to its end, without the slots of outages
-        (`market.settle.slots_missed`). One that was given up before its start pays nothing. One that the platform cut
+        (`market.reads.slots_missed`). One that was given up before its start pays nothing. One that the platform cut
         short pays for what was delivered before the cut, settled or not.
         """
         if self.cut_at is None or self.state in ALIVE:

@@ -57,6 +57,11 @@ class PoolClock:
         return int((self.at - self.pool.slot_start(self.decided + 1)).total_seconds()) if self.behind else 0
 
     @property
+    def first_at(self) -> datetime | None:
+        """Return the boundary that the clock waits for before its first tick, or None where one has passed."""
+        return None if self.behind or self.held else self.pool.slot_start(self.slot + 1)
+
+    @property
     def word(self) -> str:
         return "draining" if self.draining else "held" if self.held else "running"
 

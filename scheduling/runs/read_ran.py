@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduling.engines.base import Accounted
-from scheduling.market.settle import slots_missed
+from scheduling.market.reads import slots_missed
 from scheduling.models import Award, Pool, Run, RunState, Server
 
 CLOSE_SECONDS = 3.0  # seconds of a slot for starting and saving; a smaller difference does not count

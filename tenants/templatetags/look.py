@@ -174,6 +174,12 @@ def unit_hours(hundredths: int) -> str:
 
 
 @register.filter
+def unit_hours_said(hundredths: int) -> str:
+    """Show hours of units in a sentence: whole from a hundred on."""
+    return figure(hundredths / 100, 0) if hundredths >= 100_00 else unit_hours(hundredths)
+
+
+@register.filter
 def price(credits_of_slot: float, digits: int | None = None) -> str:
     """Show the price of one unit in one slot. `digits` is the number of digits of the prices beside it, as
     `amounts.price_digits` chooses them."""
@@ -234,11 +240,13 @@ def countdown(seconds: int, late: int = 0) -> str:
 @register.filter
 def clock(moment: datetime | None, seconds: object = "") -> str:
     """Show the time of day in the reader's zone, with seconds by `|clock:"s"`, and with the day where it is
-    not today."""
+    not today. A number is the length of a pool's slots in seconds: seconds are shown where slots are no whole
+    minutes."""
     if moment is None:
         return ""
     local = timezone.localtime(moment)
-    time = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
+    to_the_second = seconds % 60 if isinstance(seconds, int) else seconds
+    time = f"{local:%H:%M:%S}" if to_the_second else f"{local:%H:%M}"
     if local.date() == timezone.localdate():
         return time
     return f"{local.day} {local:%b}, {time}"

@@ -529,6 +529,14 @@ def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
     assert ended.err == f"bourse: There is no such thing here.\n{asked_for}  code not_found\n"
 
 
+def test_token_that_lacks_a_scope_says_where_to_make_another(bourse: Bourse) -> None:
+    lacks = bad(403, "scope_missing", "The token lacks the scope ledger:read.")
+    with stub_server(lacks) as stub:
+        ended = bourse("balance", url=stub.address, token="t", tenant="lumen")
+    way = "  Make a token with this scope on the page Tokens, and log in with it: bourse login\n"
+    assert ended.err == f"bourse: The token lacks the scope ledger:read.\n{way}  code scope_missing\n"
+
+
 @pytest.mark.parametrize(
     ("run", "words", "sentence"),
     [

@@ -24,7 +24,7 @@ from tests.catalogue.builders import allow
 from tests.client.conftest import Bourse
 from tests.patience import PATIENCE
 from tests.scheduling.builders import make_server
-from tests.scheduling.live import fund, make_live_pool
+from tests.scheduling.live import SPEC, fund, make_live_pool
 from tests.tenants.builders import make_tenant
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "train-your-own.md"
@@ -32,6 +32,8 @@ BLOCKS = re.findall(
     r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
 )
 FILES = {name: text for _, name, text in BLOCKS if name}
+LISTED = PAGE.read_text(encoding="utf-8").partition("A token with the scopes")[2].partition(": on the page")[0]
+SCOPES = re.findall(r"`(\w+:\w+)`", LISTED)
 COMMANDS = [text for kind, _, text in BLOCKS if kind == "text"]
 
 
@@ -50,7 +52,7 @@ def test_commands_of_the_page_answer_as_it_says(
     tenant: Tenant = make_tenant("lumen")
     fund(tenant)
     allow(tenant)
-    said = {"url": web, "token": program_of(OWNER, tenant).secret, "tenant": "lumen"}
+    said = {"url": web, "token": program_of(OWNER, tenant, SCOPES).secret, "tenant": "lumen"}
     written(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert len(COMMANDS) == 7
@@ -61,6 +63,9 @@ def test_commands_of_the_page_answer_as_it_says(
         assert [line for line in lines if line not in shown] == [], shown
         assert ended.status == (1 if "refused.sbatch" in command else 0), ended.err
         assert ended.err.count("cannot be kept") == ("refused.sbatch" in command), ended.err  # said once
+    (tmp_path / "job.json").write_text(json.dumps(SPEC))
+    quoted = bourse("quote", "job.json", "--pool", "main", **said)
+    assert "lane " in quoted.out, f"the first hour asks for a quote with the same token: {quoted.err}"
     with scope(tenant):
         job = TrainingJob.objects.get()
     assert job.spec["program"] == {"name": "fit-a-line-sbatch", "version": 1, "parameters": {}}

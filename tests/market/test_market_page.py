@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
+from scheduling.market.pages.board import tiles
+from scheduling.market.pages.gantt import BarSpan, _prices, _ticks
+from scheduling.market.reads.market import PriceHistory, SlotPrice
 from scheduling.market.reads.now import market_now
 from scheduling.models import Pool, PriceTick, TrainingJob
 from scheduling.reasons import reason_sentence
@@ -195,3 +200,35 @@ def test_job_that_expired_never_had_slots() -> None:
         TrainingJob.objects.filter(state="queued").update(state="expired", ended_at=timezone.now())
     html = open_page(lumen, VIEWER).content.decode()
     assert re.search(r'<td data-h="Slots" class="span">\s*never\s*</td>', html)
+
+
+def slots_priced(pool: Pool, *prices: float | None) -> PriceHistory:
+    slots = tuple(SlotPrice(number, pool.slot_start(number), (price,)) for number, price in enumerate(prices))
+    return PriceHistory(slots, pool.slot_start(len(slots)))
+
+
+@pytest.mark.parametrize(
+    ("prices", "peak"),
+    [((0.6, 1.05, 0.7), 1.05), ((0.6, 0.7, 1.05), None), ((1.05, 0.6, 0.7), None), ((0.6,), None), ((0.6, None), None)],
+)
+def test_highest_price_to_come_is_said_beside_that_of_now_and_of_the_end(prices: tuple, peak: float | None) -> None:
+    pool, _ = make_market("lumen")
+    now = market_now(pool, pool.slot_start(0))
+    now = replace(now, resources=(replace(now.resources[0], price=prices[0]),))
+    assert tiles(pool, now, slots_priced(pool, *prices))[0].peak == peak
+
+
+def test_strip_of_prices_names_the_highest_one_to_come() -> None:
+    pool, _ = make_market("lumen")
+    prices = [1.0] * 40
+    prices[21] = 3.0
+    strips = list(_prices(slots_priced(pool, *prices), BarSpan(0, 40), 10))
+    named = [strip.slot for strip in strips if strip.has_label]
+    assert 21 in named
+    assert min(later - earlier for earlier, later in pairwise(named)) >= 3, "room for each"
+
+
+def test_time_beside_the_plate_of_now_has_room_for_its_day() -> None:
+    pool = Pool(slot_seconds=3600, epoch_at=timezone.now() - timedelta(days=2))  # all of them days ago
+    ticks = list(_ticks(pool, BarSpan(0, 16), 50.0))
+    assert [tick.x for tick in ticks if not tick.has_label] == [37.5, 50.0]

@@ -16,12 +16,15 @@ from django.utils.html import strip_tags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.market.pages.use_picture import heat, server_groups, use_picture, use_table
+from scheduling.market.pages.use import period_of
+from scheduling.market.pages.use_picture import heat, percents, server_groups, share_words, use_picture, use_table
 from scheduling.market.reads.use import HOUR, MILLIONTHS, OWN_PARTS, POOL_PARTS, GroupUse, UseColumn
 from scheduling.market.settle.use import use_in_turn
 from scheduling.models import Lane, LaneClock, Pool
+from tenants.ledger.amounts import THOUSANDS
 from tenants.models import Tenant
 from tenants.roles import OWNER, VIEWER
+from tenants.templatetags.look import unit_hours_said
 from tenants.zones import midnight
 from tests.api.builders import problem, program_of
 from tests.market.test_servers_page import make_person
@@ -172,7 +175,7 @@ def test_use_by_weekday_comes_to_the_share_page_and_stands_below_thirty_days() -
     assert "When I use them myself" in part
     assert 'id="use-week"' in browser.get(f"/t/{lumen.slug}/use/?span=month").content.decode()
     assert 'id="use-week"' not in browser.get(f"/t/{lumen.slug}/use/?span=day").content.decode()
-    assert re.search(r"Most: \w+day \d\d:00 to \d\d:00, 38 %", part)  # one and a half of four
+    assert "In every hour that is counted: 38 %." in part  # one and a half of four
 
 
 def test_reads_are_bounded_however_long_the_span(django_assert_max_num_queries: Any) -> None:
@@ -233,3 +236,28 @@ def test_a_picture_of_days_says_each_day_once_where_clocks_are_changed_between_t
     assert [at.date() for _, at in ticks] == days
     assert {at.hour for _, at in ticks} == {0}
     assert (ticks[0][0], ticks[-1][0]) == (0.0, 100.0)
+
+
+def test_what_there_is_at_all_is_never_nothing_in_a_hundred() -> None:
+    amounts = [999, 1, 0]
+    shares = [share_words(amount, share) for amount, share in zip(amounts, percents(amounts), strict=True)]
+    assert shares == ["100 %", "under 1 %", "0 %"]
+
+
+@pytest.mark.parametrize("minutes", [1, 60, 179, 200])
+def test_day_of_a_pool_of_long_slots_has_all_that_are_over(minutes: int) -> None:
+    pool = Pool(slot_seconds=3 * 3600, epoch_at=NOON)
+    now = NOON + timedelta(days=3, minutes=minutes)
+    period = period_of("day", now, pool)
+    over = [pool.slot_start(slot) for slot in range(pool.slot_at(now))]
+    assert sum(period.first <= start < period.end for start in over) == 8
+
+
+def test_day_of_a_pool_of_short_slots_has_24_hours() -> None:
+    period = period_of("day", NOON + timedelta(minutes=5), Pool(slot_seconds=60, epoch_at=NOON))
+    assert (period.first, period.end) == (NOON - 23 * HOUR, NOON + HOUR)
+
+
+def test_hours_of_units_in_a_sentence_are_whole_from_a_hundred_on() -> None:
+    assert unit_hours_said(9_950) == "99.50"
+    assert unit_hours_said(100_800) == f"1{THOUSANDS}008"

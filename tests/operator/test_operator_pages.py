@@ -15,7 +15,7 @@ from scheduling.models import Cell, LaneClock, Pool, Server, ServerState
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
 from tenants.scoping import scope_disabled
-from tests.database import as_superuser
+from tests.database import as_superuser, overwrite
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.live import enter, fund, make_award, money, settle
 from tests.scheduling.pages import client_as, text_of
@@ -386,3 +386,24 @@ def test_health_says_how_far_the_clock_is_behind_and_what_was_verified(server: S
     assert "<html" not in part
     assert "Queue lag" in part
     assert post(operator, "/operator/health/verify/weather/").status_code == 404
+
+
+def test_a_clock_that_has_not_begun_says_when_it_does(server: Server, operator: Client) -> None:
+    assert "not yet" not in text_of(get(operator, "/operator/health/")), "a boundary has passed without it"
+    pool = server.pool
+    pool.epoch_at = timezone.now() + timedelta(hours=1)
+    overwrite(pool)
+    for path in ("/operator/health/", f"/operator/pools/{pool.slug}/"):
+        assert "not yet; next at" in text_of(get(operator, path))
+
+
+def test_intervals_that_are_all_alike_are_one_number(server: Server, operator: Client) -> None:
+    server.pool.clock_first = server.pool.clock_cap = 1
+    overwrite(server.pool)
+    page = text_of(get(operator, f"/operator/pools/{server.pool.slug}/"))
+    assert "1 slot all alike" in page
+
+
+def test_charged_against_ran_says_which_difference_does_not_count(server: Server, operator: Client) -> None:
+    page = text_of(get(operator, f"/operator/pools/{server.pool.slug}/ran/"))
+    assert "Up to 3 seconds of a slot for starting and saving are no difference." in page

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.template.loader import render_to_string
 from django.test import Client
 from django.utils import timezone
 
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.models import JobDescription, Pool, PriceTick, ProgramVersion, TrainingJob
 from scheduling.programs.hours import to_bytes
+from scheduling.quotes.pages.submit_quote import LaneCard, QuoteCard
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope, scope_disabled
@@ -239,6 +241,34 @@ def test_script_comes_as_a_file_and_stands_in_the_form_that_answers(world) -> No
     assert jobs() == []
 
 
+def lines_shown(html: str) -> str:
+    """The kind of the box above the lines of a script."""
+    found = re.search(r'<div id="script-lines"[^>]*>\s*<p class="verdict ?(\w*)">', html)
+    return found[1] if found else "none"
+
+
+def test_what_a_new_form_asks_for_is_over_by_the_time_that_it_says(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    fields = fields_of(client.get("/t/lumen/submit/?by=script", secure=True).content.decode())
+    assert "--time=0:00:40\n" in fields["script"], "four slots, as the tab in hours says"
+    quoted = text_of(client.post("/t/lumen/submit/quote/", fields, secure=True).content.decode())
+    assert "Would be admitted" in quoted
+    assert "worth nothing" not in quoted
+
+
+@pytest.mark.parametrize(("worth", "warns"), [(0, True), (4_000, True), (5_000, False), (-1, True)])
+def test_quote_warns_of_a_job_that_is_worth_nothing_as_it_is_shown_when_it_ends(worth: int, warns: bool) -> None:
+    pool, _ = market()
+    at = timezone.now()
+    lane = LaneCard("batch", True, admitted=True, reason="", starts_at=at, ends_at=at, workers=1, worth=worth)
+    card = QuoteCard(at, at, (lane,))
+    html = render_to_string("quotes/submit_quote.html", {"card": card, "pool": pool, "form": {}})
+    assert ("When it ends it is worth nothing to you:" in text_of(html)) == warns
+    assert ('<p class="verdict wait">' in html) == warns
+    assert ("worth nothing when it ends" in card.summary) == warns, "a screen reader hears it"
+
+
 def test_files_come_along_with_a_script_and_are_asked_for_where_they_do_not(world) -> None:
     _, lumen, client = world
     allow(lumen)
@@ -250,9 +280,13 @@ def test_files_come_along_with_a_script_and_are_asked_for_where_they_do_not(worl
 
     shown = client.get("/t/lumen/submit/", secure=True).content.decode()
     assert re.search(r'action="/t/lumen/submit/\?upload=[\w.:%-]+"', shown), "a ticket lets the body be longer"
-    assert along in text_of(post(client, "quote/", source="script", script=SCRIPT).content.decode())
+    missing = post(client, "quote/", source="script", script=SCRIPT).content.decode()
+    assert f"{along}: bring it in a tar.gz, under “Files that come along”." in text_of(missing)
+    assert "1 not kept. What is not kept may change what the script does" in text_of(missing)
+    assert lines_shown(missing) == "wait", "not a green box"
     quoted = text_of(post(client, "quote/", source="script", script=SCRIPT, brings="1").content.decode())
     assert "The script runs as the program vision-sbatch" in quoted
+    assert "0 not kept. This list is what the script means here" in quoted
     assert along not in quoted, "it is chosen, and comes with the submission"
     asked = sent(quote="1", brings="1").content.decode()
     assert along not in text_of(asked)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bourse_client.errors import BourseError, Refused
 
 NOWHERE = "not_found"  # the interface's code for an address at which the caller has nothing
+LACKS = "scope_missing"  # its code for a token that has not what a call needs
 WAYS = {
     name: f"With --{name} NAME, or for every command with `bourse config set {name} NAME`."
     for name in ("pool", "tenant")
@@ -122,5 +123,7 @@ def _say_more(session: Session, refused: Refused) -> None:
         screen.note("  " + plain(f"{place}: {fault['sentence']}{nearest}"))
     if refused.code == NOWHERE and refused.path:
         screen.note(f"  asked for: {plain(refused.path.partition('?')[0])}")  # so that a wrong tenant or pool is seen
+    if refused.code == LACKS:
+        screen.note("  Make a token with this scope on the page Tokens, and log in with it: bourse login")
     figures = numbers_line(numbers)
     screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))

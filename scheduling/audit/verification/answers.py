@@ -20,7 +20,6 @@ from scheduling.core.types import Allocation, Booking, Plan, Reason
 from scheduling.feed import EventKind, job_subject
 from scheduling.market.calendar import CalendarUnit, amounts_in
 from scheduling.market.decide import (
-    TOO_DEAR,
     AnswerContents,
     StoredQuestion,
     answer_contents,
@@ -171,10 +170,10 @@ def _too_dear(booking: Booking, plan: Plan) -> Reason | None:
     budget, or None where none was written."""
     if not plan.refusals:
         return None
-    code, rest = plan.refusals[0].reason.code, plan.refusals[0].reason.numbers.get("left")
-    price = credits_of(settlement.micro(booking.paid))
-    short = isinstance(rest, int | float) and rest < price
-    return Reason(code if code in TOO_DEAR else TOO_DEAR[0], {"price": price, "left": rest if short else None})
+    price, reason = credits_of(settlement.micro(booking.paid)), plan.refusals[0].reason
+    rest = reason.numbers.get("left")
+    numbers = {"price": price, "left": rest if isinstance(rest, int | float) and rest < price else None}
+    return Reason("over_budget", numbers) if reason.code == "over_budget" else Reason("low_balance", numbers)
 
 
 def _submission_differs(job: TrainingJob, submission: Mapping[str, Any]) -> list[Finding]:

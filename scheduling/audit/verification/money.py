@@ -10,7 +10,8 @@ from functools import partial
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import read_or_named
 from scheduling.feed import job_subject
-from scheduling.market.settle import hold_key, parts_by_account, settle_key, slots_missed
+from scheduling.market.reads import slots_missed
+from scheduling.market.settle import hold_key, parts_by_account, settle_key
 from scheduling.models import Award, RentState
 from tenants.ledger.postings import AccountName, available, held
 from tenants.ledger.selectors import TransactionView, transactions_about_all

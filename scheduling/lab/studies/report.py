@@ -26,7 +26,7 @@ from scheduling.lab.studies.figures import (
     owners_by_loss,
 )
 from scheduling.lab.studies.pictures import days_picture, dots_picture, lines_picture
-from scheduling.lab.studies.study import KINDS, Study
+from scheduling.lab.studies.study import BACKFILL, KINDS, MARKET, PAPER, Study
 from scheduling.lab.studies.worth import WORTHS
 from tenants.ledger import amounts
 
@@ -36,6 +36,8 @@ OTHER_OWNER = "Another owner"
 MONEY = ("earned", "spent", "net", "lent", "borrowed")  # measures that the operator has too
 UNSEEN = "no difference seen"
 LINES_SHOWN = 20
+NAMED = 6  # most owners that the answer names
+COUNTED = {"saved": "less waiting", "in_time_more": "more work done in time"}  # by which an owner gains
 FORMS = {  # factor and digits; None: no digit from 100 on, else one
     "hours": (1.0, None),
     "minutes": (60.0, 1),
@@ -215,8 +217,8 @@ def _answer(page: ReportPage) -> str:
     sentences = (
         f"Under {title}, beside {beside}. Nine times in ten, under every assumption of worth, it is "
         f"<b>{page.holds(key, 'hours')}</b>.{doubt} Owners that gain: {counts[0]}; that lose: {counts[1]}; "
-        f"{UNSEEN}: {counts[2]}. Jobs that never ended: {undone[0]} under {title}, {undone[1]} under "
-        f"{beside}; hours count only jobs that ended under both."
+        f"{UNSEEN}: {counts[2]}. {_what_counts(page, rule)}Jobs that never ended: {undone[0]} under {title}, "
+        f"{undone[1]} under {beside}; hours count only jobs that ended under both."
     )
     return (
         '<section class="panel" aria-labelledby="h-one"><div class="body">'
@@ -224,6 +226,31 @@ def _answer(page: ReportPage) -> str:
         f'<div class="figure-line"><p class="price{"" if is_seen else " unsure"}">{page.number(key, "hours")} h'
         f"<small>{what}</small></p><p>{sentences}</p></div></div></section>"
     )
+
+
+def _what_counts(page: ReportPage, rule: str) -> str:
+    """Return by which measures owners gain and lose, with those that gain and what in, and why plain backfill may save
+    more hours than the market."""
+    gains = {
+        owner: [words for measure, words in COUNTED.items() if _gains(page, rule, owner, measure)]
+        for owner in page.history.owners
+        if not any(_gains(page, rule, owner, measure, -1) for measure in COUNTED)
+    }
+    named = "; ".join(f"{escape(page.owner(owner))}: {' and '.join(words)}" for owner, words in gains.items() if words)
+    sentence = f"What counts is {' and '.join(COUNTED.values())}"
+    sentence += f" ({named}). " if named and sum(map(bool, gains.values())) <= NAMED else ". "
+    kinds = {each.kind for each in page.study.rules}
+    if BACKFILL in kinds and kinds & {MARKET, PAPER}:
+        sentence += (
+            "Backfill may save more hours than the market, because it does not promise what the market does: that "
+            "no owner is worse off than alone on its own units. "
+        )
+    return sentence
+
+
+def _gains(page: ReportPage, rule: str, owner: str, measure: str, sign: int = 1) -> bool:
+    figure = page.figures.by_key[page.owner_key(rule, owner, measure)]
+    return figure.is_seen and sign * figure.value > 0
 
 
 def _pictures(page: ReportPage) -> str:
@@ -246,7 +273,7 @@ def _pictures(page: ReportPage) -> str:
     line = "hours of waiting saved; line: where it lies nine times in ten; hollow and grey: not sure"
     return (
         '<div class="cols stretch">'
-        + _panel("Who gains", line, dots, half=True)
+        + _panel("Who waits less", line, dots, half=True)
         + _panel("Day by day", f"hours saved, by the day of submission; {band}", days, half=True)
         + "</div>"
     )

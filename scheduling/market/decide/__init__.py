@@ -31,14 +31,13 @@ from scheduling.market.decide.programs import UNITS, Pinned, program_kept, progr
 from scheduling.market.decide.promises import lanes_lock, promises_kept
 from scheduling.market.decide.submissions import submission_digest, submission_document, submission_event
 from scheduling.market.decide.terms import charges_listed, charges_of, dividend_of
-from scheduling.market.decide.verdicts import TOO_DEAR, verdict
+from scheduling.market.decide.verdicts import verdict
 
 __all__ = [
     "FEED",
     "LOOK_BACK",
     "REACH",
     "START",
-    "TOO_DEAR",
     "UNITS",
     "AnswerContents",
     "Estimate",

@@ -37,7 +37,7 @@ MOST_TRIES = 3
 
 class _TooDear(Exception):
     """The balance, or what is left under a budget, changed between the answer and the hold, so that the tenant cannot
-    pay: the answer is undone. `code` is one of `TOO_DEAR`."""
+    pay: the answer is undone. `code` says which of the two."""
 
     def __init__(self, code: str, price: int, left: int) -> None:
         super().__init__(f"{price} of {left}")

@@ -14,9 +14,6 @@ from tenants.ledger.amounts import credits_of
 # in proportion to that, and meanwhile everybody else in the lane waits. A larger job must go to the batch lane.
 LARGEST = 500_000
 
-# Why a booking is taken back, after its price was to be set aside: the balance fell meanwhile, or a budget was spent.
-TOO_DEAR = ("low_balance", "over_budget")
-
 
 @dataclass(frozen=True)
 class Purse:

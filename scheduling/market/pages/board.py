@@ -26,6 +26,7 @@ class Tile:
     line: str  # path of a 100 x 40 picture
     low: float
     high: float
+    peak: float | None  # the highest price to come, where it is above that of now and of the last slot decided
 
     @property
     def area(self) -> str:
@@ -34,7 +35,7 @@ class Tile:
     @property
     def digits(self) -> int:
         """The number of digits with which all prices of the tile are shown."""
-        prices = (self.resource.price, self.then, self.low, self.high)
+        prices = (self.resource.price, self.then, self.low, self.high, self.peak)
         return price_digits(price for price in prices if price is not None)
 
     @property
@@ -64,6 +65,8 @@ def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile
     past = [one.prices[index] for one in history.slots if one.slot <= now.slot]
     following = next((one.prices[index] for one in history.slots if one.slot == now.slot + 1), None)
     prices = [price for price in past if price is not None]
+    coming = [one.prices[index] or 0.0 for one in history.slots if one.slot >= now.slot]
+    peak = max(coming, default=0.0)
     return Tile(
         resource=now.resources[index],
         first=index == 0,
@@ -72,6 +75,7 @@ def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile
         line=step_line(past, width=100, height=40),
         low=min(prices, default=0.0),
         high=max(prices, default=0.0),
+        peak=peak if coming and peak > max(coming[0], coming[-1], now.resources[index].price or 0.0) else None,
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+
 from scheduling.cluster import PoolOverview, ServerView
 from scheduling.market.pages.gantt_bars import PS, WORKERS, GanttBar, Words, bars_of, word_of
 from scheduling.market.pages.gantt_bars import BarSpan as BarSpan
@@ -18,8 +20,9 @@ from scheduling.models import Pool
 
 HEAD, ROW = 66, 52  # px
 _MOST_TICKS = 8
-# In per cent of the narrowest chart, 736 pixels: half of the plate at "now"; before it also the width of a time.
-_PLATE_AFTER, _PLATE_BEFORE = 4.0, 10.5
+# In per cent of the narrowest chart, 736 pixels: half of the plate at "now"; before it also the width of a time,
+# alone and with its day.
+_PLATE_AFTER, _PLATE_BEFORE, _PLATE_BEFORE_WITH_DAY = 4.0, 10.5, 17.0
 WORDS = {HOME: "mine, at home", RENTED: "mine, rented", LENT: "lent from my share", OTHER: "others"}
 
 
@@ -165,16 +168,19 @@ def _row(server: ServerView, index: int, tenant_id: int) -> GanttRow:
 
 def _prices(history: PriceHistory, span: BarSpan, now: int) -> Iterator[PriceStrip]:
     """Yield the prices of the first resource. The number is written only on some slots, so that there is room for
-    it."""
+    it, and always on the highest one to come."""
     slots = [one for one in history.slots if span.first <= one.slot < span.last]
+    coming = [one for one in slots if one.slot > now and one.prices]
     highest = max((one.prices[0] or 0.0 for one in slots if one.prices), default=0.0)
     every = max(1, -(-(span.last - span.first) // 16))
+    peak = max(coming, key=lambda one: one.prices[0] or 0.0, default=None)
     for one in slots:
         price = one.prices[0] if one.prices else None
         part = (price or 0.0) / highest if highest else 0.0
         height = round(25 * part, 1)
         x = span.x(one.slot)
-        has_label = price is not None and (one.slot - span.first) % every == 0
+        away = every if peak is None else abs(one.slot - peak.slot)
+        has_label = price is not None and (away == 0 or (away >= every and (one.slot - span.first) % every == 0))
         yield PriceStrip(one.slot, x, round(span.x(one.slot + 1) - x, 3), price, height, one.slot == now, has_label)
 
 
@@ -182,8 +188,10 @@ def _ticks(pool: Pool, span: BarSpan, now: float) -> Iterator[GanttTick]:
     """Yield the ticks of the time axis. `now` is in per cent, like everything that is drawn."""
     every = max(1, -(-(span.last - span.first) // _MOST_TICKS))
     for slot in range(span.first, span.last, every):
-        x = span.x(slot)
-        yield GanttTick(x, pool.slot_start(slot), has_label=not now - _PLATE_BEFORE < x < now + _PLATE_AFTER)
+        x, at = span.x(slot), pool.slot_start(slot)
+        is_today = timezone.localdate(at) == timezone.localdate()
+        before = _PLATE_BEFORE if is_today else _PLATE_BEFORE_WITH_DAY
+        yield GanttTick(x, at, has_label=not now - before < x < now + _PLATE_AFTER)
 
 
 def _table_row(pool: Pool, booking: BookedUnits, names: Mapping[int, str]) -> GanttTableRow:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from scheduling.cluster import pool_list
 from scheduling.cluster.pages.pools import pool_asked
-from scheduling.market.pages.use_picture import heat, percents, server_groups, use_picture, use_table
+from scheduling.market.pages.use_picture import heat, percents, server_groups, share_words, use_picture, use_table
 from scheduling.market.pages.use_week import Week, week_of
 from scheduling.market.reads.prices import resource_kinds
 from scheduling.market.reads.use import (
@@ -49,12 +49,15 @@ class UsePeriod:
     step: UseStep
 
 
-def period_of(span: str, now: datetime) -> UsePeriod:
+def period_of(span: str, now: datetime, pool: Pool) -> UsePeriod:
     """Return the period of a span: the last 24 hours including the running one, or the last days including today, in
-    the reader's zone."""
+    the reader's zone. Where slots are longer than an hour, the 24 hours are those of the slots that are over."""
     if span == "day":
         end = hour_of(now) + HOUR
-        return UsePeriod(end - timedelta(days=1), end, UseStep.HOUR)
+        day = timedelta(days=1)
+        if pool.slot_seconds > HOUR.total_seconds():
+            return UsePeriod(hour_of(pool.slot_start(pool.slot_at(now - day))), end, UseStep.HOUR)
+        return UsePeriod(end - day, end, UseStep.HOUR)
     today = day_of(now)
     end = midnight(today + timedelta(days=1))
     if span == "week":
@@ -100,7 +103,7 @@ def _week_part(request: AccessRequest, pool: Pool, resource: ResourceKind) -> Ht
 def _week(pool: Pool, resource: ResourceKind, tenant: Tenant | None) -> Week | None:
     """Return the use of 30 days by weekday and hour of the reader's zone. With `tenant`, only its own units and its own
     jobs on them count."""
-    period = period_of("month", timezone.now())
+    period = period_of("month", timezone.now(), pool)
     columns = use_over_time(
         pool=pool,
         first=period.first,
@@ -119,7 +122,7 @@ def use_context(
     """Return the context of the page or of its picture. Needs the tenant's scope."""
     # 1. Gather the sums of the period.
     now = timezone.now()
-    period, own = period_of(span, now), whose == "mine"
+    period, own = period_of(span, now, pool), whose == "mine"
     columns = use_over_time(
         pool=pool,
         first=period.first,
@@ -151,7 +154,8 @@ def use_context(
         height=PANEL_HEIGHT if panel else HEIGHT,
         with_price=not (panel and own),
     )
-    shares = percents([sum(column.parts[name] for column in columns) for name in order])
+    sums = [sum(column.parts[name] for column in columns) for name in order]
+    shares = [share_words(amount, share) for amount, share in zip(sums, percents(sums), strict=True)]
     return {
         "tenant": tenant,
         "pool": pool,
@@ -165,7 +169,7 @@ def use_context(
         "total": total,
         "order": order,
         "legend": list(zip(order, total.parts, shares, strict=True)),
-        "shares": dict(zip(order, shares, strict=True)),
+        "shares": {name: words for name, words, amount in zip(order, shares, sums, strict=True) if amount},
         "counted_to": columns[-1].ends_at if columns else None,
         "heat": heat(
             uses, groups=groups, names=names, first=first, end=period.end, slot=timedelta(seconds=pool.slot_seconds)

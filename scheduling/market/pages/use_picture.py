@@ -284,6 +284,11 @@ def percents(amounts: Sequence[int]) -> tuple[int, ...]:
     return split(100, amounts) if sum(amounts) else tuple(0 for _ in amounts)
 
 
+def share_words(amount: int, share: int) -> str:
+    """Return a share as it is shown: what there is at all is never "0 %"."""
+    return "under 1 %" if amount and not share else f"{share} %"
+
+
 def server_groups(servers: Sequence[int]) -> list[Sequence[int]]:
     """Return the servers of each row of a heat map. If there are more than forty servers, neighbours share a row."""
     each = max(-(-len(servers) // MOST_ROWS), 1)

@@ -4,6 +4,7 @@ from scheduling.market.reads.anonymous import AwardSeen, awards_seen
 from scheduling.market.reads.award_prices import Factor, decided_award
 from scheduling.market.reads.explain import JobView, ReasonInWords, has_several, job_view, paid_beside, reason_in_words
 from scheduling.market.reads.intervals import PAGE, IntervalView, interval_list, interval_view
+from scheduling.market.reads.missed_slots import slots_missed
 from scheduling.market.reads.now import is_late
 from scheduling.market.reads.owner_shares import OwnerShare, owners_now
 from scheduling.market.reads.payee_names import NamedPayee, payees
@@ -50,6 +51,7 @@ __all__ = [
     "reason_help",
     "reason_in_words",
     "reason_sentence",
+    "slots_missed",
     "spans_of",
     "total",
     "units_now",

@@ -1,6 +1,5 @@
 """Payments of the market: settlement of each slot, refunds, outages, and held credits that were never paid out."""
 
-from scheduling.market.settle.deliveries import slots_missed
 from scheduling.market.settle.payments import hold_key, parts_by_account, rent_refund_key, settle_key
 from scheduling.market.settle.refunds import (
     AT_ONCE,
@@ -32,5 +31,4 @@ __all__ = [
     "rent_refund_key",
     "sales_return",
     "settle_key",
-    "slots_missed",
 ]

@@ -8,12 +8,11 @@ component that knows better than the clock whether work continued (an engine tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from scheduling.models import Award, Outage, Pool, Pulse
+from scheduling.models import Outage, Pool, Pulse
 
 
 @transaction.atomic
@@ -57,21 +56,3 @@ def outage_next(pool_id: int, slot: int) -> int | None:
     """Return the first slot, from this one on, that an outage covers, or None."""
     later = Outage.objects.filter(pool=pool_id, end__gt=slot).order_by("start").values_list("start", flat=True).first()
     return None if later is None else max(later, slot)
-
-
-def slots_missed(awards: Iterable[Award]) -> Mapping[int, frozenset[int]]:
-    """Map the id of each award that was given up, and goes on paying, to the slots that it does not pay for because an
-    outage covers them. Those that are not settled yet are still held for it."""
-    paying = [award for award in awards if award.is_given_up]
-    if not paying:
-        return {}
-    outages = list(Outage.objects.filter(pool__in={award.pool_id for award in paying}))
-    return {
-        award.pk: frozenset(
-            slot
-            for outage in outages
-            if outage.pool_id == award.pool_id
-            for slot in range(max(outage.start, award.used_until), min(outage.end, award.end))
-        )
-        for award in paying
-    }

@@ -17,7 +17,7 @@ from django.db.models import Q
 from scheduling.common import one_moment
 from scheduling.feed import job_subject
 from scheduling.market.calendar.lanes import lane_lock
-from scheduling.market.settle.deliveries import slots_missed
+from scheduling.market.reads.missed_slots import slots_missed
 from scheduling.market.settle.payments import settle_key, slot_posting
 from scheduling.models import Award, Lane, LaneClock, Pool, RentState, unsettled_from
 from tenants import history

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from scheduling.models import Pool
 from scheduling.operator.read_engines import ran_of_all
 from scheduling.operator.read_operator import pool_states
-from scheduling.runs import HEADS, accounted_of
+from scheduling.runs import CLOSE_SECONDS, HEADS, accounted_of
 from tenants.access import AccessRequest
 from tenants.csv_files import csv_pieces
 from tenants.downloads import csv_download
@@ -48,6 +48,6 @@ def operator_ran(request: AccessRequest, slug: str) -> HttpResponseBase:
         return csv_download(request, f"ran-{pool.slug}", csv_pieces(HEADS, (astuple(row) for row in rows)))
     context = {
         "pool": pool, "form": form, "first": first, "last": last, "rows": rows, "only": request.GET.get("only", ""),
-        "unknown": parts if isinstance(parts, str) else "",
+        "unknown": parts if isinstance(parts, str) else "", "close_seconds": CLOSE_SECONDS,
     }  # fmt: skip
     return render(request, "operator/ran.html", context)

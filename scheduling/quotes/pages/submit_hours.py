@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from django import forms
@@ -33,7 +34,8 @@ LATER = (
 )
 RESERVE = "Only reserve the units"
 START_SLOTS = 4  # slots of the run that a new form shows
-EXAMPLE = "#!/bin/bash -eu\n#SBATCH --job-name=train\n#SBATCH --gpus=4 --time=1:00:00\n\npython3 train.py\n"
+EXAMPLE = "#!/bin/bash -eu\n#SBATCH --job-name=train\n#SBATCH --gpus=4 --time={time}\n\npython3 train.py\n"
+FILES = "Files that come along"
 # Field of a description with a fault -> field of the form.
 FIELDS = {
     "hours.hours": "hours",
@@ -97,7 +99,7 @@ def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
             label="Or a file", required=False, allow_empty_file=True, widget=forms.FileInput(attrs={"class": "input"})
         ),
         "archive_file": forms.FileField(
-            label="Files that come along",
+            label=FILES,
             required=False,
             allow_empty_file=True,
             help_text="A tar.gz of at most 20 MiB with what the script runs, as train.py: unpacked where it begins.",
@@ -115,7 +117,7 @@ def _select() -> forms.Select:
 
 
 def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
-    """Return the values of a new form."""
+    """Return the values of a new form: the same time in hours and in the script, and one by which it can be over."""
     seconds = START_SLOTS * pool.slot_seconds
     return {
         "gpus": "1 to 4",
@@ -124,8 +126,14 @@ def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
         "by": clock_text(at + timedelta(seconds=max(8 * seconds, 600))),
         "by_worth": "20",
         "later": worth.HALF,
-        "script": EXAMPLE,
+        "script": EXAMPLE.format(time=_time_of(seconds)),
     }
+
+
+def _time_of(seconds: float) -> str:
+    """Return the time as `--time` says it."""
+    minutes, rest = divmod(ceil(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def short_values(
@@ -185,7 +193,8 @@ def said_in(
             answers_said |= {"files": (ANYTHING,)}  # it comes with the submission
         elif fields.get("archive"):
             answers_said |= {"archive": fields["archive"]}
-        return JobWording(script=fields.get("script", "").replace("\r\n", "\n"), **answers_said)
+        script = fields.get("script", "").replace("\r\n", "\n")
+        return JobWording(script=script, files_field=FILES, **answers_said)
     sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", fields.get("gpus", ""), re.ASCII)
     text = str(fields.get("gpus", "")).strip()
     most: Any = int(sizes[2]) if sizes else int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else text

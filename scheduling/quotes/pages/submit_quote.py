@@ -81,6 +81,13 @@ class LaneCard:
         return adding_up((self.worth, -self.price, self.own_part, -self.surplus), paid if parts else ())
 
     @property
+    def worth_nothing(self) -> bool:
+        """Return whether the job would end when it is worth nothing any more, as amounts are shown. A first piece of
+        several says nothing of that."""
+        parts = self.course is not None and self.course.pieces > 1
+        return self.admitted and not parts and (self.worth <= 0 or shown(self.worth) == shown(0))
+
+    @property
     def gain(self) -> int | None:
         """Return how much more it is than at home; None where there is nothing to compare with, or it is the same."""
         return None if self.home_worth is None or self.at_home else self.surplus - self.home_worth
@@ -116,6 +123,7 @@ class QuoteCard:
         parts = [
             f"{lane.lane.capitalize()}: would be {'admitted' if lane.admitted else 'refused'}"
             + (f", about {shown(lane.price, lane.digits)} credits" if lane.admitted else f". {lane.reason}")
+            + (", but worth nothing when it ends" if lane.worth_nothing and not lane.by_use else "")
             + (f". A slot costs {shown(lane.by_use.per_slot)} credits at its largest size" if lane.by_use else "")
             for lane in self.lanes
         ]
