@@ -95,7 +95,7 @@ def test_last_owner_stays_and_a_reading_token_does_not_leave() -> None:
     problem(caller.post("tenants/lumen/leave/"), 409, "last_owner")
     problem(caller.post(f"tenants/lumen/members/{owner.pk}/remove/"), 409, "last_owner")
     viewer = make_member(tenant, VIEWER)
-    problem(program(viewer.user, tenant, ["tenant:read"]).post("tenants/lumen/leave/"), 403, "not_allowed")
+    problem(program(viewer.user, tenant, ["tenant:read"]).post("tenants/lumen/leave/"), 403, "scope_missing")
     assert program(viewer.user, tenant).post("tenants/lumen/leave/").json() == {"removed": True}
     with scope(tenant):
         assert not Membership.objects.filter(user=viewer.user).exists()

@@ -205,7 +205,7 @@ def test_what_would_have_begun_after_the_cut_counts_for_nothing() -> None:
 def test_while_the_market_stood_still_everything_was_down() -> None:
     pool, _ = market()
     with scope_disabled("the test cuts awards short"):
-        Award.objects.filter(pool=pool).update(cut_at=2)
+        Award.objects.filter(pool=pool).update(state="void", cut_at=2)
     Outage.objects.create(pool=pool, start=2, end=6, alive_at=moment(0), noticed_at=moment(1))
     settled(pool, 5)
     use_in_turn(at=moment(0))
