@@ -65,15 +65,20 @@ def boundary_is_decided(mark: Path) -> bool:
 
 
 def rest_beside_boundaries(mark: Path) -> None:
-    """Let this process stand still, between two steps of its program, while a boundary is decided."""
+    """Let this process stand still, between two steps of its program, while a boundary is decided.
+
+    Looking takes processor time, too. So the timer is set anew when a rest is over: one that went on would begin a look
+    within another, again and again while a boundary takes long."""
 
     def look(*_: object) -> None:
         while boundary_is_decided(mark):
             time.sleep(LOOK_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS)
 
     signal.signal(signal.SIGPROF, look)
-    signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
-    atexit.register(signal.setitimer, signal.ITIMER_PROF, 0)  # Python's end removes the handler before the timer
+    signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS)
+    # Python's end removes the handler before the timer, and a signal without one would kill the process.
+    atexit.register(signal.signal, signal.SIGPROF, signal.SIG_IGN)
 
 
 def begin(parent: int, mark: Path) -> None:

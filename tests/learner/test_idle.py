@@ -104,6 +104,33 @@ def test_every_slot_marks_its_boundary(mark: Path, monkeypatch: pytest.MonkeyPat
     assert marked == [True]
 
 
+LOOKS_THAT_TAKE_LONG = """
+import time
+from pathlib import Path
+from scheduling.learner import idle
+depth = deepest = looks = 0
+def decided(mark):
+    global depth, deepest, looks
+    depth, looks = depth + 1, looks + 1
+    deepest = max(deepest, depth)
+    until = time.process_time() + 4 * idle.LOOK_SECONDS
+    while time.process_time() < until:
+        pass
+    depth -= 1
+    return looks < 20
+idle.boundary_is_decided = decided
+idle.rest_beside_boundaries(Path("mark"))
+while looks < 20:
+    pass
+print(deepest)
+"""
+
+
+def test_a_look_is_not_interrupted_by_another_however_long_the_boundary_takes() -> None:
+    told = python(LOOKS_THAT_TAKE_LONG)
+    assert told.stdout.strip() == "1", told.stderr
+
+
 def test_step_stands_still_while_a_boundary_is_decided(mark: Path) -> None:
     words = [sys.executable, "-c", BEGIN.format(parent=os.getpid(), mark=str(mark), then=COUNTS)]
     with boundary_marked():
