@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -165,11 +164,6 @@ def jobs_named(waited: Iterable[Waited]) -> str:
 def slot_clock(pool: Pool, slot: int) -> str:
     """Return when the slot begins, by the reader's clock; with the day where it is not today."""
     return clock(pool.slot_start(int(slot)), pool.slot_seconds)
-
-
-def clock_words(moment: datetime) -> str:
-    """Return the moment by the reader's clock, to the second; with the day where it is not today."""
-    return clock(moment, "s")
 
 
 def _credits(number: float) -> str:

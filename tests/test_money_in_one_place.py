@@ -50,7 +50,6 @@ ROUNDED_ELSEWHERE = {
     "scheduling/jobs/read_outlook.py": "epochs",
     "scheduling/quotes/api/quotes.py": "slots and workers of a change",
     "scheduling/common/steps.py": "milliseconds",
-    "scheduling/market/reads/explain.py": "lengths of time",
     "scheduling/models/market.py": "units",
     "scheduling/runs/engines.py": "seconds",
     "scheduling/runs/read_ran.py": "seconds",

@@ -49,23 +49,23 @@ def listening(caller: Program | Client, do: Callable[[Told], Awaitable[Any]], **
     """Opens the stream, with a token or with a session; `do` gets a function that reads until a text has come."""
 
     async def run() -> Any:
-        given, client = {"Accept": "text/event-stream"}, AsyncClient()
+        sent_headers, client = {"Accept": "text/event-stream"}, AsyncClient()
         if isinstance(caller, Program):
-            given["Authorization"] = f"Bearer {caller.secret}"
+            sent_headers["Authorization"] = f"Bearer {caller.secret}"
         else:
             client.cookies = caller.cookies.copy()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        response = await client.get("/api/v1/tenants/lumen/events/stream/", headers=given | named)
+        response = await client.get("/api/v1/tenants/lumen/events/stream/", headers=sent_headers | named)
         assert (response.status_code, response["Content-Type"]) == (200, "text/event-stream")
         pieces: AsyncIterator[bytes] = response.streaming_content
-        seen = ""
+        text_so_far = ""
 
         async def until(text: str) -> str:
-            nonlocal seen
+            nonlocal text_so_far
             async with asyncio.timeout(PATIENCE):  # for all of it: a stream without news has comments for ever
-                while text not in seen:
-                    seen += (await anext(pieces)).decode()
-            return seen
+                while text not in text_so_far:
+                    text_so_far += (await anext(pieces)).decode()
+            return text_so_far
 
         try:
             await until("retry: 2000")

@@ -100,15 +100,15 @@ def test_role_gets_what_the_table_says(row: Row, scene: Scene) -> None:
 
 @pytest.mark.parametrize("row", [row for row in rows() if scopes_of(row)], ids=lambda row: row.operation)
 def test_scope_that_is_documented_is_enough(row: Row, scene: Scene) -> None:
-    names, found, expected = row.names(scene.own), {}, {}
+    names, answers, expected = row.names(scene.own), {}, {}
     for role in row.answers:
         caller = scene.callers[role]
         assert caller.token is not None
         besides = BESIDES.get(row.operation, []) if role in STAFF_ROLES else []
         ApiToken.objects.filter(pk=caller.token.pk).update(scopes=scopes_of(row) + besides)
-        found[role], _ = status(row, caller, names)
+        answers[role], _ = status(row, caller, names)
         expected[role] = row.expected(role, own=True)
-    assert found == expected
+    assert answers == expected
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.foreign], ids=lambda row: row.operation)

@@ -150,15 +150,15 @@ def test_staff_token_ends_with_the_roles_that_its_person_had_when_it_was_made() 
     make_staff(OPERATOR)
     user = make_staff(AUDITOR).user
     old = program(user, None)
-    asked = {"user": user, "by": SYSTEM, "reason": WHY}
-    done(staff_grant(**asked, role=OPERATOR, at=timezone.now()))
+    change = {"user": user, "by": SYSTEM, "reason": WHY}
+    done(staff_grant(**change, role=OPERATOR, at=timezone.now()))
     assert old.get("me/").json()["staff_roles"] == [AUDITOR]  # a token gains nothing by what is granted later
     assert old.get("history/").status_code == 200
     new = program(user, None)
-    assert staff_revoke(**asked, role=AUDITOR, at=timezone.now()) is None
+    assert staff_revoke(**change, role=AUDITOR, at=timezone.now()) is None
     problem(old.get("history/"), 401, "token_revoked")
     assert new.get("me/").json()["staff_roles"] == [OPERATOR]
-    done(staff_grant(**asked, role=AUDITOR, at=timezone.now()))
+    done(staff_grant(**change, role=AUDITOR, at=timezone.now()))
     by_their_roles_alone()
     problem(old.get("history/"), 403, "not_allowed")
     assert (old.get("me/").json()["staff_roles"], old.get("tenants/").json()["results"]) == ([], [])

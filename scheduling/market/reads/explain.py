@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import BigIntegerField, Case, F, OuterRef, Q, Subquery, Sum, When
 from django.db.models.functions import Coalesce
@@ -12,7 +12,8 @@ from django.db.models.functions import Coalesce
 from scheduling.market.reads.now import is_late
 from scheduling.models import Award, JobState, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
-from scheduling.reasons import Numbers, clock_words, reason_help, reason_sentence, slot_clock, units_words
+from scheduling.reasons import Numbers, reason_help, reason_sentence, slot_clock, units_words
+from tenants.templatetags.look import clock, lasting
 
 # A condition for awards whose jobs may have had other awards, and which do not have the cost of those in their row. It
 # is the same as `has_several`.
@@ -128,24 +129,17 @@ def _reason(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | No
         sentence = f"Was to run {where} until {slot_clock(pool, award.end)}, {most}; the market is late."
         return ReasonInWords(job.state, numbers, sentence)
     if job.ended_at is not None and job.ended_at < pool.slot_start(award.end) and job.state not in LIVE_STATES:
-        # A job in pieces began with another award.
-        lasted = "" if award.work is not None else f" {_lasting(job.ended_at - pool.slot_start(award.start))}"
+        time = job.ended_at - pool.slot_start(award.start)  # a job in pieces began with another award
+        lasted = "" if award.work is not None else f" {lasting(time.total_seconds())}"
         done = "done" if job.state == JobState.FINISHED else "ended"
         reserved = f"reserved until {slot_clock(pool, award.end)}, {most}"
-        sentence = f"Ran{lasted} {where}, {done} at {clock_words(job.ended_at)}; {reserved}."
+        sentence = f"Ran{lasted} {where}, {done} at {clock(job.ended_at, 's')}; {reserved}."
         return ReasonInWords(job.state, numbers, sentence)
     verb, when = {
         JobState.AWARDED: ("Starts", f"at {slot_clock(pool, award.start)}"),
         JobState.RUNNING: ("Runs", f"until {slot_clock(pool, award.end)}"),
     }.get(JobState(job.state), ("Ran", f"until {slot_clock(pool, award.end)}"))
     return ReasonInWords(job.state, numbers, f"{verb} {where} {when}, {most}.")
-
-
-def _lasting(time: timedelta) -> str:
-    """Return how long something lasted, in the largest unit of which there are two."""
-    seconds = max(time.total_seconds(), 0.0)
-    length, unit = next((one for one in ((3600, "h"), (60, "min")) if seconds >= 2 * one[0]), (1, "s"))
-    return f"{round(seconds / length)} {unit}"
 
 
 def _overdue(pool: Pool, job: TrainingJob, at: datetime | None) -> str:

@@ -36,18 +36,18 @@ def forgone_in(
 ) -> Forgone:
     """Compute this for the slots [first, last), as far as windows reach. `quota` is (resources,). `used` (resources,
     slots) is what the tenant's own jobs held, if it keeps its idle units; None if it offers them."""
-    unsold, kept = 0.0, 0.0
+    unsold_value, kept_value = 0.0, 0.0
     for window in windows:
         begin, end = max(window.start, first), min(window.end, last)
         if begin >= end:
             continue
         inside = slice(begin - window.start, end - window.start)
         price, idle = window.prices[:, inside], (window.mine - window.my_sold)[:, inside].clip(min=0.0)
-        unsold += float((idle * price).sum())
+        unsold_value += float((idle * price).sum())
         if used is not None:
             own = (np.array(quota)[:, None] - used[:, begin - first : end - first] - window.mine[:, inside]).clip(0.0)
-            kept += float((own * price).sum())
-    return Forgone(micro(unsold), micro(kept))
+            kept_value += float((own * price).sum())
+    return Forgone(micro(unsold_value), micro(kept_value))
 
 
 def used_by_own_jobs(*, pool: Pool, tenant_id: int, first: int, last: int) -> FloatArray:
