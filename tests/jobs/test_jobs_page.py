@@ -136,7 +136,7 @@ def test_pool_of_a_job_is_said_and_filters_where_there_are_several(scene: Story)
     elsewhere = make_waiting(other, scene.renter, 0.0)
     html = get(client, scene.renter).content.decode()
     assert 'name="pool"' in html
-    assert '<td data-h="Pool">Other pool</td>' in html
+    assert '<td data-h="Pool" class="in-pool">Other pool</td>' in html
     html = get(client, scene.renter, "?pool=other").content.decode()
     assert names(html) == [elsewhere.pk]
     assert 'href="/t/renter/submit/?pool=other"' in html
