@@ -19,6 +19,7 @@ VAR_DIR = places.var_folder()
 RUNS_DIR = state_for(VAR_DIR).folder / "runs"
 SHARED_DIR = SHARED
 ENGINES_FILE = env.text("ENGINES_FILE", "")  # defines the engines beside the local one, by name
+LOCAL_GPUS = env.text("LOCAL_GPUS", "")  # those of this machine that jobs may use: `all`, or numbers and UUIDs
 
 # --- Which machine is this? ---------------------------------------------------------------------------------------
 

@@ -120,6 +120,11 @@ def processor_seconds(limits: ProcessLimits, gang: Gang, seconds: float) -> int:
     return limits.cpu_seconds(seconds) if limit is None else limit
 
 
+def round_up(amount: float) -> int:
+    """Round up to a whole number. An amount less than 1e-9 above a whole number is rounded down to it."""
+    return -int(-(amount - 1e-9) // 1)
+
+
 def most_members(gang: Gang) -> int:
     """Return the largest number of members that the gang has at once, at least one."""
     sizes = (sum(sum(roles.values()) for roles in each.servers.values()) for each in gang.generations)

@@ -17,6 +17,7 @@ from django.db import connection
 
 from scheduling.engines.base import Accounted, Engine, Timings, WrongEngine
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
+from scheduling.engines.local.gpus import gpus_of
 from scheduling.engines.programs import PROGRAMS
 from scheduling.engines.slurm.accounting import accounted
 from scheduling.engines.slurm.commands import Commands
@@ -58,8 +59,10 @@ def engines_at_work(names: Iterable[str]) -> set[str]:
 
 
 def local_engine() -> LocalEngine:
-    """Return the engine of this machine, whose files are below the data folder."""
-    return LocalEngine(settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS, shared=settings.SHARED_DIR)
+    """Return the engine of this machine, whose files are below the data folder; raises `WrongEngine` where its GPUs are
+    not as LOCAL_GPUS says."""
+    gpus = gpus_of(settings.LOCAL_GPUS)
+    return LocalEngine(settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS, shared=settings.SHARED_DIR, gpus=gpus)
 
 
 def slurm_engine(name: str) -> SlurmEngine:

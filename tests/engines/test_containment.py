@@ -192,7 +192,7 @@ import os, sys
 from scheduling.engines.launcher.confine import own_names
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 import ctypes; ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # its own files of /proc are its own again
-alone = ([sys.argv[1]], ["/usr", "/lib"]) if sys.argv[2] == "alone" else None
+alone = ([sys.argv[1]], ["/usr", "/lib"], []) if sys.argv[2] == "alone" else None
 print(own_names(1, alone, (sys.argv[1], ".bourse/tmp")))
 open("/tmp/bourse-x", "w").write("x")
 """

@@ -67,6 +67,7 @@ print(socket.gethostbyname("localhost"), pwd.getpwuid(0).pw_name)
 certificates = ssl.get_default_verify_paths().capath
 print(not os.path.isdir({str(os.path.realpath("/etc/ssl/certs"))!r}) or len(os.listdir("/etc/ssl/certs")) > 0)
 print(subprocess.run([{str(installed)!r}, "--version"], capture_output=True, text=True).stdout.split()[0])
+subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.DEVNULL, check=True)  # as Triton looks for CUDA's library
 for closed in ("/etc/shadow", {str(ROOT / "manage.py")!r}, os.path.expanduser("~root")):
     try:
         os.listdir(closed) if os.path.isdir(closed) else open(closed)

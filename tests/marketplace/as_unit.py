@@ -125,7 +125,9 @@ def main(*unit: str) -> None:
         "signals": tried(never_kill),
         "networks": tried(networks_listed),
         "priority": tried(lowest_priority),
-        "alone": tried(lambda: bool(own_names(16, ([tempfile.gettempdir()], ["/usr"])))),  # last: there is little left
+        "alone": tried(
+            lambda: bool(own_names(16, ([tempfile.gettempdir()], ["/usr"], [])))
+        ),  # last: there is little left
     }
     sys.stdout.write(json.dumps(abilities))
 

@@ -17,6 +17,7 @@ from marketplace.children import ChildFailed
 from marketplace.embedded import AlreadyRunning, CannotStart, state_for
 from marketplace.rights import rights_compare, serving_role
 from scheduling.demo.demo import database_is_empty, demo_is_loaded
+from scheduling.engines.base import WrongEngine
 from scheduling.runs.engines import local_engine
 from scheduling.runs.runs import runs_note_ends
 
@@ -61,7 +62,11 @@ class Command(BaseCommand):
             self._tell("Loading the demonstration ...")
         if settings.DEVELOPMENT and (database_is_empty() or demo_is_loaded()):
             call_command("demo", past=settings.DEMO_DAYS)
-        for finding in local_engine().check({}):
+        try:
+            engine = local_engine()
+        except WrongEngine as error:
+            raise CommandError(str(error)) from None
+        for finding in engine.check({}):
             self._tell(finding.sentence)
         connections.close_all()  # this process reads nothing more while the product runs
 

@@ -27,11 +27,12 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _BIND_TCP = 1 << 0  # version 4
 _SCOPES = 0b11  # no abstract sockets and no signals of others (version 6)
 PORTS_SINCE = 4
-# A program that got GPUs uses them through these devices, and networks that reach them directly. Which of them it may
-# open is decided by the files' own modes, and by the cluster that gave it the GPUs.
-DEVICES_FOLDER, DEVICES_BEGIN = "/dev", ("nvidia", "kfd", "dri", "infiniband")
+DEVICES_FOLDER = "/dev"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  locks, queues and arrays of several processes are here
 FOR_A_TIME = "/tmp"  # noqa: S108  many programs write here by this name
+PROCESSES = "/proc"  # with what programs look up of themselves and of the machine
+# A process sees those that it may look into: itself and its descendants, as Landlock has it.
+_OWN_PROCESSES = b"hidepid=ptraceable"
 _NEW_MOUNTS, _NEW_SHARED, _NEW_USERS = 0x0002_0000, 0x0800_0000, 0x1000_0000
 # Flags of mounts. With the first, our mounts are not seen by others, but theirs by us (MS_SLAVE and MS_REC).
 _NOT_PASSED_ON, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 0x8_4000, 2, 4, 8
@@ -75,29 +76,36 @@ def give_up(
     readable: Sequence[str],
     ports: Sequence[int] | None,
     beside: Sequence[str] = (),
-    devices: bool = False,
+    devices: Sequence[str] = (),
     alone: bool = False,
     temporary: str = "",
 ) -> None:
     """Give up the rights of the calling process and all its descendants, for good.
 
     `bare`: root keeps its name and no rights. `readable`: beside its folder the process can read only these; if empty,
-    whatever its account may. `ports`: it may listen only at these; if None, wherever its account may. `beside`: folders
-    in which it may write as well, where its account may. `cpu_seconds`: 0 means no limit. `devices`: it may use GPUs.
-    `alone`: only these folders and what is `readable` have a name for it; raises `OSError` where this machine cannot do
-    that. `temporary`: a folder in its own that it gets as /tmp, if the folder exists, nothing that it needs is in the
-    machine's /tmp, and the machine can do it.
+    whatever its account may. It reads all of /proc, too, where it sees no others' processes there. `ports`: it may
+    listen only at these; if None, wherever its account may. `beside`: folders in which it may write as well, where its
+    account may. `cpu_seconds`: 0 means no limit. `devices`: it has GPUs, and may open these files below /dev, as far as
+    their own modes allow it. `alone`: only these folders and what is `readable` have a name for it; raises `OSError`
+    where this machine cannot do that. `temporary`: a folder in its own that it gets as /tmp, if the folder exists,
+    nothing that it needs is in the machine's /tmp, and the machine can do it.
     """
-    names = os.listdir(DEVICES_FOLDER) if devices else []
-    opened = [f"{DEVICES_FOLDER}/{name}" for name in names if name.startswith(DEVICES_BEGIN)]
+    opened = [f"{DEVICES_FOLDER}/{name}" for name in devices]
     hides = any(f"{path}/".startswith(f"{FOR_A_TIME}/") for path in (folder, *beside, *readable))
-    folders, most_mb = [folder, *beside], limits["memory_mb"]
-    places = (folders, [*readable, *opened]) if alone else None
-    if own := own_names(most_mb, places, None if hides or not temporary else (folder, temporary)):
-        folders += own
+    # The library of CUDA ends where it cannot name its threads, by files of its own process. Who has the name of root
+    # can change the whole machine in there, even without root's rights.
+    if devices and (uid is not None or os.geteuid() != 0):
+        opened.append(PROCESSES)
+    end_us_first()
+    folders = [folder, *beside]
+    places = (folders, readable, opened) if alone else None
+    if own := own_names(limits["memory_mb"], places, None if hides or not temporary else (folder, temporary)):
+        folders += [path for path in own if path != PROCESSES]
         os.chdir(folder)  # by its name, as the folder that we were in may have none any more
     elif alone:
         raise OSError("no names of its own")
+    if readable and PROCESSES in own:
+        readable = [*readable, PROCESSES]
     for what, most, hardest in (
         (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE or NO_LIMIT, 0),
         (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
@@ -111,7 +119,6 @@ def give_up(
         wanted = most + hardest if hard == resource.RLIM_INFINITY else min(most + hardest, hard)
         resource.setrlimit(what, (min(most, wanted), wanted))
     os.nice(limits["nice"])
-    end_us_first()
     if uid is not None:
         # The kernel counts the threads of an account. Our own account has other threads; this one only has the gang's.
         resource.setrlimit(resource.RLIMIT_NPROC, (limits["threads"], limits["threads"]))
@@ -147,15 +154,18 @@ def landlock_version() -> int:
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, 1)))
 
 
-def own_names(
-    most_mb: int, alone: tuple[Sequence[str], Sequence[str]] | None = None, temporary: tuple[str, str] | None = None
-) -> list[str]:
+# The folders to write in, the paths to read, and those of devices, which are opened for both.
+Places = tuple[Sequence[str], Sequence[str], Sequence[str]]
+
+
+def own_names(most_mb: int, alone: Places | None = None, temporary: tuple[str, str] | None = None) -> list[str]:
     """Move this process into namespaces of its own. Return the machine's folders that are replaced in them; empty if
     this machine cannot do it. Then nothing was changed, unless `alone` was asked for.
 
     One namespace is for System V queues and shared memory, which go when its last process ends. The other one is for
-    mounts, with a folder for shared memory of `most_mb` megabytes. `alone` has the folders to write in and the paths to
-    read; nothing else has a name any more. `temporary` is a folder and the name of one in it that becomes /tmp.
+    mounts, with a folder for shared memory of `most_mb` megabytes. With `alone`, only these places and /proc have a
+    name any more; root gets a /proc in which each process sees its own. `temporary` is a folder and the name of one in
+    it that becomes /tmp.
 
     The machine's own folders have what its services and other gangs share, so they stay closed. A program cannot call
     a socket that has no path in its root, nor close such a file to its owner or change its time; no rule about files
@@ -170,9 +180,8 @@ def own_names(
     return _names_made(most_mb, alone, temporary) if os.waitpid(child, 0)[1] == 0 else []
 
 
-def _names_made(
-    most_mb: int, alone: tuple[Sequence[str], Sequence[str]] | None, temporary: tuple[str, str] | None
-) -> list[str]:
+def _names_made(most_mb: int, alone: Places | None, temporary: tuple[str, str] | None) -> list[str]:
+    replaced = [SHARED_MEMORY]
     system = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.geteuid(), os.getegid()
     if system.unshare(_NEW_MOUNTS | _NEW_SHARED if uid == 0 else _NEW_MOUNTS | _NEW_SHARED | _NEW_USERS):
@@ -185,13 +194,16 @@ def _names_made(
         _mount(b"none", "/", None, _NOT_PASSED_ON)
         if alone:
             usual = os.umask(0o022)  # the account that we become has to pass through the folders made here
-            _see_alone(*alone)
+            if _see_alone(*alone):
+                replaced.append(PROCESSES)
             os.umask(usual)
         words = f"mode=1777,size={most_mb}m".encode()
         _mount(b"tmpfs", SHARED_MEMORY, b"tmpfs", _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS, words)
     except OSError:
         return []
-    return [SHARED_MEMORY, *([FOR_A_TIME] if temporary and _bind_temporary(*temporary) else [])]
+    if temporary and _bind_temporary(*temporary):
+        replaced.append(FOR_A_TIME)
+    return replaced
 
 
 def _bind_temporary(folder: str, name: str) -> bool:
@@ -211,8 +223,9 @@ def _bind_temporary(folder: str, name: str) -> bool:
     return True
 
 
-def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
-    """Change to a root of the file system in which only these paths exist, at the places that they have now."""
+def _see_alone(folders: Sequence[str], readable: Sequence[str], opened: Sequence[str]) -> bool:
+    """Change to a root of the file system in which only these paths exist, at the places that they have now. Return
+    whether each process sees its own processes alone in it."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     _mount(b"tmpfs", SHARED_MEMORY, b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=755,size=16m")
     before = f"{SHARED_MEMORY}{_BEFORE}"
@@ -224,8 +237,9 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
         os.makedirs(DEVICES_FOLDER, exist_ok=True)
         if os.path.islink(f"{_BEFORE}{DEVICES_FOLDER}/{name}"):
             os.symlink(os.readlink(f"{_BEFORE}{DEVICES_FOLDER}/{name}"), f"{DEVICES_FOLDER}/{name}")
-    places = {place: False for path in ("/proc", "/dev/null", *readable) if (place := _place_of(path))}
-    places |= {place: True for path in folders if (place := _place_of(path))}
+    places = {place: False for path in (PROCESSES, "/dev/null", *readable) if (place := _place_of(path))}
+    places |= {place: True for path in (*folders, *opened) if (place := _place_of(path))}
+    sees_own = False
     for place in sorted(places, key=lambda place: place.count("/")):
         old = _BEFORE + place
         if not places[place] and os.path.exists(place) and os.path.samefile(place, old):
@@ -235,17 +249,31 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str]) -> None:
             os.makedirs(place, exist_ok=True)
         elif not os.path.exists(place):
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
-        _mount(old.encode(), place, None, _SAME)
+        if place == PROCESSES and _mount_own_processes():
+            sees_own = True
+        else:
+            _mount(old.encode(), place, None, _SAME)
     for place in (SHARED_MEMORY, FOR_A_TIME):  # mount points for later, when no folder can be made any more
         os.makedirs(place, exist_ok=True)
     if ctypes.CDLL(None, use_errno=True).umount2(_BEFORE.encode(), _LATER):
         raise OSError(ctypes.get_errno(), "what was there before stays")
     os.rmdir(_BEFORE)
-    closed, opened = (_NO_SETUID | _READ_ONLY, 0), (_NO_SETUID, _READ_ONLY)  # flags that a mount gets, and loses
-    for place, flags in [("/", closed), *((place, opened) for place, is_theirs in places.items() if is_theirs)]:
+    read_only, writable = (_NO_SETUID | _READ_ONLY, 0), (_NO_SETUID, _READ_ONLY)  # flags that a mount gets, and loses
+    for place, flags in [("/", read_only), *((place, writable) for place, is_theirs in places.items() if is_theirs)]:
         words = struct.pack("<QQQQ", *flags, 0, 0)
         if call(_MOUNT_SETATTR, -100, place.encode(), _WITH_ALL_BELOW, words, len(words)):
             raise OSError(ctypes.get_errno(), f"{place} cannot be closed or opened")
+    return sees_own
+
+
+def _mount_own_processes() -> bool:
+    """Mount a /proc in which a process sees only those that it may look into, and return whether that worked. It works
+    for root alone, as a space of names of users has no processes of its own, and not in some containers."""
+    try:
+        _mount(b"proc", PROCESSES, b"proc", _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS, _OWN_PROCESSES)
+    except OSError:
+        return False
+    return True
 
 
 def _place_of(path: str) -> str:

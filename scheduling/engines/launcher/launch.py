@@ -2,7 +2,8 @@
 
 Give up all rights but what these arguments allow, and become COMMAND. UID is `-` where the account stays; BARE is 1
 where root keeps no rights; LIMITS is `name=number,...`; READABLE are paths, one a line; PORTS are numbers with commas,
-or `any`; BESIDE are folders, one a line, in which it may write as well; DEVICES is 1 where it may use GPUs; ALONE is 1
+or `any`; BESIDE are folders, one a line, in which it may write as well; DEVICES are names below
+/dev that it may open, one a line, where it has GPUs; ALONE is 1
 where nothing but these has a name for it; TEMPORARY is the folder in FOLDER that it gets as /tmp, or empty.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from the first, and the reason why it could not
@@ -36,7 +37,7 @@ def words(
     readable: Iterable[str] = (),
     ports: Iterable[int] | None = (),
     beside: Iterable[str] = (),
-    devices: bool = False,
+    devices: Iterable[str] = (),
     alone: bool = False,
     temporary: str = "",
     launch: Iterable[str] = IN_PACKAGE,
@@ -47,7 +48,7 @@ def words(
     account = "-" if uid is None else str(uid)
     listening = ANY if ports is None else ",".join(map(str, ports))
     place = [folder, account, str(cpu_seconds), str(int(bare)), limits_text, "\n".join(readable), listening]
-    return [*launch, *place, "\n".join(beside), str(int(devices)), str(int(alone)), temporary]
+    return [*launch, *place, "\n".join(beside), "\n".join(devices), str(int(alone)), temporary]
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
@@ -98,7 +99,7 @@ def _give_up(
         readable=readable.splitlines(),
         ports=None if ports == ANY else [int(port) for port in ports.split(",") if port],
         beside=beside.splitlines(),
-        devices=devices == "1",
+        devices=devices.splitlines(),
         alone=alone == "1",
         temporary=temporary,
     )

@@ -15,6 +15,7 @@ from typing import Any
 from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import LONGEST_LINE, Folder
+from scheduling.engines.launcher.gpus import machine_devices
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.launcher.limits import GangLimits
 from scheduling.engines.launcher.logbook import Logbook
@@ -82,7 +83,8 @@ class Members:
         own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
         # The servers of a cluster have arrangements of their own for /tmp.
         own |= {"temporary": "" if "hosts" in plan else str(TEMPORARY)}
-        own |= {"beside": plan["beside"], "devices": any(plan.get("gpus", {}).values())}
+        has_gpus = any(plan.get("gpus", {}).values())
+        own |= {"beside": plan["beside"], "devices": plan.get("gpu_files", machine_devices()) if has_gpus else ()}
         own |= {"alone": plan.get("alone", False)}  # plans of older versions do not have it
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)

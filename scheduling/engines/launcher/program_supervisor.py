@@ -16,9 +16,10 @@ from scheduling.engines.base import FAILED, FINISHED, LOST
 from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.gpus import FOLDER, Gpu, TakenGpus
 from scheduling.engines.launcher.logbook import several
 from scheduling.engines.launcher.members import MemberProcess, Wanted
-from scheduling.engines.launcher.parts import DEVICES, GangPart
+from scheduling.engines.launcher.parts import DEVICES, GangPart, dealt
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.program_crew import UNPACK, ProgramCrew, with_devices
 from scheduling.engines.launcher.supervisor import KILL_LEAD, LEAD, STOP_SECONDS, Supervisor, how
@@ -27,6 +28,7 @@ from scheduling.programs import starting
 from scheduling.programs.starting import WORKER, Command, GangMember, Start
 
 ALL_DONE = "the program did all of its work"
+GPU_SECONDS = 5.0  # for the gang before, which ends at its own pace, to give its GPUs back
 
 
 class ProgramSupervisor(Supervisor):
@@ -42,6 +44,9 @@ class ProgramSupervisor(Supervisor):
         self.resumes_at = 0.0  # when the job continues after a change
         self.leaving: float | None = None  # until when the members may save, before they are started anew
         self.restart: int | None = None  # how often the job was started before; None until its files are unpacked
+        machine = [Gpu(*each) for each in self.plan.get("machine_gpus", ())]
+        self.short_since: float | None = None  # since when too few GPUs are free
+        self.gpus = TakenGpus(folder.root / FOLDER, machine)
 
     @property
     def program(self) -> dict[str, Any]:
@@ -175,6 +180,7 @@ class ProgramSupervisor(Supervisor):
         self.crew.look_now()
         self.crew.clear()
         self.leaving, self.members, self.restart = None, (), None
+        self.gpus.give_back()
 
     def _may_start(self, now: float) -> bool:
         """Return whether the members can be started: all parts have come, and the files are in their folder. The part
@@ -191,7 +197,25 @@ class ProgramSupervisor(Supervisor):
                 self.end = LOST, f"its files could not be unpacked ({error.strerror})"
         elif self.restart is None and self.others:
             self.restart = self.others.records[self.others.first].get("restart")
-        return self.restart is not None
+        return self.restart is not None and self._has_gpus(wanted, now)
+
+    def _has_gpus(self, wanted: Wanted, now: float) -> bool:
+        """Return whether the members have their GPUs, and take them where this machine has no cluster that does so."""
+        if not self.plan.get("machine_gpus"):
+            return True
+        each = self.plan["gpus"]
+        count = sum(each.get(role, 0) for role, _, _ in wanted)
+        if self.gpus.take(count):
+            names = ",".join(self.gpus.names)
+            devices = dealt([(role, rank) for role, rank, _ in wanted], each, dict.fromkeys(DEVICES, names))
+            self.choose(devices=devices, gpu_files=self.gpus.files)
+            self.short_since = None
+            return True
+        self.short_since = self.short_since or now
+        if now > self.short_since + GPU_SECONDS:
+            here = len(self.plan["machine_gpus"])
+            self.end = LOST, f"it needs {several(count, 'GPU')}, and of the {here} of this machine too few are free"
+        return False
 
     def _start(self, everybody: Wanted, now: float) -> None:
         own = set(self._of_us(everybody))

@@ -65,6 +65,7 @@ class Supervisor(ABC):
         self.log = Logbook(folder.log, self.plan["limits"]["log_mb"] * MEGABYTE)
         self.others: Others | None = None
         self.own: dict[str, dict[str, int]] = {}  # a part's own ports by role and rank; else the plan has the ports
+        self.chosen: dict[str, Any] = {}  # what we choose here, in place of what the plan has
         if part:
             self._take_part(part)
         self.crew = self.gather()
@@ -103,8 +104,8 @@ class Supervisor(ABC):
         free = free_ports(self.folder.key + part.server, len(own))
         for (role, rank), port in zip(own, free):  # noqa: B905  `strict` came with Python 3.10
             self.own.setdefault(role, {})[str(rank)] = port
-        self.plan["devices"] = dealt(own, self.plan.get("gpus", {}), os.environ)
-        self.plan["ports"] = {role: list(ports.values()) for role, ports in self.own.items()}
+        ports = {role: list(ports.values()) for role, ports in self.own.items()}
+        self.choose(ports=ports, devices=dealt(own, self.plan.get("gpus", {}), os.environ))
         here = self.folder
         folders = {
             each: replace(here, part=part_name(part.generation, each))
@@ -116,6 +117,11 @@ class Supervisor(ABC):
             for each in {server for _, _, server in phase["members"]}
         ]
         self.others = Others(folders, first, before)
+
+    def choose(self, **settings: Any) -> None:
+        """Put what we choose here into the plan, also when it is read again."""
+        self.chosen.update(settings)
+        self.plan.update(settings)
 
     def _members(self) -> Wanted:
         """Return the members of our only generation, on all servers."""
@@ -225,8 +231,7 @@ class Supervisor(ABC):
     def look(self, now: float) -> None:
         """Check for new orders, the engine's sign of life, the other parts, and limits."""
         if (changed := self.folder.plan.stat().st_mtime_ns) != self.read_at:
-            settings = {name: self.plan[name] for name in ("ports", "devices") if self.part}
-            self.read_at, self.plan = changed, {**(self._read_plan() or self.plan), **settings}
+            self.read_at, self.plan = changed, {**(self._read_plan() or self.plan), **self.chosen}
             self.crew.plan = self.plan
         if self.stopping is None:
             if self.plan["stop"]:

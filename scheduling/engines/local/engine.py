@@ -30,11 +30,13 @@ from scheduling.engines.base import (
 )
 from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.gpus import Gpu
 from scheduling.engines.launcher.launch import IN_PACKAGE, UNPACK_IN_PACKAGE
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.strangers import removed
 from scheduling.engines.local.accounts import Accounts, Rights, give
 from scheduling.engines.local.accounts import rights as tried
+from scheduling.engines.local.gpus import gpus_each, gpus_sold
 from scheduling.engines.local.ports import Ports
 from scheduling.engines.plans import (
     continued,
@@ -56,7 +58,8 @@ LOST_WORD = "whoever watched over it was lost"
 
 class LocalEngine:
     """An `Engine` that runs gangs as processes. Everything is kept below `root`; `base` has the code of the programs;
-    a copy of Python may be put into `shared`, for accounts that cannot read ours."""
+    a copy of Python may be put into `shared`, for accounts that cannot read ours. `gpus` are those that jobs may
+    use."""
 
     name = "local"
 
@@ -70,9 +73,11 @@ class LocalEngine:
         timings: Timings = TIMINGS,
         rights: Rights | None = None,
         shared: Path | None = None,
+        gpus: Sequence[Gpu] = (),
     ) -> None:
         self.root, self.base, self.programs = root, base, programs
         self.limits, self.timings = limits or ProcessLimits(), timings
+        self.gpus = tuple(gpus)
         self._ports = Ports()
         self._accounts = Accounts(lambda: rights or tried(root, base, programs.values(), self.limits, shared=shared))
         self._children: set[int] = set()
@@ -196,9 +201,13 @@ class LocalEngine:
         return Report(room_alerts(self.root))
 
     def check(self, sold: Counts) -> list[ClusterFinding]:
-        """Return what gangs are not kept from on this machine; empty where nothing of ours is open to them."""
+        """Return what gangs are not kept from on this machine, and whether its pools sell more GPUs than it has for
+        jobs; empty where nothing of ours is open to them."""
         warning = self._accounts.rights.warning
-        return [ClusterFinding(warning, breaks=False)] if warning else []
+        findings = [ClusterFinding(warning, breaks=False)] if warning else []
+        if self.gpus and (units := gpus_sold(sold)) > len(self.gpus):
+            findings.append(ClusterFinding(f"LOCAL_GPUS has {len(self.gpus)} GPUs, and pools here sell {units}."))
+        return findings
 
     # Helpers of these methods.
 
@@ -215,6 +224,9 @@ class LocalEngine:
     def _plan(self, gang: Gang, uid: int | None) -> dict[str, object]:
         seconds = OPEN_ENDED_SECONDS if gang.open_ended else gang.end_at - gang.generations[0].at
         limits, rights = limits_of(self.limits, gang), self._accounts.rights
+        gpus = gpus_each(gang.amounts) if self.gpus and gang.own else {}
+        if any(gpus.values()):
+            limits = replace(limits, address_space_mb=0)
         cpu_seconds = processor_seconds(limits, gang, seconds)
         phases = continued([], gang.generations, time.time(), anew=gang.own is not None)
         return {
@@ -231,6 +243,9 @@ class LocalEngine:
             "uid": uid,
             "bare": uid is None and rights.bare,
             "ports": self._ports.take(gang.key, _counts(phases)),
+            "gpus": gpus,
+            "machine_gpus": list(self.gpus) if any(gpus.values()) else [],
+            "gpu_files": [],  # the supervisor takes GPUs for the gang, and then knows them
             "phases": phases,
             "end_at": gang.end_at,
             "stop": "",

@@ -34,14 +34,17 @@ LAUNCH = (
 # of accounts, names of servers, and authorities that sign certificates. No other configuration, no keys, no logs, no
 # home.
 SYSTEM = (
-    "/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/include",
-    "/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/include", "/usr/local/share", "/usr/share",
+    "/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",
+    "/usr/include", "/usr/share", "/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/include",
+    "/usr/local/share",
     "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
     "/etc/pki/ca-trust/extracted", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/hostname", "/etc/host.conf",
     "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols", "/etc/localtime",
     "/etc/gitconfig", "/etc/magic", "/etc/mime.types", "/dev/zero", "/dev/random", "/dev/urandom",
     "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version", "/proc/sys/kernel",
     "/proc/sys/vm", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup",
+    # A driver and a compiler for GPUs, where they are not among the system's own.
+    "/usr/local/nvidia", "/usr/local/cuda", *sorted(map(str, Path("/usr/local").glob("cuda-*"))),
     # PyTorch's gloo first lists the devices of the machine, to know which networks are fast.
     "/sys/bus/pci/devices", *sorted(map(str, Path("/sys/devices").glob("pci*"))),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from scheduling.engines.plans import round_up
 from scheduling.engines.slurm.settings import CPUS, GRES, MEMORY_MB, SlurmSettings
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -172,11 +173,6 @@ def submission(
         f"--comment={comment(settings, key, generation, server)}", "--export=NIL", "-D", "/", "-o", output,
     ]  # fmt: skip
     return words
-
-
-def round_up(amount: float) -> int:
-    """Round up to a whole number. An amount less than 1e-9 above a whole number is rounded down to it."""
-    return -int(-(amount - 1e-9) // 1)
 
 
 def sinfo(commands: Commands) -> tuple[CommandAnswer, list[Sequence[str]]]:

@@ -48,12 +48,13 @@ from scheduling.engines.plans import (
     own_part,
     processor_seconds,
     room_alerts,
+    round_up,
     status_of,
     write_program,
 )
 from scheduling.engines.programs import RegisteredProgram
 from scheduling.engines.slurm.cluster_jobs import ClusterJobs
-from scheduling.engines.slurm.commands import Commands, round_up
+from scheduling.engines.slurm.commands import Commands
 from scheduling.engines.slurm.gang_plans import GangPlans, Plan, end_of
 from scheduling.engines.slurm.gang_status import GangStatuses
 from scheduling.engines.slurm.parts import PartsHeard, clock_sentence
