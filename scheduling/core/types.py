@@ -597,6 +597,11 @@ class HasWindows(Protocol):
         """Return why no decision from `slot` on could ever serve a new job, and what would help; None if one could."""
         ...
 
+    def most_together(self, cluster: Cluster, job: Job) -> int | None:
+        """Return a number of jobs like this one, more of which no single decision will ever serve; None where that
+        cannot be known. Fewer may be too many as well."""
+        ...
+
     def one_more(self, view: View) -> OneMore:
         """Return the decision at the view's slot; the last of its waiting jobs is the one in question."""
         ...

@@ -173,13 +173,16 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return InvalidJob("invalid_job", as_sentence(f"{field}: {entries.sentence}"), field)
     first, lane = entries[0].name, Lane.BATCH.value
     later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
-    checked = job_ready(Intake(pool, tenant, wish.user, at, waits=True), first, wish.spec, lane, **later)
+    intake = Intake(pool, tenant, wish.user, at, waits=True)
+    checked = job_ready(intake, first, wish.spec, lane, **later)
     if isinstance(checked, Refused):
         return checked
     if wish.together and pool.is_elastic:
         return BOUGHT_BY_SLOT
     if wish.together and is_divisible(checked.job):
         return BOUGHT_IN_PIECES
+    if wish.together and (most := intake.fitting.most_together(checked.job)) is not None and most < len(entries):
+        return _too_many_together(len(entries), most)
     specs = _specs(checked.job.spec, entries, tenant.pk)
     if isinstance(specs, InvalidJob):
         return specs
@@ -206,6 +209,11 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     steps.done("store", jobs=len(submitted), pool=pool.slug)
     submissions_announce(submitted, at, steps, estimated=False)
     return SubmittedArray(array, repeated=False)
+
+
+def _too_many_together(count: int, most: int) -> InvalidJob:
+    room = f"no interval of this pool has room for more than {most:,} such jobs at once"
+    return InvalidJob("invalid_job", f"together: {room}, and these are {count:,}.", "together")
 
 
 def _specs(

@@ -68,6 +68,14 @@ class Fitting:
         reason = None if self._fits[question] else self._never(job, slot)
         return None if reason is None else _refused(self._pool, reason)
 
+    def most_together(self, row: TrainingJob) -> int | None:
+        """Return a number of jobs like this one, more of which no interval will ever serve at once, or None where that
+        cannot be known."""
+        if not isinstance(self._policy, HasWindows):
+            return None
+        job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
+        return self._policy.most_together(self._frame.batch_cluster, job)
+
     def _never(self, job: Job, slot: int) -> Reason | None:
         assert isinstance(self._policy, HasWindows)  # noqa: S101  `never` asks no other policy
         return self._policy.never_serves(self._frame.batch_cluster, job, slot)

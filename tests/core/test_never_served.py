@@ -9,12 +9,14 @@ import pytest
 
 from scheduling.core.policies import build
 from scheduling.core.policies.astraea import Astraea
+from scheduling.core.policies.astraea.screening import most_together
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
 from scheduling.core.types import AWARDED, Cluster, Job, Reason
 from scheduling.core.value import Linear
 from tests.core.builders import make_cluster, make_job, make_ps
 from tests.core.random_markets import random_market
+from tests.core.test_floor_promise import Recorded
 
 
 def guarantee(cluster: Cluster, cap: int = 8, **fields: Any) -> Astraea:
@@ -112,3 +114,30 @@ def test_what_is_said_never_to_be_served_never_is_and_what_helps_helps(mode: str
 def _short_windows(scenario: Scenario) -> Scenario:
     clock = {"first": 1, "cap": 2, "restart": False}
     return replace(scenario, policy={**scenario.policy, "clock": clock, "rounds": 1})
+
+
+def test_a_window_has_room_for_so_many_jobs_and_no_more() -> None:
+    """A guest's job takes two workers for two slots; nine workers stand there for eight."""
+    cluster = make_cluster([[1.0, 8.0], [4.0, 8.0]], cells=[[[0.0, 0.0], [1.0, 8.0]], [[0.0, 0.0], [4.0, 8.0]]])
+    job = make(epochs=1, chunks=4, max_workers=2, min_workers=2)
+    assert guarantee(cluster).most_together(cluster, job) == 18
+    assert guarantee(cluster, cap=1).most_together(cluster, job) == 0
+    assert guarantee(cluster).most_together(cluster, replace(job, tenant=1)) is None  # one after the other at home
+    assert most_together(guarantee(cluster), cluster, job, cap=None) is None  # windows grow for ever
+
+
+@pytest.mark.parametrize("mode", ["guarantee", "paper"])
+def test_no_decision_serves_more_jobs_at_once_than_was_said(mode: str) -> None:
+    limits = []
+    for seed in range(40):
+        scenario = random_market(seed, mode)
+        jobs = tuple(replace(scenario.jobs[0], number=number, name=f"j{number}") for number in range(40))
+        astraea = build(scenario.policy, scenario.cluster, jobs)
+        assert isinstance(astraea, Astraea)
+        policy = Recorded(astraea)
+        simulate(replace(scenario, jobs=jobs, slots=24), {"batch": policy})
+        most = astraea.most_together(scenario.cluster, jobs[0])
+        limits.append(most)
+        if most is not None:
+            assert max((len(plan.bookings) for plan in policy.plans.values()), default=0) <= most, seed
+    assert sum(each is not None and each < 40 for each in limits) > 5

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from scheduling.engines.base import ENDED, FINISHED, LOST, ClusterFinding, Gang, WrongEngine
+from scheduling.engines.launcher import gpus as taking
 from scheduling.engines.launcher.confine import landlock_version
-from scheduling.engines.launcher.gpus import Gpu, TakenGpus
+from scheduling.engines.launcher.gpus import Gpu, TakenGpus, machine_devices
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local import gpus
@@ -159,6 +160,23 @@ def wants(number: int, text: str = SAYS, each: float = 1.0, **fields: Any) -> Ga
     """A gang whose workers take GPUs."""
     gang = own(script(text), (time.time(), workers(number)), **fields)
     return replace(gang, amounts={"worker": {"gpu": each}, "ps": {"gpu": 0.0}})
+
+
+def test_a_gang_may_open_the_devices_of_its_own_gpus_and_those_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ("dri", "infiniband", "nvidia-uvm", "nvidia0", "nvidia1", "nvidia10", "nvidiactl")
+    for name in (*there, "sda", "mem"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(taking, "DEVICES_FOLDER", str(tmp_path))
+    assert tuple(machine_devices()) == there
+    taken = TakenGpus(tmp_path / "locks", TWO)
+    other = TakenGpus(tmp_path / "locks", TWO)
+    assert other.take(1)
+    assert not taken.take(2)
+    assert taken.take(1)
+    assert (other.names, other.files) == (["GPU-a"], ["nvidia-uvm", "nvidia0", "nvidiactl"])
+    assert (taken.names, taken.files) == (["GPU-b"], ["nvidia-uvm", "nvidia1", "nvidiactl"])
 
 
 def test_two_gangs_have_different_gpus_and_a_third_one_is_lost_that_finds_none() -> None:

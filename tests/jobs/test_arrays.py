@@ -29,7 +29,7 @@ from tests.scheduling.builders import make_tenant
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic
 from tests.scheduling.live import INSTANT, member
-from tests.scheduling.markets import SPEC, make_market
+from tests.scheduling.markets import SPEC, make_market, make_renting
 from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
@@ -280,3 +280,18 @@ def test_elastic_pool_buys_no_jobs_together() -> None:
     refusal = submitted(pool, member(renter), 2, together=True)
     assert (refusal.code, refusal.field) == ("invalid_job", "together")
     assert refusal.sentence.startswith("together: an elastic pool deals out one slot at a time")
+
+
+def test_more_than_an_interval_has_room_for_are_refused_at_once() -> None:
+    """A guest's jobs rent: eight workers for the slots of the longest interval."""
+    pool, _, renter = make_renting()
+    refusal = submitted(pool, member(renter), 500, together=True)
+    assert isinstance(refusal, Refused), refusal
+    assert (refusal.code, refusal.field) == ("invalid_job", "together")
+    found = re.fullmatch(
+        r"together: no interval of this pool has room for more than (\d+) such jobs at once, and these are 500\.",
+        refusal.sentence,
+    )
+    assert found, refusal.sentence
+    assert isinstance(submitted(pool, member(renter), int(found[1]), together=True), JobArray)
+    assert isinstance(submitted(pool, member(renter), 500), JobArray)

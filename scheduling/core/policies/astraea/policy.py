@@ -16,7 +16,7 @@ from scheduling.core.policies.astraea.floors import award_at_home
 from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.screening import fits_a_window, last_chances, never_served, screen
+from scheduling.core.policies.astraea.screening import fits_a_window, last_chances, most_together, never_served, screen
 from scheduling.core.policies.astraea.settings import NOTHING, Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
 from scheduling.core.policies.astraea.together import (
@@ -112,6 +112,11 @@ class Astraea(Settings):
     def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
         """Return why no decision from `slot` on could serve a new job, and what would help; None where one could."""
         return never_served(self, cluster, job, slot, self.longest_window)
+
+    def most_together(self, cluster: Cluster, job: Job) -> int | None:
+        """Return a number of jobs like this one, more of which no single decision will ever serve; None where that
+        cannot be known. Fewer may be too many as well."""
+        return most_together(self, cluster, job, self.longest_window)
 
     def promises(self, view: View) -> list[Floor]:
         """Return the new floors of `decide`, without the rest of the plan, on which they do not depend. Jobs that fit

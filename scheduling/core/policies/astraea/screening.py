@@ -18,6 +18,8 @@ from scheduling.core.policies.astraea.round import cells_of
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import EXPIRED, REJECTED, WAITING, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
+ROUNDING = 1e-9  # of a quotient that is to be rounded down
+
 
 def screen(
     settings: Settings, view: View, jobs: Sequence[Job], cap: int | None, rests: Mapping[int, Rest]
@@ -112,6 +114,26 @@ def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap:
     return Reason("larger_than_window", {**reason.numbers, **helps})
 
 
+def most_together(settings: Settings, cluster: Cluster, job: Job, cap: int | None) -> int | None:
+    """Return how many jobs like this one fit a window of `cap` slots if only the amounts of their workers count; None
+    where windows grow for ever, and where the job fits its owner's cells, on which jobs may run one after the other.
+
+    With w workers that take d_r of resource r for n slots, a job takes at least u_r = min w d_r n over its ways of at
+    most `cap` slots, and all servers with workers have cap C_r. So at most min over r of cap C_r / u_r jobs fit.
+    """
+    ways, capacity = candidates(job, cluster, exact=settings.workers == "exact"), cluster.capacity
+    if cap is None or not capacity.any() or (settings.floor and Empty(cluster).fits_at_home(job, ways)):
+        return None
+    short = ways.duration <= cap
+    if not short.any():
+        return 0
+    demands = np.array([pair.worker.demand for pair in ways.pairs])[ways.pair[short]]  # (ways, resources)
+    least = (demands * (ways.workers * ways.duration)[short, None]).min(axis=0)
+    there = cap * capacity[:, cluster.hosts_workers].sum(axis=1)
+    limited = least > 0
+    return int(np.floor(there[limited] / least[limited] + ROUNDING).min()) if limited.any() else None
+
+
 def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
     """Return the least number above `low`, and at most `high`, that is enough; None if none is. Every number above one
     that is enough must be enough too."""
@@ -138,7 +160,11 @@ class Empty:
 
         Fewer workers fit wherever more do, so only the smallest possible gang of each placement is tried.
         """
-        return self._any(ways, job.tenant, None) or self.fits_a_window(ways, cap)
+        return self.fits_at_home(job, ways) or self.fits_a_window(ways, cap)
+
+    def fits_at_home(self, job: Job, ways: Candidates) -> bool:
+        """Return whether the job fits its owner's cells for any time."""
+        return self._any(ways, job.tenant, None)
 
     def fits_a_window(self, ways: Candidates, cap: int | None) -> bool:
         """Return whether the whole cluster has room for the job within `cap` slots."""
