@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from scheduling.core.types import FloatArray, Value
 
+ROUNDING = 1e-9  # slots: a completion in time is not late because of a difference of two rounded times
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -67,6 +69,19 @@ KINDS: dict[str, type[Linear | Convex | Sigmoid | Deadline]] = {
     "sigmoid": Sigmoid,
     "deadline": Deadline,
 }
+
+
+def from_later(value: Value, slots: float) -> Value:
+    """Return f with f(x) = value(x + slots), for slots >= 0: what the same moments are worth, counted from an arrival
+    that is so much later. A convex value has no such f of its kind and stays as it is."""
+    match value:
+        case Linear(slope, base):
+            return Linear(slope, base + slope * slots)
+        case Sigmoid(priority, decay, target):
+            return Sigmoid(priority, decay, target - slots)
+        case Deadline(base, deadline):
+            return Deadline(base, max(deadline - slots + ROUNDING, 0.0))
+    return value
 
 
 class ValuesOfMany:

@@ -6,6 +6,7 @@ job may begin, so that is a field of its own beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -126,6 +127,7 @@ class Understood:
     indexes: tuple[int, ...] = ()  # of the script's array
     after: tuple[Waited, ...] = ()
     after_line: int = 0  # the line of the script that names them
+    names_moment: bool = False  # the worth counts from the arrival as it is now, whatever becomes of that
     # The specification as the batch lane reads it now. None if the job begins later, or if its program is registered
     # only with the submission.
     read: SpecRead | None = None
@@ -219,6 +221,7 @@ def job_describe(
             return program
         spec = {**spec, **program}
     described: dict[str, Any] = {"description": understood.row, "begin": understood.begin, "after": understood.after}
+    described |= {"names_moment": understood.names_moment}
     return job_submit(name=understood.name, spec=spec, at=at, **wish, **described)
 
 
@@ -256,11 +259,13 @@ def understand(
         begin = None
     arrival = max(at, begin or at)
     answer = _worth(wording, at, arrival, head.deadline)
+    names_moment = wording.worth.get("within_seconds") is None
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
         by_deadline = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
         if isinstance(by_deadline, FieldRefusal):
             faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {by_deadline.sentence}"))
         else:
+            names_moment = names_moment or by_deadline != answer
             answer = by_deadline
     faults += _faults(answer)
     if faults or head.run is None or not isinstance(answer, Worth):
@@ -281,6 +286,7 @@ def understand(
         indexes=head.indexes,
         after=tuple(waited_in_order({*wording.after, *head.after})),
         after_line=head.after_line,
+        names_moment=names_moment,
     )
 
 
@@ -403,7 +409,8 @@ def _worth(
         if isinstance(moment, str):
             faults.append(FieldRefusal("worth.by", moment))
         elif moment is not None:
-            seconds = int((moment - arrival).total_seconds())
+            # Slots end with whole seconds, so a run that ends at that very moment is in time.
+            seconds = math.ceil((moment - arrival).total_seconds())
     elif isinstance(within, int) and not isinstance(within, bool):
         seconds = within - int((arrival - at).total_seconds())
     amount = amount_read(answers.get("credits"))

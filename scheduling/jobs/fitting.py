@@ -13,7 +13,7 @@ from scheduling.core.types import BATCH, HasWindows, Job, Policy, Reason
 from scheduling.core.value import Linear
 from scheduling.market.decide import batch_policy
 from scheduling.market.reads import reason_sentence
-from scheduling.market.view import JobReader, PoolFrame, PoolShape, for_the_core, frame_of, pool_text
+from scheduling.market.view import JobReader, PoolFrame, PoolShape, for_the_core, frame_of, pool_text, worth_kept
 from scheduling.models import Pool, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
@@ -56,7 +56,7 @@ class Fitting:
         )
         if wish in fitting_wishes or not isinstance(self._policy, HasWindows):
             return None
-        job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
+        job = self._read(row)
         worthless = replace(job, value=NOTHING)  # what can be served so can be served whatever it is worth
         if self._policy.fits_a_window(self._frame.batch_cluster, worthless):
             fitting_wishes.add(wish)
@@ -73,8 +73,13 @@ class Fitting:
         cannot be known."""
         if not isinstance(self._policy, HasWindows):
             return None
-        job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
+        job = self._read(row)
         return self._policy.most_together(self._frame.batch_cluster, job)
+
+    def _read(self, row: TrainingJob) -> Job:
+        """Return the job of a row that may not be stored, as one of the batch lane."""
+        own: dict[str, Any] = {"tenant_id": self._tenant_id, "arrival": row.arrival, "lane": BATCH}
+        return worth_kept(self._reader.read_spec(row.spec, number=0, **own), row)
 
     def _never(self, job: Job, slot: int) -> Reason | None:
         assert isinstance(self._policy, HasWindows)  # noqa: S101  `never` asks no other policy

@@ -5,6 +5,7 @@ Moments are seconds on any one clock; callers have converted dates to them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ def until(worth: Worth, submitted_at: float, deadline: float, run_seconds: float
         return FieldRefusal("deadline", f"is {short:,.0f} seconds too soon for a run that began at once")
     if worth.later == NOTHING and worth.within_seconds <= seconds:
         return worth
-    return Worth(int(seconds), worth.credits, NOTHING)
+    return Worth(math.ceil(seconds), worth.credits, NOTHING)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from scheduling.market.view.specs import (
     SpecReader,
     for_the_core,
     steps_of,
+    worth_kept,
 )
 
 __all__ = [
@@ -69,4 +70,5 @@ __all__ = [
     "unusable",
     "unusable_instant",
     "within_engine",
+    "worth_kept",
 ]

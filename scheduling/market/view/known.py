@@ -35,6 +35,7 @@ class RowWords(NamedTuple):
     tenant_id: int
     arrival: float
     lane: str
+    worth_from: float | None
     array_id: int | None  # set only if the job is bought together with others
 
 
@@ -68,7 +69,7 @@ class KnownPool:
                 jobs[row.pk] = self.reader.read(row)
             else:
                 array_id = row.array_id if row.together else None
-                words[row.pk] = row, RowWords(digest, row.tenant_id, row.arrival, row.lane, array_id)
+                words[row.pk] = row, RowWords(digest, row.tenant_id, row.arrival, row.lane, row.worth_from, array_id)
         new = [n for n, (_, of_row) in words.items() if n not in known_jobs or known_jobs[n].words != of_row]
         specs = dict(TrainingJob.objects.filter(pk__in=new).values_list("pk", "spec")) if new else {}
         for number in new:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, Tenant
+from scheduling.core.value import from_later
 from scheduling.market.view.demands import AmountSteps, demands_check, members_check
 from scheduling.market.view.intake import IntakeRows
 from scheduling.models import PROGRAM, UNTIL, Pool, ResourceKind, TrainingJob
@@ -20,6 +21,12 @@ def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a specification without the parts that the core does not use: the program, which only an engine needs, and
     `until`, the loss at which the job ends."""
     return {name: value for name, value in spec.items() if name not in (PROGRAM, UNTIL)}
+
+
+def worth_kept(job: Job, row: TrainingJob) -> Job:
+    """Return the row's job with its worth at the moments that it names, though the arrival may have been set later."""
+    late = 0.0 if row.worth_from is None else row.arrival - row.worth_from
+    return replace(job, value=from_later(job.value, late)) if late > 0 else job
 
 
 class SpecReader:
@@ -38,7 +45,7 @@ class SpecReader:
 
     def read(self, row: TrainingJob) -> Job:
         """Read a job that was accepted. Its owner's budget is not checked again, because it may be gone since."""
-        return self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0)
+        return worth_kept(self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0), row)
 
     def read_spec(self, spec: Mapping[str, Any], *, arrival: float, lane: str, budget: float | None) -> Job:
         """Return the job that a specification means. Raises `BadScenario`, which names the field that is wrong."""
