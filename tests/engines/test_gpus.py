@@ -88,9 +88,13 @@ def room() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def attempts(room: Path, who: str, *, devices: bool) -> dict[str, object]:
+# What systemd does to /proc for a service of an installation, and containers do: a part of it cannot be opened again.
+CLOSED = "mount --make-rprivate / && mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys"
+
+
+def attempts(room: Path, who: str, *, devices: bool, closed: bool = False) -> dict[str, object]:
     """What a program's process can do. It is `root`'s without rights, has an `account` of its own, or is a `user`'s
-    whose launcher is not root either, as on a cluster, `walled` or not."""
+    whose launcher is not root either, as on a cluster, `walled` or not. `closed`: in such a service."""
     is_user = who.startswith("user") and os.geteuid() == 0
     found = possible()
     if is_user:  # it cannot read our Python
@@ -105,10 +109,11 @@ def attempts(room: Path, who: str, *, devices: bool) -> dict[str, object]:
     )  # fmt: skip
     command = [found.python, *place, found.python, "-c", (room / "tries.py").read_text()]
     environment = {"PATH": os.environ["PATH"], **found.environment}
-    account = {"user": GUEST, "group": GUEST, "extra_groups": []} if is_user else {}
-    done = subprocess.run(
-        command, cwd="/", env=environment, capture_output=True, text=True, timeout=60, check=False, **account
-    )
+    if is_user:
+        command = ["setpriv", f"--reuid={GUEST}", f"--regid={GUEST}", "--clear-groups", *command]
+    if closed:
+        command = ["unshare", "--mount", "sh", "-c", f'{CLOSED} && exec "$@"', "sh", *command]
+    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert isinstance(answer, dict)
@@ -149,6 +154,14 @@ def test_on_a_cluster_a_program_names_its_threads(room: Path, who: str, *, devic
     assert answer["the machine's"] == "refused"
     if devices or who == "user":
         assert (answer["itself"], answer["score"]) == ("Name:", "1000")
+
+
+@walled
+@only_root
+@pytest.mark.parametrize("who", ["user walled", "account"])
+def test_a_program_of_a_service_names_its_threads_where_a_part_of_proc_is_closed(room: Path, who: str) -> None:
+    answer = attempts(room, who, devices=True, closed=True)
+    assert (answer["its thread"], answer["itself"], answer["the machine's"]) == ("cuda", "Name:", "refused")
 
 
 # GPUs of a machine that has no cluster. No test but the last one needs any: what a gang is given are names.

@@ -91,8 +91,8 @@ def some(seed: int, pool: Pool, before: int) -> list[JobWords]:
 
 ROW = (
     "tenant_id", "pool_id", "name", "lane", "state", "reason_code", "reason_numbers", "spec", "submitted_at",
-    "submitted_by_id", "arrival", "request_digest", "attempt", "not_before", "after", "ended_at", "worth", "array_id",
-    "array_place", "together", "client_key",
+    "submitted_by_id", "arrival", "request_digest", "attempt", "not_before", "after", "ended_at", "worth", "worth_from",
+    "array_id", "array_place", "together", "client_key",
 )  # fmt: skip
 
 

@@ -261,7 +261,8 @@ def _see_alone(folders: Sequence[str], readable: Sequence[str], opened: Sequence
     read_only, writable = (_NO_SETUID | _READ_ONLY, 0), (_NO_SETUID, _READ_ONLY)  # flags that a mount gets, and loses
     for place, flags in [("/", read_only), *((place, writable) for place, is_theirs in places.items() if is_theirs)]:
         words = struct.pack("<QQQQ", *flags, 0, 0)
-        if call(_MOUNT_SETATTR, -100, place.encode(), _WITH_ALL_BELOW, words, len(words)):
+        below = 0 if place == PROCESSES else _WITH_ALL_BELOW  # what the machine has closed in /proc stays closed
+        if call(_MOUNT_SETATTR, -100, place.encode(), below, words, len(words)):
             raise OSError(ctypes.get_errno(), f"{place} cannot be closed or opened")
     return sees_own
 
