@@ -3,6 +3,7 @@ others'."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from scheduling.engines.launcher.files import Folder
 LOOK_SECONDS = 0.5
 # How long a part may be without a beat, by our own clock: over a network, a file's attributes may be 3 seconds old.
 SILENT_SECONDS = 10.0
+# The most that counts of the time between two looks. While the shared folder does not answer, nobody can be heard.
+MOST_UNHEARD = 2.0
 ENDED, LOST, FAILED = "ended", "lost", "failed"
 
 
@@ -24,7 +27,7 @@ class Others:
     def __init__(self, folders: Mapping[str, Folder], first: str, before: Sequence[Folder] = ()) -> None:
         self.folders, self.first, self.before = folders, first, before
         self.records: dict[str, dict[str, Any]] = {}
-        self._moved: dict[str, float] = {}  # when a beat last changed, by our own clock
+        self._silent: dict[str, float] = {}  # for how many seconds of our own clock a beat has not changed
         self._looked_at = 0.0
 
     def look(self) -> None:
@@ -32,12 +35,14 @@ class Others:
         now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
-        self._looked_at = now
+        unheard, self._looked_at = min(now - self._looked_at, MOST_UNHEARD), now
         for server, folder in self.folders.items():
             record = files.read(folder.state)
             if record and record.get("beat") != self.records.get(server, {}).get("beat"):
-                self._moved[server] = now
+                self._silent[server] = 0.0
                 self.records[server] = record
+            elif server in self._silent:
+                self._silent[server] += unheard
 
     def missing(self) -> list[str]:
         """Return the servers whose part was never heard of, or not any more, and has recorded no end."""
@@ -75,8 +80,7 @@ class Others:
         return bool(self.records.get(self.first, {}).get("begun"))
 
     def _is_silent(self, server: str) -> bool:
-        moved = self._moved.get(server)
-        return moved is None or time.monotonic() - moved > SILENT_SECONDS
+        return self._silent.get(server, math.inf) > SILENT_SECONDS
 
     def _has_ended(self, server: str) -> bool:
         return bool(self.records.get(server, {}).get("state") == ENDED)

@@ -146,10 +146,9 @@ class GangStatuses:
         job = self._jobs.job_of(plan, phase, server)
         if record["state"] == WAITING and (by := beat.clock_differs) is not None:
             return LOST, clock_sentence(server, by), now
-        silent = time.monotonic() - beat.moved
-        if job and (job.state == NODE_FAILED or (job.is_over and silent > LAST_WORD_SECONDS)):
+        if job and (job.state == NODE_FAILED or (job.is_over and beat.silent > LAST_WORD_SECONDS)):
             return LOST, _by_slurm(job, server), record["beat"]
-        if silent > SILENT_SECONDS:
+        if beat.silent > SILENT_SECONDS:
             return LOST, f"{NOT_HEARD} on {server} any more", record["beat"]
         return None
 

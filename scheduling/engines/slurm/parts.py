@@ -16,6 +16,7 @@ from typing import Any
 from scheduling.engines.base import CLOCK, ENDED
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.others import MOST_UNHEARD
 from scheduling.engines.slurm.records import record_read
 
 # A gang on a server whose clock differs from ours by so much would begin or end in somebody else's slot. A shared
@@ -29,7 +30,7 @@ LAST_WORDS = 2**18  # bytes of a part's last lines beyond the size of its log, w
 @dataclass
 class PartBeat:
     """A part's newest record. `moved` is when its beat last changed and `looked` when we last read it, by our own
-    clock.
+    clock. `silent` is for how many seconds of it the beat has not changed, without those in which we could not look.
 
     `lag` is the least that a beat was behind our time of slots when we saw it. `behind` is the least that a beat must
     have been behind when it was written, since it was written after our reading before.
@@ -41,6 +42,7 @@ class PartBeat:
     lag: float
     behind: float = math.inf
     beats: int = 0  # how many beats were written between two readings
+    silent: float = 0.0
 
     @property
     def clock_differs(self) -> float | None:
@@ -52,8 +54,10 @@ class PartBeat:
     def sees(self, record: dict[str, Any], lag: float, now: float) -> PartBeat:
         """Return the beat of the same part after it was read again."""
         if record["beat"] == self.record["beat"]:
-            moved = self.moved if record["state"] == self.record["state"] else now
-            return replace(self, record=record, moved=moved, looked=now)
+            if record["state"] != self.record["state"]:
+                return replace(self, record=record, moved=now, looked=now, silent=0.0)
+            silent = self.silent + min(now - self.looked, MOST_UNHEARD)
+            return replace(self, record=record, looked=now, silent=silent)
         late = min(self.behind, lag - (now - self.looked))
         return PartBeat(record, now, now, min(self.lag, lag), late, self.beats + 1)
 
@@ -72,9 +76,9 @@ class PartsHeard:
         beat = self._beats.get((part.key, part.part))
         if beat and beat.record["state"] == ENDED:
             return beat.record  # it writes no other record
-        record = record_read(part.state)
+        record = record_read(part.state) or (beat.record if beat else None)  # whose file is gone is silent
         if record is None:
-            return beat.record if beat else None
+            return None
         now, lag = time.monotonic(), clock() - record["beat"]
         beat = beat.sees(record, lag, now) if beat else PartBeat(record, now, now, lag)
         self._beats[part.key, part.part] = beat
