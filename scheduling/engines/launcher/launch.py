@@ -8,13 +8,19 @@ where nothing but these has a name for it; TEMPORARY is the folder in FOLDER tha
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from the first, and the reason why it could not
 be started is written into the second. So a tenant's variables are never those of a process that still has our rights.
+
+Where it names several such pairs, each with a descriptor for what is written, as `report;variables,fault,output;...`,
+COMMAND is started once for each, in the same namespaces and behind the same walls. Their process ids are written into
+`report`, line by line, or `-` and the number of an error. They are the children of our parent as soon as we end, which
+has to be their subreaper.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduling.engines.launcher.confine import PR_SET_PDEATHSIG, give_up, prctl
 
@@ -58,24 +64,66 @@ def written_environment(variables: Mapping[str, str]) -> bytes:
 
 def main(*line: str) -> None:
     place, command, parent = line[:PLACE], line[PLACE:], os.getppid()
-    plan_text = os.environ.get(DESCRIPTORS, "")
-    if not plan_text:
-        _give_up(parent, *place)
+    words = [part for part in os.environ.get(DESCRIPTORS, "").split(";") if part]
+    if not words:
+        _give_up(*place)
+        _end_with(parent)
         os.execv(command[0], command)  # noqa: S606  the command is a list, and no shell reads it
-    variables, fault = map(int, plan_text.split(","))
-    with open(variables, "rb") as file:
-        environment = dict(pair.split(b"=", 1) for pair in file.read().split(b"\0"))
-    os.set_inheritable(fault, False)
+    descriptors = [tuple(map(int, part.split(","))) for part in words]
+    for descriptor in (each for part in descriptors for each in part):
+        os.set_inheritable(descriptor, False)
+    if len(descriptors) > 1:
+        _start_several(descriptors[0][0], descriptors[1:], parent, place, command)
+        os._exit(0)
+    ((variables, fault),) = descriptors
+    environment = _read_environment(variables)
     try:
-        _give_up(parent, *place)
+        _give_up(*place)
+        _end_with(parent)
         os.execvpe(command[0], command, environment)  # noqa: S606
     except OSError as error:
         os.write(fault, str(error.errno).encode())
         sys.exit(127)
 
 
+def _start_several(
+    report: int, several: Sequence[Sequence[int]], parent: int, place: Sequence[str], command: Sequence[str]
+) -> None:
+    """Start the command once for each of the descriptors: variables, fault, output."""
+    environments, launcher = [_read_environment(variables) for variables, _, _ in several], os.getpid()
+    try:
+        _give_up(*place)
+        for (_, fault, output), environment in zip(several, environments):  # noqa: B905  `strict` came with Python 3.10
+            if pid := os.fork():
+                os.write(report, f"{pid}\n".encode())
+                continue
+            try:
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                while os.getppid() == launcher:  # it ends when the others are started
+                    time.sleep(0.001)
+                _end_with(parent)
+                os.execvpe(command[0], command, environment)  # noqa: S606
+            except OSError as error:
+                os.write(fault, str(error.errno).encode())
+            os._exit(127)
+    except OSError as error:
+        os.write(report, f"-{error.errno}\n".encode())
+
+
+def _read_environment(variables: int) -> dict[bytes, bytes]:
+    with open(variables, "rb") as file:
+        return dict(pair.split(b"=", 1) for pair in file.read().split(b"\0"))
+
+
+def _end_with(parent: int) -> None:
+    """End us when our supervisor ends. This comes last, as a change of account would undo it."""
+    prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != parent:
+        sys.exit("The parent ended before its child began.")
+
+
 def _give_up(
-    parent: int,
     folder: str,
     uid: str,
     cpu_seconds: str,
@@ -103,10 +151,6 @@ def _give_up(
         alone=alone == "1",
         temporary=temporary,
     )
-    # End us when our supervisor ends. This comes last, as a change of account would undo it.
-    prctl(PR_SET_PDEATHSIG, SIGKILL)
-    if os.getppid() != parent:
-        sys.exit("The parent ended before its child began.")
 
 
 if __name__ == "__main__":

@@ -89,8 +89,7 @@ class Members:
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)
         group = self._group(server)
-        if plan["uid"] is not None:  # otherwise it could write, but not open /dev/stderr, as scripts do
-            os.fchown(output, plan["uid"], -1)
+        self.open_to_account(output)
         process = subprocess.Popen(
             [plan["python"], *place, *command],
             env=environment,
@@ -103,6 +102,12 @@ class Members:
         )
         process.returncode = 0  # so that `Popen` does not wait for it: `reap` waits for all processes together
         return process.pid
+
+    def open_to_account(self, output: int) -> None:
+        """Let the account of the gang open this output, too. Otherwise it could write, but not open /dev/stderr, as
+        scripts do."""
+        if self.plan["uid"] is not None:
+            os.fchown(output, self.plan["uid"], -1)
 
     def _group(self, server: str) -> int:
         """Return the process group of the members on a server, or 0 for a new one. They are all in one group."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
+import select
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +32,7 @@ MOST_ROWS = 5  # rows that are kept of one reading
 MOST_NAMES = 100  # different names of numbers
 MOST_KEPT, SHARES = MEGABYTE, 8  # bytes of rows for curves; after each eighth of them rows are four times as far apart
 LAST_LINES = 3
+START_SECONDS = 30.0  # until the processes of a member are started together
 
 
 @dataclass
@@ -44,6 +47,30 @@ class Spoken:
     bad: int = 0  # lines that could not be read
     numbers: dict[str, float] = field(default_factory=dict)  # by name, the newest of each
     row_at: float = 0.0  # when the last row was kept
+
+
+class _Pipes:
+    """What a process that is started has to do with us: its variables, which it reads; its output, and why it could not
+    be started, which we read."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = os.memfd_create("environment")
+        self.output, self.output_theirs = os.pipe()
+        self.fault, self._fault_theirs = os.pipe()
+        os.write(self._variables, written_environment(variables))
+        os.lseek(self._variables, 0, os.SEEK_SET)
+
+    @property
+    def handed(self) -> tuple[int, int, int]:
+        return self._variables, self._fault_theirs, self.output_theirs
+
+    def close_ours(self) -> None:
+        os.close(self.output)
+        os.close(self.fault)
+
+    def close_theirs(self) -> None:
+        for descriptor in self.handed:
+            os.close(descriptor)
 
 
 class ProgramCrew(Members):
@@ -73,14 +100,49 @@ class ProgramCrew(Members):
         self.running[pid] = Running(UNPACK, 0, server, pid)
         self.listen_to(output, "engine", 0)
 
-    def start(self, process: ProcessStart, server: str) -> None:
-        """Start one process of a member; raises `OSError`."""
-        member = process.member
-        variables = {
+    def start(self, processes: Sequence[ProcessStart], server: str) -> None:
+        """Start the processes of one member; raises `OSError`. What several of them have besides their variables is one
+        for all: namespaces, and walls. So they reach each other's memory, and with it each other's GPUs."""
+        pipes = [_Pipes(self._variables(process)) for process in processes]
+        report, report_theirs = os.pipe()
+        try:
+            theirs = [pipe.handed for pipe in pipes] if len(pipes) > 1 else [pipes[0].handed[:2]]
+            handed = [each for descriptors in theirs for each in descriptors]
+            words = [",".join(map(str, descriptors)) for descriptors in theirs]
+            if len(pipes) > 1:
+                handed, words = [report_theirs, *handed], [str(report_theirs), *words]
+            for pipe in pipes[1:]:
+                self.open_to_account(pipe.output_theirs)
+            surroundings = self._surroundings() | {DESCRIPTORS: ";".join(words)}
+            pids = [self.spawn(server, processes[0].words, surroundings, output=pipes[0].output_theirs, handed=handed)]
+            os.close(report_theirs)
+            report_theirs = -1
+            if len(pipes) > 1:
+                pids = _pids_told(report, len(pipes))
+        except OSError:
+            for pipe in pipes:
+                pipe.close_ours()
+            raise
+        finally:
+            for descriptor in (report, report_theirs):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            for pipe in pipes:
+                pipe.close_theirs()
+        for process, pipe, pid in zip(processes, pipes, pids):  # noqa: B905  `strict` came with Python 3.10
+            role, rank = process.member.role, process.rank
+            self.running[pid] = Running(role, process.member.rank, server, pid, speaker=rank)
+            self._faults[pid] = pipe.fault
+            self.listen_to(pipe.output, role, rank)
+            self.spoken[role, rank] = Spoken(role, rank, os.path.basename(process.environment["BOURSE_PROGRESS"]))
+
+    def _variables(self, process: ProcessStart) -> dict[str, str]:
+        user = user_name(self.plan["uid"])
+        return {
             "PATH": self._path(),
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
-            "USER": (user := user_name(self.plan["uid"])),
+            "USER": user,
             "LOGNAME": user,
             **{name: text for name, text in self.plan["environment"].items() if name != "PYTHONSAFEPATH"},
             **(files.read(self.folder.secrets) or {}),
@@ -89,27 +151,6 @@ class ProgramCrew(Members):
             "TMPDIR": str(self.folder.work),
             "BOURSE_RUN": self.folder.key,
         }
-        environment_file = os.memfd_create("environment")
-        output, theirs = os.pipe()
-        fault, fault_theirs = os.pipe()
-        try:
-            os.write(environment_file, written_environment(variables))
-            os.lseek(environment_file, 0, os.SEEK_SET)
-            handed = (environment_file, fault_theirs)
-            surroundings = self._surroundings() | {DESCRIPTORS: f"{environment_file},{fault_theirs}"}
-            pid = self.spawn(server, process.words, surroundings, output=theirs, handed=handed)
-        except OSError:
-            os.close(output)
-            os.close(fault)
-            raise
-        finally:
-            for descriptor in (environment_file, theirs, fault_theirs):
-                os.close(descriptor)
-        self.running[pid] = Running(member.role, member.rank, server, pid, speaker=process.rank)
-        self._faults[pid] = fault
-        self.listen_to(output, member.role, process.rank)
-        file = os.path.basename(process.environment["BOURSE_PROGRESS"])
-        self.spoken[member.role, process.rank] = Spoken(member.role, process.rank, file)
 
     def forget(self, pid: int, ended: Ended) -> Running | None:
         """Read what a process that ended wrote last, forget it and return it; None if it was none that we started."""
@@ -256,6 +297,22 @@ def user_name(uid: int | None) -> str:
         return pwd.getpwuid(os.geteuid() if uid is None else uid).pw_name
     except KeyError:
         return "bourse"
+
+
+def _pids_told(report: int, count: int) -> list[int]:
+    """Read which processes were started, until whoever starts them has ended; raises `OSError` where not all were.
+    Those that were are killed with the gang."""
+    text, deadline = b"", time.monotonic() + START_SECONDS
+    while select.select([report], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+        if not (piece := os.read(report, 4096)):
+            break
+        text += piece
+    numbers = [int(word) for word in text.split()]
+    if numbers and numbers[-1] < 0:
+        raise OSError(-numbers[-1], os.strerror(-numbers[-1]))
+    if len(numbers) < count:
+        raise OSError(errno.ECHILD, "its launcher ended too soon")
+    return numbers
 
 
 def with_devices(names: str, count: int, first: int) -> tuple[str, ...]:

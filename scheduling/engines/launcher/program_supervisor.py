@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 import time
+from itertools import groupby
 from typing import Any
 
 from scheduling.engines.base import FAILED, FINISHED, LOST
@@ -233,11 +234,12 @@ class ProgramSupervisor(Supervisor):
         command = Command(**{**self.program["command"], "words": tuple(self.program["command"]["words"])})
         count = 0
         try:
-            for process in starting.processes(command, start):
-                place = process.member.role, process.member.rank, server_of[process.member.role, process.member.rank]
+            of_member = groupby(starting.processes(command, start), key=lambda process: process.member)
+            for member, processes_of_it in of_member:
+                place, starts = (member.role, member.rank, server_of[member.role, member.rank]), list(processes_of_it)
                 if place in own:
-                    self.crew.start(process, place[2])
-                    count += 1
+                    self.crew.start(starts, place[2])
+                    count += len(starts)
         except OSError as error:
             self.end = LOST, f"not all of it could be started ({error.strerror})"
             return
