@@ -104,29 +104,16 @@ class ProgramCrew(Members):
         """Start the processes of one member; raises `OSError`. What several of them have besides their variables is one
         for all: namespaces, and walls. So they reach each other's memory, and with it each other's GPUs."""
         pipes = [_Pipes(self._variables(process)) for process in processes]
-        report, report_theirs = os.pipe()
         try:
-            theirs = [pipe.handed for pipe in pipes] if len(pipes) > 1 else [pipes[0].handed[:2]]
-            handed = [each for descriptors in theirs for each in descriptors]
-            words = [",".join(map(str, descriptors)) for descriptors in theirs]
-            if len(pipes) > 1:
-                handed, words = [report_theirs, *handed], [str(report_theirs), *words]
-            for pipe in pipes[1:]:
-                self.open_to_account(pipe.output_theirs)
-            surroundings = self._surroundings() | {DESCRIPTORS: ";".join(words)}
-            pids = [self.spawn(server, processes[0].words, surroundings, output=pipes[0].output_theirs, handed=handed)]
-            os.close(report_theirs)
-            report_theirs = -1
-            if len(pipes) > 1:
-                pids = _pids_told(report, len(pipes))
+            if len(processes) == 1:
+                pids = [self._spawn(processes[0], server, pipes[0].output_theirs, [pipes[0].handed[:2]])]
+            else:
+                pids = self._started_together(processes, server, pipes)
         except OSError:
             for pipe in pipes:
                 pipe.close_ours()
             raise
         finally:
-            for descriptor in (report, report_theirs):
-                if descriptor >= 0:
-                    os.close(descriptor)
             for pipe in pipes:
                 pipe.close_theirs()
         for process, pipe, pid in zip(processes, pipes, pids):  # noqa: B905  `strict` came with Python 3.10
@@ -135,6 +122,27 @@ class ProgramCrew(Members):
             self._faults[pid] = pipe.fault
             self.listen_to(pipe.output, role, rank)
             self.spoken[role, rank] = Spoken(role, rank, os.path.basename(process.environment["BOURSE_PROGRESS"]))
+
+    def _started_together(self, processes: Sequence[ProcessStart], server: str, pipes: Sequence[_Pipes]) -> list[int]:
+        """Have one launcher start these processes, and return their ids."""
+        report, theirs = os.pipe()
+        try:
+            for pipe in pipes[1:]:
+                self.open_to_account(pipe.output_theirs)
+            told = [(theirs,), *(pipe.handed for pipe in pipes)]
+            self._spawn(processes[0], server, pipes[0].output_theirs, told)
+        finally:
+            os.close(theirs)
+        try:
+            return _pids_told(report, len(pipes))
+        finally:
+            os.close(report)
+
+    def _spawn(self, process: ProcessStart, server: str, output: int, told: Sequence[Sequence[int]]) -> int:
+        words = ";".join(",".join(map(str, descriptors)) for descriptors in told)
+        handed = [each for descriptors in told for each in descriptors]
+        surroundings = self._surroundings() | {DESCRIPTORS: words}
+        return self.spawn(server, process.words, surroundings, output=output, handed=handed)
 
     def _variables(self, process: ProcessStart) -> dict[str, str]:
         user = user_name(self.plan["uid"])
