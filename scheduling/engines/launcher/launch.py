@@ -87,7 +87,7 @@ def main(*line: str) -> None:
 
 
 def _start_several(
-    report: int, several: Sequence[Sequence[int]], parent: int, place: Sequence[str], command: Sequence[str]
+    report: int, several: Sequence[Sequence[int]], parent: int, place: tuple[str, ...], command: tuple[str, ...]
 ) -> None:
     """Start the command once for each of the descriptors: variables, fault, output."""
     environments, launcher = [_read_environment(variables) for variables, _, _ in several], os.getpid()
