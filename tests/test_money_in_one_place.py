@@ -45,6 +45,7 @@ ROUNDED_ELSEWHERE = {
     "scheduling/learner/promotion.py": "limits of settings",
     "scheduling/overview/decisions.py": "figures of fairness",
     "scheduling/jobs/pages/outlook_picture.py": "losses",
+    "scheduling/jobs/describing.py": "seconds",
     "scheduling/jobs/projections.py": "slots",
     "scheduling/jobs/read_courses.py": "slots",
     "scheduling/jobs/read_outlook.py": "epochs",

@@ -79,7 +79,7 @@ class Fitting:
     def _read(self, row: TrainingJob) -> Job:
         """Return the job of a row that may not be stored, as one of the batch lane."""
         own: dict[str, Any] = {"tenant_id": self._tenant_id, "arrival": row.arrival, "lane": BATCH}
-        return worth_kept(self._reader.read_spec(row.spec, number=0, **own), row)
+        return worth_kept(self._reader.read_spec(row.spec, number=0, **own), row.worth_from)
 
     def _never(self, job: Job, slot: int) -> Reason | None:
         assert isinstance(self._policy, HasWindows)  # noqa: S101  `never` asks no other policy

@@ -10,7 +10,7 @@ from scheduling.core import records
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, View
-from scheduling.market.view import for_the_core
+from scheduling.market.view import for_the_core, worth_kept
 from scheduling.models import TrainingJob
 from tenants.access import Refused
 
@@ -76,7 +76,7 @@ def _read(view: View, row: TrainingJob, spec: Mapping[str, Any], arrival: float,
         place = error.place.removeprefix(f"jobs[{row.pk}]").removeprefix(".")
         return Misasked("invalid_value", f"{place or 'The job'}: {error.message}.", "value")
     limits = [limit for limit in (read.max_price, _cap(row, job)) if limit is not None]
-    return replace(read, max_price=min(limits, default=None))
+    return replace(worth_kept(read, row.worth_from), max_price=min(limits, default=None))
 
 
 def _cap(row: TrainingJob, job: Job) -> float | None:

@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from scheduling.audit.verification.intervals import intervals_verify
+from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs import JobWording, Submitted, job_describe, job_submit
 from scheduling.jobs.arrays import SubmittedArray, array_describe
 from scheduling.jobs.bulk import JobWords, SubmittedJobs, jobs_submit
 from scheduling.jobs.second_chance import job_queue
 from scheduling.models import Award, JobState, Pool, TrainingJob
+from scheduling.what_if.asking import what_if_start
+from scheduling.what_if.seen import WhatIfSeen
 from tenants.access import Access, Refused
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.live import INSTANT, again, member
 from tests.scheduling.markets import SPEC, make_market, make_waiting
@@ -57,7 +61,27 @@ def test_a_job_that_waits_for_another_is_worth_nothing_after_its_moment(by_slot:
     assert bool(ends(second.job)) == (state == "finished")
     with scope_disabled("the test verifies everything"):
         found = intervals_verify(pool_ids=[pool.pk])
-    assert found.is_clean, found.findings
+        assert found.is_clean, found.findings
+        assert jobs_verify(pool, list(TrainingJob.objects.order_by("pk"))) == []
+        for tampered in (1.0, None):
+            with as_superuser():
+                TrainingJob.objects.filter(pk=second.job.pk).update(worth_from=tampered)
+            (finding,) = jobs_verify(pool, list(TrainingJob.objects.order_by("pk")))
+            assert "worth_from" in finding.what
+
+
+def test_what_would_have_been_otherwise_starts_from_the_worth_that_was_decided_on() -> None:
+    """For a job whose arrival was set later the row, its specification and the interval are one and the same job."""
+    pool, by, first = world_with_a_long_job(20)
+    words = wording(pool, 40, "half", after=(first.pk,))
+    second = job_describe(pool=pool, wording=words, lane="batch", by=by, at=moment(pool, 0.25))
+    assert isinstance(second, Submitted), second
+    for slot in range(1, 60):
+        advance(pool, slot)
+    with scope_disabled("the test looks at everything"):
+        number = Award.objects.get(job=second.job).interval.number
+    asked = {"pool_id": pool.pk, "number": number, "job_id": second.job.pk, "field": "epochs", "value": 2}
+    assert isinstance(what_if_start(by=by, at=moment(pool, 60), **asked), WhatIfSeen)
 
 
 def test_so_it_is_for_each_job_of_an_array_and_of_a_bulk() -> None:

@@ -110,6 +110,7 @@ def _row_differs(
         "pool": (job.pool_id, pool.pk),
         "lane": (job.lane, life.lane),
         "arrival": (job.arrival, arrival),
+        "worth_from": (job.worth_from, None if life.worth_from is None else arrival_of(pool, life.worth_from)),
         "state": (job.state, life.state),
         "attempt": (job.attempt, life.attempt),
         "not_before": (job.not_before, life.not_before),

@@ -40,6 +40,7 @@ class Life:
     submitted_lane: str
     lane: str
     arrived_at: datetime
+    worth_from: datetime | None = None  # the first arrival, where the worth names a moment
     state: str = JobState.QUEUED.value
     reason: tuple[str, Mapping[str, Any]] | None = None
     attempt: int = 0
@@ -59,6 +60,7 @@ def life_of(events: Iterable[JobEvent], *, elastic: bool) -> Life | None:
             begins_at = event.data.get("begins_at")
             arrived_at = event.at if begins_at is None else datetime.fromisoformat(begins_at)
             life = Life(event.data.get("digest"), lane, lane, arrived_at)
+            life.worth_from = arrived_at if event.data.get("names_moment") else None
             life.not_before = HELD if event.data.get("after") else 0
         elif life is not None and event.kind in _STEPS:
             if event.data.get("award") is not None:

@@ -129,18 +129,18 @@ class ProgramCrew(Members):
         try:
             for pipe in pipes[1:]:
                 self.open_to_account(pipe.output_theirs)
-            told = [(theirs,), *(pipe.handed for pipe in pipes)]
-            self._spawn(processes[0], server, pipes[0].output_theirs, told)
+            descriptors = [(theirs,), *(pipe.handed for pipe in pipes)]
+            self._spawn(processes[0], server, pipes[0].output_theirs, descriptors)
         finally:
             os.close(theirs)
         try:
-            return _pids_told(report, len(pipes))
+            return _pids_in(report, len(pipes))
         finally:
             os.close(report)
 
-    def _spawn(self, process: ProcessStart, server: str, output: int, told: Sequence[Sequence[int]]) -> int:
-        words = ";".join(",".join(map(str, descriptors)) for descriptors in told)
-        handed = [each for descriptors in told for each in descriptors]
+    def _spawn(self, process: ProcessStart, server: str, output: int, descriptors: Sequence[Sequence[int]]) -> int:
+        words = ";".join(",".join(map(str, part)) for part in descriptors)
+        handed = [each for part in descriptors for each in part]
         surroundings = self._surroundings() | {DESCRIPTORS: words}
         return self.spawn(server, process.words, surroundings, output=output, handed=handed)
 
@@ -307,7 +307,7 @@ def user_name(uid: int | None) -> str:
         return "bourse"
 
 
-def _pids_told(report: int, count: int) -> list[int]:
+def _pids_in(report: int, count: int) -> list[int]:
     """Read which processes were started, until whoever starts them has ended; raises `OSError` where not all were.
     Those that were are killed with the gang."""
     text, deadline = b"", time.monotonic() + START_SECONDS

@@ -24,7 +24,7 @@ _PLACE = 12  # characters of a place on the bus, such as 0000:3b:00.0; commands 
 def gpus_of(words: str) -> tuple[Gpu, ...]:
     """Return the GPUs that the operator names: `all`, or UUIDs and numbers of devices (0 is /dev/nvidia0), with commas.
     Raises `WrongEngine` where this machine has no such GPU."""
-    return _chosen(words, _gpus_here()) if words else ()
+    return _named(words, _gpus_here()) if words else ()
 
 
 def _gpus_here() -> list[Gpu]:
@@ -48,15 +48,15 @@ def read_list(text: str, information: Path) -> Iterable[Gpu]:
         yield Gpu(name, f"{DRIVER}{minor[1]}")
 
 
-def _chosen(words: str, there: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def _named(words: str, there: Sequence[Gpu]) -> tuple[Gpu, ...]:
     if words == ALL:
         return tuple(there)
     by_word = {each.name: each for each in there} | {each.file.removeprefix(DRIVER): each for each in there}
-    chosen = dict.fromkeys(word.strip() for word in words.split(","))
-    if missing := [word for word in chosen if word not in by_word]:
+    wanted = dict.fromkeys(word.strip() for word in words.split(","))
+    if missing := [word for word in wanted if word not in by_word]:
         names = ", ".join(f"{each.file.removeprefix(DRIVER)} ({each.name})" for each in there)
         raise WrongEngine(f"LOCAL_GPUS names {missing[0]!r}, and this machine has {names or 'no GPU'}.")
-    return tuple(dict.fromkeys(by_word[word] for word in chosen))
+    return tuple(dict.fromkeys(by_word[word] for word in wanted))
 
 
 def gpus_each(amounts: Mapping[str, Mapping[str, float]]) -> dict[str, int]:

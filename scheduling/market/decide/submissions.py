@@ -59,11 +59,13 @@ def submission_event(
     """Return the event that a job, saved already, was submitted to the lane that it is in. `instead_of` is the code why
     the instant lane did not consider it at all. `begin` is when the job arrives, if that is later."""
     document = submission_document(job, lane=job.lane, estimate=estimate)
-    data = {"name": job.name, "lane": job.lane, "digest": submission_digest(document)}
+    data: dict[str, Any] = {"name": job.name, "lane": job.lane, "digest": submission_digest(document)}
     if instead_of:
         data["instant"] = instead_of
     if begin is not None and begin > at:
         data["begins_at"] = begin.astimezone(UTC).isoformat(timespec="microseconds")
+    if job.worth_from is not None:
+        data["names_moment"] = True  # the worth stays there, whatever becomes of the arrival
     if job.not_before == HELD:
         data["after"] = job.after
     return job_event(EventKind.JOB_SUBMITTED, job, at=at, data=data)

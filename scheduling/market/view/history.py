@@ -32,7 +32,7 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int) -> Scenario:
     rows = list(
         TrainingJob.objects.filter(pool=pool, arrival__gte=first, arrival__lt=last, not_before__lt=HELD)
         .exclude(state=JobState.CANCELLED)
-        .only("spec", "tenant_id", "arrival", "lane", "array_id", "together")
+        .only("spec", "tenant_id", "arrival", "lane", "worth_from", "array_id", "together")
         .order_by("pk")
     )
     frame = pool_frame(pool, also={row.tenant_id for row in rows})

@@ -31,7 +31,7 @@ class JobReader:
     def read(self, row: TrainingJob) -> Job:
         """Return the job of a row. It was accepted, so its specification was checked when it was submitted."""
         job = self.read_spec(row.spec, number=row.pk, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
-        return worth_kept(replace(job, together=row.array_id) if row.together else job, row)
+        return worth_kept(replace(job, together=row.array_id) if row.together else job, row.worth_from)
 
     def read_spec(self, spec: Mapping[str, Any], *, number: int, tenant_id: int, arrival: float, lane: str) -> Job:
         """Return the job of a specification. Raises `BadScenario` with the field that cannot be used.

@@ -23,9 +23,10 @@ def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name not in (PROGRAM, UNTIL)}
 
 
-def worth_kept(job: Job, row: TrainingJob) -> Job:
-    """Return the row's job with its worth at the moments that it names, though the arrival may have been set later."""
-    late = 0.0 if row.worth_from is None else row.arrival - row.worth_from
+def worth_kept(job: Job, worth_from: float | None) -> Job:
+    """Return the job with its worth at the moments that it names, though the arrival may have been set later. It counts
+    from `worth_from`, or from the arrival where that is None."""
+    late = 0.0 if worth_from is None else job.arrival - worth_from
     return replace(job, value=from_later(job.value, late)) if late > 0 else job
 
 
@@ -45,7 +46,7 @@ class SpecReader:
 
     def read(self, row: TrainingJob) -> Job:
         """Read a job that was accepted. Its owner's budget is not checked again, because it may be gone since."""
-        return worth_kept(self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0), row)
+        return worth_kept(self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0), row.worth_from)
 
     def read_spec(self, spec: Mapping[str, Any], *, arrival: float, lane: str, budget: float | None) -> Job:
         """Return the job that a specification means. Raises `BadScenario`, which names the field that is wrong."""
