@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from scheduling.engines.base import Accounted, Engine, Timings, WrongEngine
+from scheduling.engines.launcher.gpus import Gpu
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.local.gpus import gpus_of
 from scheduling.engines.programs import PROGRAMS
@@ -58,10 +59,14 @@ def engines_at_work(names: Iterable[str]) -> set[str]:
     return {name for name in names if engine_lock(name)[1] % 2**32 in held}
 
 
-def local_engine() -> LocalEngine:
-    """Return the engine of this machine, whose files are below the data folder; raises `WrongEngine` where its GPUs are
-    not as LOCAL_GPUS says."""
-    gpus = gpus_of(settings.LOCAL_GPUS)
+def local_gpus() -> tuple[Gpu, ...]:
+    """Return the GPUs of this machine that jobs may use; raises `WrongEngine` where they are not as LOCAL_GPUS says."""
+    return gpus_of(settings.LOCAL_GPUS)
+
+
+def local_engine(gpus: Sequence[Gpu] = ()) -> LocalEngine:
+    """Return the engine of this machine, whose files are below the data folder. Whoever starts no gang needs no
+    `gpus`."""
     return LocalEngine(settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS, shared=settings.SHARED_DIR, gpus=gpus)
 
 
@@ -72,7 +77,7 @@ def slurm_engine(name: str) -> SlurmEngine:
 
 def engine_named(name: str) -> Engine:
     """Return the engine of this name; raises `WrongEngine` if there is none, or its settings are wrong."""
-    return local_engine() if name == LOCAL else slurm_engine(name)
+    return local_engine(local_gpus()) if name == LOCAL else slurm_engine(name)
 
 
 def timings_of(name: str) -> Timings:

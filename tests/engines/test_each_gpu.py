@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, Gang
+from scheduling.engines.launcher import program_crew
 from scheduling.engines.launcher.confine import landlock_version
 from scheduling.engines.launcher.gpus import Gpu
 from scheduling.programs.catalogue import ALL_REDUCE, EACH_GPU
@@ -52,14 +53,14 @@ print("rank", rank, "of", os.environ["WORLD_SIZE"], "local", os.environ["LOCAL_R
 """
 
 
-def gang(code: str, workers_: int = 1, each: float = 2.0, **fields: Any) -> Gang:
+def gang(code: str, number: int = 1, each: float = 2.0, **fields: Any) -> Gang:
     document = {
         "name": "each", "shape": ALL_REDUCE, "command": ["python3", "-u", "work.py"], "grace_seconds": 2,
         "processes_per_worker": EACH_GPU,
     }  # fmt: skip
     document |= {"command": fields.pop("command")} if "command" in fields else {}
-    asked = own(document, (time.time(), workers(workers_)), packed=archive(work__py=code), seconds=PATIENCE, **fields)
-    return replace(asked, amounts={"worker": {"gpu": each}, "ps": {}})
+    planned = own(document, (time.time(), workers(number)), packed=archive(work__py=code), seconds=PATIENCE, **fields)
+    return replace(planned, amounts={"worker": {"gpu": each}, "ps": {}})
 
 
 @pytest.mark.skipif(not possible().alone and os.geteuid() != 0, reason="this machine gives no spaces of names")
@@ -79,7 +80,7 @@ def test_they_share_memory_and_reach_each_other() -> None:
 def test_two_workers_of_two_processes_each_have_ranks_and_ends_of_their_own() -> None:
     code = "import os, sys; print(os.environ['RANK'], os.environ['CUDA_VISIBLE_DEVICES']); sys.exit(0)"
     with engine_in(gpus=FOUR) as engine:
-        handle = start(engine, gang(code, workers_=2))
+        handle = start(engine, gang(code, number=2))
         assert ended(engine, handle).end == FINISHED, story(engine, handle)
         text = text_of(engine, handle)
         assert "Started: 4 processes on s1." in text
@@ -132,3 +133,25 @@ for what in (lambda: os.kill({os.getpid()}, {int(signal.SIGUSR1)}), lambda: open
         assert ended(engine, handle).end == FINISHED, story(engine, handle)
         text = text_of(engine, handle)
         assert (text.count("refused"), text.count("worked")) == (4, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        (b"12\n13\n-1\nnonsense\n", [12, 13]),  # what a program that found the pipe writes behind them
+        (b"12\n-28\n", "No space left on device"),
+        (b"12\n", "its launcher ended too soon"),
+        (b"", "its launcher ended too soon"),
+    ],
+)
+def test_a_supervisor_reads_as_many_processes_as_were_to_be_started(text: bytes, outcome: object) -> None:
+    report, theirs = os.pipe()
+    os.write(theirs, text)
+    os.close(theirs)
+    try:
+        answer: object = program_crew._pids_in(report, 2)
+    except OSError as error:
+        answer = error.strerror
+    finally:
+        os.close(report)
+    assert answer == outcome

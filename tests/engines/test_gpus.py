@@ -96,19 +96,19 @@ def attempts(room: Path, who: str, *, devices: bool, closed: bool = False) -> di
     """What a program's process can do. It is `root`'s without rights, has an `account` of its own, or is a `user`'s
     whose launcher is not root either, as on a cluster, `walled` or not. `closed`: in such a service."""
     is_user = who.startswith("user") and os.geteuid() == 0
-    found = possible()
+    rights = possible()
     if is_user:  # it cannot read our Python
         copy = copied(code_for([], ROOT, FOLDER / "gangs" / "code"), [], SHARED)
-        found = replace(found, python=copy.python, environment=copy.environment, readable=copy.readable)
+        rights = replace(rights, python=copy.python, environment=copy.environment, readable=copy.readable)
     if who != "root" and os.geteuid() == 0:
         os.chown(room, GUEST, GUEST)
-    readable = found.readable if who != "user" else ()
+    readable = rights.readable if who != "user" else ()
     place = words(
         str(room), GUEST if who == "account" else None, 60, asdict(SMALL), bare=who == "root", readable=readable,
-        alone=bool(readable) and found.alone, devices=["nvidia0"] if devices else [],
+        alone=bool(readable) and rights.alone, devices=["nvidia0"] if devices else [],
     )  # fmt: skip
-    command = [found.python, *place, found.python, "-c", (room / "tries.py").read_text()]
-    environment = {"PATH": os.environ["PATH"], **found.environment}
+    command = [rights.python, *place, rights.python, "-c", (room / "tries.py").read_text()]
+    environment = {"PATH": os.environ["PATH"], **rights.environment}
     if is_user:
         command = ["setpriv", f"--reuid={GUEST}", f"--regid={GUEST}", "--clear-groups", *command]
     if closed:
@@ -183,13 +183,13 @@ def test_a_gang_may_open_the_devices_of_its_own_gpus_and_those_of_all(
         (tmp_path / name).touch()
     monkeypatch.setattr(taking, "DEVICES_FOLDER", str(tmp_path))
     assert tuple(machine_devices()) == there
-    taken = TakenGpus(tmp_path / "locks", TWO)
-    other = TakenGpus(tmp_path / "locks", TWO)
-    assert other.take(1)
-    assert not taken.take(2)
-    assert taken.take(1)
-    assert (other.names, other.files) == (["GPU-a"], ["nvidia-uvm", "nvidia0", "nvidiactl"])
-    assert (taken.names, taken.files) == (["GPU-b"], ["nvidia-uvm", "nvidia1", "nvidiactl"])
+    own_locks = TakenGpus(tmp_path / "locks", TWO)
+    others_locks = TakenGpus(tmp_path / "locks", TWO)
+    assert others_locks.take(1)
+    assert not own_locks.take(2)
+    assert own_locks.take(1)
+    assert (others_locks.names, others_locks.files) == (["GPU-a"], ["nvidia-uvm", "nvidia0", "nvidiactl"])
+    assert (own_locks.names, own_locks.files) == (["GPU-b"], ["nvidia-uvm", "nvidia1", "nvidiactl"])
 
 
 def test_two_gangs_have_different_gpus_and_a_third_one_is_lost_that_finds_none() -> None:
@@ -305,14 +305,14 @@ def test_a_machine_without_gpus_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 )
 @pytest.mark.parametrize("where", ["here", "cluster"])
 def test_pytorch_trains_on_the_gpu_that_the_gang_was_given(where: str) -> None:
-    found = possible()
+    rights = possible()
     if where == "cluster":  # which gives a program no walls but those around what it may write
-        found = replace(found, readable=(), alone=False)
-        if os.geteuid() == 0 and not found.own:
+        rights = replace(rights, readable=(), alone=False)
+        if os.geteuid() == 0 and not rights.own:
             pytest.skip("no program of a cluster has the name of root")
     (gpu, *_) = there = gpus_of("all")
     files = archive(cuda_train__py=(HERE / "cuda_train.py").read_bytes())
-    with engine_in(limits=ProcessLimits(), rights=found, gpus=there) as engine:
+    with engine_in(limits=ProcessLimits(), rights=rights, gpus=there) as engine:
         handle = start(engine, wants(1, "python3 cuda_train.py", packed=files, seconds=PATIENCE))
         assert ended(engine, handle, patience=PATIENCE).end == FINISHED, story(engine, handle)
         (line,) = (line for line in text_of(engine, handle).splitlines() if line.startswith("on "))

@@ -18,7 +18,7 @@ from marketplace.embedded import AlreadyRunning, CannotStart, state_for
 from marketplace.rights import rights_compare, serving_role
 from scheduling.demo.demo import database_is_empty, demo_is_loaded
 from scheduling.engines.base import WrongEngine
-from scheduling.runs.engines import local_engine
+from scheduling.runs.engines import local_engine, local_gpus
 from scheduling.runs.runs import runs_note_ends
 
 SWEEP_SECONDS = 6.0  # time for gangs to save
@@ -38,12 +38,13 @@ class Command(BaseCommand):
             self._run(port)
         except KeyboardInterrupt:
             self._tell("Stopped.")
-        except (AlreadyRunning, CannotStart, ChildFailed, product.PortTaken) as problem:
+        except (AlreadyRunning, CannotStart, ChildFailed, product.PortTaken, WrongEngine) as problem:
             raise CommandError(str(problem)) from None
 
     def _run(self, port: int) -> None:
         places = product.ProductPlaces(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
         product.require_free(port)
+        local_gpus()  # before anything is made
         address = f"http://{product.HOST}:{port}/"
         self._tell(f"Bourse is starting; its address will be {address}")
         with product.running(places, port=port, prepare=self._prepare, sweep=_sweep, tell=self._tell) as keeper:
@@ -62,11 +63,7 @@ class Command(BaseCommand):
             self._tell("Loading the demonstration ...")
         if settings.DEVELOPMENT and (database_is_empty() or demo_is_loaded()):
             call_command("demo", past=settings.DEMO_DAYS)
-        try:
-            engine = local_engine()
-        except WrongEngine as error:
-            raise CommandError(str(error)) from None
-        for finding in engine.check({}):
+        for finding in local_engine().check({}):
             self._tell(finding.sentence)
         connections.close_all()  # this process reads nothing more while the product runs
 

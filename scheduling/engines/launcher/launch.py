@@ -2,9 +2,9 @@
 
 Give up all rights but what these arguments allow, and become COMMAND. UID is `-` where the account stays; BARE is 1
 where root keeps no rights; LIMITS is `name=number,...`; READABLE are paths, one a line; PORTS are numbers with commas,
-or `any`; BESIDE are folders, one a line, in which it may write as well; DEVICES are names below
-/dev that it may open, one a line, where it has GPUs; ALONE is 1
-where nothing but these has a name for it; TEMPORARY is the folder in FOLDER that it gets as /tmp, or empty.
+or `any`; BESIDE are folders, one a line, in which it may write as well; DEVICES are names below /dev that it may open,
+one a line, where it has GPUs; ALONE is 1 where nothing but these has a name for it; TEMPORARY is the folder in FOLDER
+that it gets as /tmp, or empty.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from the first, and the reason why it could not
 be started is written into the second. So a tenant's variables are never those of a process that still has our rights.

@@ -308,16 +308,16 @@ def user_name(uid: int | None) -> str:
 
 
 def _pids_in(report: int, count: int) -> list[int]:
-    """Read which processes were started, until whoever starts them has ended; raises `OSError` where not all were.
-    Those that were are killed with the gang."""
+    """Read which processes were started; raises `OSError` where not all were. Those that were are killed with the gang.
+    What follows their numbers is not read: by then the program itself may run, and could have found our pipe."""
     text, deadline = b"", time.monotonic() + START_SECONDS
-    while select.select([report], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+    while text.count(b"\n") < count and select.select([report], [], [], max(deadline - time.monotonic(), 0.0))[0]:
         if not (piece := os.read(report, 4096)):
             break
         text += piece
-    numbers = [int(word) for word in text.split()]
-    if numbers and numbers[-1] < 0:
-        raise OSError(-numbers[-1], os.strerror(-numbers[-1]))
+    numbers = [int(line) for line in text.split(b"\n")[:count] if line]
+    if fault := next((-number for number in numbers if number < 0), 0):
+        raise OSError(fault, os.strerror(fault))
     if len(numbers) < count:
         raise OSError(errno.ECHILD, "its launcher ended too soon")
     return numbers

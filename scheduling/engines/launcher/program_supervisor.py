@@ -206,7 +206,12 @@ class ProgramSupervisor(Supervisor):
             return True
         each = self.plan["gpus"]
         count = sum(each.get(role, 0) for role, _, _ in wanted)
-        if self.gpus.take(count):
+        try:
+            has_them = self.gpus.take(count)
+        except OSError as error:
+            self.end = LOST, f"its GPUs could not be taken ({error.strerror})"
+            return False
+        if has_them:
             names = ",".join(self.gpus.names)
             devices = dealt([(role, rank) for role, rank, _ in wanted], each, dict.fromkeys(DEVICES, names))
             self.choose(devices=devices, gpu_files=self.gpus.files)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduling.core.occupancy import room
+from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
 from scheduling.core.policies.astraea.many import candidates_prepare
@@ -17,8 +17,6 @@ from scheduling.core.policies.astraea.room import Room
 from scheduling.core.policies.astraea.round import cells_of
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import EXPIRED, REJECTED, WAITING, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
-
-ROUNDING = 1e-9  # of a quotient that is to be rounded down
 
 
 def screen(
