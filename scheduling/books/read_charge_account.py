@@ -93,7 +93,7 @@ def charge_account(job: TrainingJob) -> tuple[AwardAccount, ...]:
     if not awards:
         return ()
     clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
-    owners = {owner for award in awards for slot in award.charges for owner, _ in slot}
+    owners = {owner for award in awards for owner in award.charges_by_owner()[0]}
     names = {pk: tenant.name for pk, tenant in Tenant.objects.in_bulk([pk for pk in owners if pk]).items()}
     names[OPERATOR_ID] = OPERATOR
     labels = list(ResourceKind.objects.filter(pool=job.pool_id).values_list("label", flat=True))

@@ -14,7 +14,7 @@ from django.db.models import Case, Count, OuterRef, Q, Subquery, When, Window
 from django.db.models.functions import JSONObject
 
 from scheduling.market.reads import reason_sentence
-from scheduling.models import Award, AwardState, JobState, RentState, TrainingJob
+from scheduling.models import CHARGES, Award, AwardState, JobState, RentState, TrainingJob
 from tenants.ledger.sums import MovedBy
 from tenants.models import Tenant
 
@@ -48,7 +48,7 @@ def reconciled(*, job_ids: Sequence[int], charges: Mapping[int, int]) -> list[Re
     """Return these jobs with their charges, in the order of `job_ids`. Takes two queries. Needs the tenant's scope."""
     jobs = {job.pk: job for job in TrainingJob.objects.filter(pk__in=job_ids).select_related("pool").defer("spec")}
     rows = Award.objects.filter(job__in=job_ids).order_by("job_id", *_TELLING).distinct("job_id")
-    awards = {award.job_id: award for award in rows.defer("charges", "allocation", "on_operator")}
+    awards = {award.job_id: award for award in rows.defer(*CHARGES, "allocation", "on_operator")}
     return [_row(jobs[n], awards.get(n), charges.get(n, 0)) for n in job_ids if n in jobs]
 
 

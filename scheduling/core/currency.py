@@ -25,6 +25,9 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_HALF_DOWN, ROUND_HALF_UP, Context, Decimal
 
+import numpy as np
+import numpy.typing as npt
+
 DIGITS, DIGITS_IN_WORDS = 6, "six"  # decimals of a credit
 MICRO = 10**DIGITS  # micro-credits in a credit
 
@@ -45,6 +48,12 @@ def credits_of(amount: int) -> float:
     """Return micro-credits as credits for the core: the nearest float, so that `micro` gives the same amount back (as
     long as it has at most fifteen digits)."""
     return amount / MICRO
+
+
+def credits_of_each(amounts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return many amounts of micro-credits as credits: the same floats as `credits_of` gives, as both divide alike."""
+    credits: npt.NDArray[np.float64] = amounts / MICRO
+    return credits
 
 
 def rounded(cost: float) -> float:

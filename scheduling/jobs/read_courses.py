@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scheduling.core.types import SHARED
 from scheduling.jobs.read_pieces import work_of
-from scheduling.models import Award, AwardState, JobState, Pool, TrainingJob
+from scheduling.models import CHARGES, Award, AwardState, JobState, Pool, TrainingJob
 
 LOOKED_AT = 500  # newest jobs of a tenant, as many as are read
 
@@ -73,7 +73,7 @@ def courses_record(pool: Pool) -> CourseRecord:
     newest = TrainingJob.objects.order_by("-pk").values_list("pk", flat=True)[:LOOKED_AT]
     awards = Award.objects.filter(pool=pool, job__in=list(newest), work__isnull=False).order_by("job_id", "start")
     by_job: dict[int, list[Award]] = {}
-    for award in awards.select_related("job").defer("charges", "allocation"):
+    for award in awards.select_related("job").defer(*CHARGES, "allocation"):
         by_job.setdefault(award.job_id, []).append(award)
     courses = (_begun(pool, parts[0].job, parts) for parts in by_job.values())
     return record(each for each in courses if each is not None)

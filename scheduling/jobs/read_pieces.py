@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduling.core.stored_charges import matrix_of, packed
 from scheduling.models import Award, AwardState, Pool, RentState, TrainingJob
 from tenants.ledger.amounts import adding_up, micro
 
@@ -115,6 +116,7 @@ def award_of_pieces(awards: Sequence[Award]) -> Award:
     charges: dict[int, list[list[int]]] = {}
     for award in delivered:
         charges |= dict(zip(range(award.start, award.end), award.owed, strict=False))
+    owners, amounts = packed(*matrix_of([charges.get(slot, []) for slot in range(begin, end)]))
     now = next((award for award in delivered if award.state == AwardState.RUNNING), last)
     return Award(
         tenant_id=last.tenant_id,
@@ -138,5 +140,6 @@ def award_of_pieces(awards: Sequence[Award]) -> Award:
         dividend=sum(award.dividend for award in delivered),
         work=sum(award.work or 0 for award in delivered),
         rent=RentState.OPEN if any(award.rent == RentState.OPEN for award in awards) else RentState.NONE,
-        charges=[charges.get(slot, []) for slot in range(begin, end)],
+        owners=owners,
+        amounts=amounts,
     )

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.market.reads import JobView, has_several, job_view, paid_beside
-from scheduling.models import MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
+from scheduling.models import CHARGES, MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.repeated import RepeatedRead
 
@@ -99,7 +99,7 @@ def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
 
 _newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
 _FIELDS: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
-_FIELDS += ("returned", "charges", "rent", "adjusted", "cut_at", "work_left", "paid_before", "work")
+_FIELDS += ("returned", *CHARGES, "rent", "adjusted", "cut_at", "work_left", "paid_before", "work")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:

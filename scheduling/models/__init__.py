@@ -43,6 +43,7 @@ from scheduling.models.learning import CandidateState, PoolLearner, ShadowSlot, 
 from scheduling.models.market import (
     ALIVE,
     BETTER_ALONE,
+    CHARGES,
     MAY_HOLD,
     NOT_DONE,
     NOT_NEEDED,
@@ -55,6 +56,7 @@ from scheduling.models.market import (
     LaneClock,
     RentState,
     UsePrice,
+    earns,
     may_hold,
     unsettled_from,
 )
@@ -80,6 +82,7 @@ from scheduling.models.what_if import WhatIf
 __all__ = [
     "ALIVE",
     "BETTER_ALONE",
+    "CHARGES",
     "HELD",
     "MAY_HOLD",
     "NOT_DONE",
@@ -176,6 +179,7 @@ __all__ = [
     "WeightsPromotion",
     "WhatIf",
     "WorkState",
+    "earns",
     "may_hold",
     "unsettled_from",
 ]

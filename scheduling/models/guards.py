@@ -7,8 +7,8 @@ from tenants.guards import Guards, append_only, never_emptied
 
 _REFUSE = "scheduling_append_only"
 _TERMS = (
-    'job_id, tenant_id, attempt, pool_id, lane, interval_id, start, "end", paid, charges, allocation, on_operator,'
-    " work_left, paid_before, work"
+    'job_id, tenant_id, attempt, pool_id, lane, interval_id, start, "end", paid, owners, amounts, charges,'
+    " allocation, on_operator, work_left, paid_before, work"
 )
 
 GUARDS = Guards(
@@ -70,7 +70,7 @@ GUARDS = Guards(
     functions={
         "scheduling_append_only": "1dc709a0bef00b3fcc627316c337be16be38d1a9b5eedfa71b915a7f11f4a144",
         "scheduling_archive_closed": "b860142364c05d6fcb1a20252bb8cbaee97de09d5530fa443522e3f9f8d183b3",
-        "scheduling_award_terms_kept": "fdea8495b3911ec01dc4f75226e915414dce6c2458b5727ea528f873807dc698",
+        "scheduling_award_terms_kept": "fc392f9bf5720983907934af6fcf619ce7e8072cc23e6cce307df7bd7740badb",
         "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
         "scheduling_calendar_written": "b5096acfb49f5cf98bbcb4dd2a196cf7ca4d65f6c276cd2330566633504be2b6",
         "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",

@@ -8,7 +8,10 @@ from django.contrib.postgres.fields import BigIntegerRangeField
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 from django.db.models import F, Func, Q
+from django.db.models.expressions import RawSQL
 
+from scheduling.core.settlement import Amounts
+from scheduling.core.stored_charges import Listed, UnreadableCharges, charges_listed, matrix_of, packed, unpacked
 from scheduling.models.calendar import Part
 from scheduling.models.cluster import Pool, ResourceKind, Server
 from scheduling.models.jobs import Lane, TrainingJob
@@ -131,7 +134,7 @@ def span_of() -> Func:
 
 
 class Award(TenantOwned):
-    """Resources given to a job, and the terms. `charges` holds exactly what each slot costs and who earns it."""
+    """Resources given to a job, and the terms. `charges` says exactly what each slot costs and who earns it."""
 
     # An index below begins with each of these four, so that none needs an index of its own.
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -160,9 +163,12 @@ class Award(TenantOwned):
     cost = models.FloatField(default=0.0)
     paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
     dividend = models.BigIntegerField(default=0, db_default=0)  # of it, a share of the gain, beside the price
-    # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. They sum to
-    # `paid`.
-    charges = models.JSONField(default=list)
+    # What each slot costs and who earns it, which is read as `charges`: the owners who earn anything, by tenant id with
+    # 0 for the operator, and the bytes of `core.stored_charges`. The amounts sum to `paid`.
+    owners = models.JSONField(null=True, blank=True, default=list)
+    amounts = models.BinaryField(null=True, blank=True, default=b"")
+    # The same in awards of older versions, which have neither of the two: what `charges` says.
+    listed = models.JSONField(db_column="charges", null=True, blank=True)
     # For an elastic pool, whose jobs have an award for each slot: mini-batches that the job has left after this slot as
     # planned, and micro-credits that it paid for earlier slots. Null means that the award is for the whole job.
     work_left = models.FloatField(null=True, blank=True)
@@ -232,9 +238,40 @@ class Award(TenantOwned):
         return f"award of job {self.job_id}: [{self.start}, {self.end})"
 
     @property
+    def charges(self) -> Listed:
+        """Return one list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. They
+        sum to `paid`. The list is empty for an award that costs nothing."""
+        if self.amounts is None:
+            if self.listed is None:
+                raise UnreadableCharges(f"award {self.pk} does not say what its slots cost")
+            return self.listed
+        of, charges = self.__dict__.get("_charges", (None, []))
+        if of is not self.amounts:  # lists are made once: what a slot costs is asked for slot by slot
+            charges = charges_listed(*self.charges_by_owner())
+            self._charges = (self.amounts, charges)
+        return charges
+
+    @charges.setter
+    def charges(self, by_slot: Sequence[Sequence[Sequence[int]]]) -> None:
+        self.owners, self.amounts = packed(*matrix_of(by_slot))
+
+    def charges_by_owner(self) -> tuple[list[int], Amounts]:
+        """Return the same as the owners who earn anything, and amounts (slots, owners)."""
+        if self.amounts is None:
+            return matrix_of(self.charges)
+        if not isinstance(self.owners, list):
+            raise UnreadableCharges(f"award {self.pk} does not say who earns what its slots cost")
+        return self.owners, unpacked(len(self.owners), self.amounts)
+
+    @property
     def own_part(self) -> int:
         """Return the part of the payment that its tenant gets back slot by slot, as one of the owners."""
-        return sum(amount for slot in self.owed for owner, amount in slot if owner == self.tenant_id)
+        return sum(self.parts_of(self.tenant_id))
+
+    def parts_of(self, owner_id: int) -> list[int]:
+        """Return the micro-credits that one owner gets in each slot, as `owed` has them; empty if it gets nothing."""
+        owners, amounts = matrix_of(self.owed) if self.adjusted else self.charges_by_owner()
+        return amounts[:, owners.index(owner_id)].tolist() if owner_id in owners else []
 
     def unpaid_since(self, settled_slot: int) -> int:
         """Return the first of its slots that is not paid for yet, if `settled_slot` is the pool's last settled one. An
@@ -276,6 +313,22 @@ class Award(TenantOwned):
     def used_until(self) -> int:
         """Return the first slot in which it holds no units any more."""
         return self.end if self.cut_at is None else min(self.cut_at, self.end)
+
+
+# The columns of what each slot costs, for queries that leave out columns or name them.
+CHARGES = ("owners", "amounts", "listed")
+
+_EARNS = """
+CASE WHEN scheduling_award.amounts IS NULL
+     THEN jsonb_path_exists(scheduling_award.charges, 'strict $[*][*] ? (@[0] == $owner && @[1] > 0)',
+                            jsonb_build_object('owner', %s::bigint))
+     ELSE scheduling_award.owners @> to_jsonb(%s::bigint) END
+"""
+
+
+def earns(owner_id: int) -> RawSQL:
+    """Return the expression that says of an award whether this owner earns anything of it."""
+    return RawSQL(_EARNS, [owner_id, owner_id], output_field=models.BooleanField())  # noqa: S611  a constant text
 
 
 def reduced(charges: Sequence[Sequence[Sequence[int]]], amount: int) -> list[list[list[int]]]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db.models import F, Func, IntegerField, JSONField
 from django.db.models.functions import Cast
 
+from scheduling.core.stored_charges import slot_parts
 from scheduling.feed import EventKind, event
 from scheduling.models import ALIVE, Award, Event, Lane, LaneClock, Pool, RentState
 from tenants.ledger.postings import available, held
@@ -60,12 +61,13 @@ def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
     # Each pool's clock is joined to know its running slot: there may be hundreds of pools, but a tenant is in few.
     awards = Award.objects.filter(tenant__in=spent, state__in=ALIVE, paid__gt=0, pool__clocks__lane=Lane.BATCH)
     rows = awards.exclude(pool=pool).exclude(rent=RentState.OPEN).annotate(running=F("pool__clocks__settled_slot") + 1)
-    slot_of_award = Cast(F("running") - F("start"), IntegerField())
-    parts = Func(F("charges"), slot_of_award, arg_joiner=" -> ", template="(%(expressions)s)", output_field=JSONField())
-    rows = rows.filter(start__lte=F("running"), end__gt=F("running")).annotate(parts=parts)
+    place = Cast(F("running") - F("start"), IntegerField())
+    parts = Func(F("listed"), place, arg_joiner=" -> ", template="(%(expressions)s)", output_field=JSONField())
+    rows = rows.filter(start__lte=F("running"), end__gt=F("running")).annotate(place=place, parts=parts)
+    columns = ("tenant", "pool", "pool__slot_seconds", "place", "owners", "amounts", "parts")
     elsewhere: defaultdict[tuple[int, int, int], int] = defaultdict(int)
-    for tenant_id, pool_id, seconds, slot_parts in rows.values_list("tenant", "pool", "pool__slot_seconds", "parts"):
-        elsewhere[tenant_id, pool_id, seconds] += sum(amount for _, amount in slot_parts)
+    for tenant_id, pool_id, seconds, *stored in rows.values_list(*columns):
+        elsewhere[tenant_id, pool_id, seconds] += sum(amount for _, amount in slot_parts(*stored))
     for (tenant_id, _, seconds), amount in elsewhere.items():
         spent_in_all[tenant_id] += (2 * amount * pool.slot_seconds + seconds) // (2 * seconds)
     return spent_in_all

@@ -162,12 +162,12 @@ def test_every_term_of_an_instant_award(world: Proven) -> None:
     award = again(Award(pk=answer_to(world, "resold").award_id))
     changes = {column: f'"{column}" + 1' for column in TERMS}
     changes |= {"awarded_at": "awarded_at + interval '1 second'", "phase": "'own'", "placement": "'distributed'"}
-    changes |= {"allocation": "'[[1, 6, 10, 4, 2]]'", "on_operator": "'[[1, 6, 10, 4, 2]]'", "charges": "'[]'"}
+    changes |= {"allocation": "'[[1, 6, 10, 4, 2]]'", "on_operator": "'[[1, 6, 10, 4, 2]]'", "amounts": "''"}
     for column, change in changes.items():
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
             found = findings(world.pool)
-        named = f"award {award.pk} of job {award.job_id}: {column} is"
+        named = f"award {award.pk} of job {award.job_id}: {'charges' if column == 'amounts' else column} is"
         assert any(line.startswith(named) for line in found), (column, found)
 
 
@@ -185,7 +185,8 @@ def test_a_free_award_that_was_dropped_and_one_that_was_slipped_in(world: Proven
     with put_back():
         tamper(
             "INSERT INTO scheduling_award SELECT (jsonb_populate_record(NULL::scheduling_award, to_jsonb(a) ||"
-            ' \'{"id": 9000, "attempt": 7, "paid": 0, "charges": []}\')).* FROM scheduling_award a WHERE id = %s',
+            ' \'{"id": 9000, "attempt": 7, "paid": 0, "owners": [], "amounts": ""}\')).*'
+            " FROM scheduling_award a WHERE id = %s",
             [award],
         )
         assert f"award 9000 of job {job}: no answer gave it" in findings(world.pool)

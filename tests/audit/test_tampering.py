@@ -16,6 +16,7 @@ import pytest
 from django.db import transaction
 
 from scheduling.audit.verification import intervals_verify
+from scheduling.core.stored_charges import packed
 from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval
@@ -108,17 +109,26 @@ def test_an_interval_that_was_dropped() -> None:
 def change_of(award: Award, column: str) -> Any:
     """Another value that the column could have."""
     value = getattr(award, column)
-    if column in ("allocation", "charges"):
+    if column == "allocation":
         value = json.loads(json.dumps(value))
-        place = next(slot for slot in value if slot)[0] if column == "charges" else value[0]
-        place[-1] += 1
+        value[0][-1] += 1
         return json.dumps(value)
-    others = {"lane": "instant", "phase": "own", "placement": "distributed", "on_operator": "[[1, 1, 2, 1, 0]]"}
+    if column == "amounts":
+        owners, amounts = award.charges_by_owner()
+        return packed(owners, amounts + 1)[1]
+    others = {
+        "owners": "[0]",
+        "charges": "[[[0, 1]]]",
+        "lane": "instant",
+        "phase": "own",
+        "placement": "distributed",
+        "on_operator": "[[1, 1, 2, 1, 0]]",
+    }
     return others.get(column, None if value is None else value + 1 if isinstance(value, int | float) else value)
 
 
 TERMS = ["start", "end", "workers", "ps", "worker_type", "ps_type", "value", "floor", "cost", "paid", "attempt"]
-TERMS += ["lane", "phase", "placement", "on_operator", "allocation", "charges"]
+TERMS += ["lane", "phase", "placement", "on_operator", "allocation", "amounts", "owners", "charges"]
 
 
 def test_one_column_of_an_award() -> None:
@@ -130,7 +140,8 @@ def test_one_column_of_an_award() -> None:
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', place)  # noqa: S608
             found = findings(pool)
-        named = f"award {award.pk} of job {award.job_id}: {column} is"
+        name = {"amounts": "charges", "charges": "listed"}.get(column, column)
+        named = f"award {award.pk} of job {award.job_id}: {name} is"
         assert any(line.startswith(named) for line in found), (column, found)
 
 

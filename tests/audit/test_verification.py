@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from scheduling.audit.verification import charge_verify, intervals_verify
 from scheduling.core import records
+from scheduling.core.stored_charges import matrix_of, packed
 from scheduling.market.decide.chain import link
 from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
@@ -148,7 +149,9 @@ def test_finds_a_charge_moved_from_one_owner_to_another(history: History) -> Non
     pool, jobs = history
     award = rented(jobs)
     charges = [[[0, amount] for _, amount in slot] for slot in award.charges]
-    tamper("UPDATE scheduling_award SET charges = %s WHERE id = %s", [json.dumps(charges), award.pk])
+    owners, amounts = packed(*matrix_of(charges))
+    stored = [json.dumps(owners), amounts, award.pk]
+    tamper("UPDATE scheduling_award SET owners = %s, amounts = %s WHERE id = %s", stored)
     assert any("charges is" in finding for finding in findings(pool))
 
 

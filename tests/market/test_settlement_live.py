@@ -148,12 +148,15 @@ def test_an_estimate_learns_when_its_job_really_started() -> None:
         assert (kept.started, kept.paid) == (0, award.paid)
 
 
-@pytest.mark.parametrize("column", ["paid", "charges", "start", "allocation", "on_operator", "lane"])
+OTHER_TERMS = {"paid": 1, "owners": [], "amounts": b"", "listed": [], "start": -1, "allocation": [[1]]}
+OTHER_TERMS |= {"on_operator": [[1]], "lane": "instant"}
+
+
+@pytest.mark.parametrize("column", OTHER_TERMS)
 def test_the_terms_of_an_award_cannot_be_changed(column: str) -> None:
     *_, award = market()
-    other = {"paid": 1, "charges": [], "start": -1, "allocation": [[1]], "on_operator": [[1]], "lane": "instant"}
     with scope_disabled("the test tampers"), pytest.raises(IntegrityError, match="fixed"), as_superuser():
-        Award.objects.filter(pk=award.pk).update(**{column: other[column]})
+        Award.objects.filter(pk=award.pk).update(**{column: OTHER_TERMS[column]})
 
 
 def test_a_slot_whose_awards_fill_several_batches_is_the_same_slot(monkeypatch: pytest.MonkeyPatch) -> None:

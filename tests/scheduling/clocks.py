@@ -35,7 +35,7 @@ def everything() -> dict[str, list[Any]]:
         return {
             "clocks": list(LaneClock.objects.order_by("lane").values_list("lane", "settled_slot", "frontier", "head")),
             "jobs": list(TrainingJob.objects.order_by("pk").values_list("state", "reason_code", "ended_at")),
-            "awards": list(Award.objects.order_by("pk").values_list("start", "end", "state", "paid", "charges")),
+            "awards": [(row.start, row.end, row.state, row.paid, row.charges) for row in Award.objects.order_by("pk")],
             "floors": list(JobFloor.objects.order_by("pk").values_list("start", "end", "value")),
             "intervals": list(Interval.objects.order_by("number").values_list("number", "slot", "paid", "digest")),
             "events": list(Event.objects.order_by("pk").values_list("kind", "at")),

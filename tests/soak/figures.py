@@ -5,7 +5,6 @@ What is shown is read as the pages read it. What the book says is added up here,
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from tenants.ledger.movements import MovementFilter
 from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope
+from tests.charges import charges_read
 from tests.ledger.builders import run
 
 AROUND = timedelta(days=2)  # of a world's moment, in which all of it lies
@@ -256,7 +256,7 @@ SELECT coalesce(sum(entry.amount), 0)::bigint
  WHERE about.kind = 'cancel' AND entry.account_id = %s
 """
 _BALANCE = "SELECT coalesce(sum(amount), 0) FROM ledger_entry WHERE account_id = %s"
-_OPEN = "SELECT start, state, cut_at, charges FROM scheduling_award WHERE pool_id = %s AND rent = 'open'"
+_OPEN = "SELECT start, state, cut_at, owners, amounts FROM scheduling_award WHERE pool_id = %s AND rent = 'open'"
 
 
 def _now(tenant: Tenant, pools: Sequence[Pool], at: datetime) -> Iterator[str]:
@@ -264,8 +264,8 @@ def _now(tenant: Tenant, pools: Sequence[Pool], at: datetime) -> Iterator[str]:
     for pool in pools:
         view = share_view(tenant=tenant, pool=pool, at=at, money=True, overview=pool_overview(pool))
         provisional = 0
-        for start, state, cut, charges in run(_OPEN, [pool.pk]):
-            for slot, parts in enumerate(json.loads(charges), start):
+        for start, state, cut, owners, amounts in run(_OPEN, [pool.pk]):
+            for slot, parts in enumerate(charges_read(owners, amounts), start):
                 if cut is None or slot < cut or not (state == "void" or cut <= start):
                     provisional += sum(amount for owner, amount in parts if owner == tenant.pk)
         assert view.money is not None

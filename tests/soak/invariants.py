@@ -11,14 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from tests.charges import charges_read
 from tests.ledger.builders import commit_checks, run
 
 ALIVE = ("booked", "running")
 
 _AWARDS = """
 SELECT award.id, award.job_id, award.attempt, award.tenant_id, award.pool_id, award.lane, award.state,
-       award.start, award."end", award.cut_at, award.paid, award.returned, award.charges, award.work_left, award.work,
-       award.rent, award.adjusted
+       award.start, award."end", award.cut_at, award.paid, award.returned, award.owners, award.amounts,
+       award.work_left, award.work, award.rent, award.adjusted
   FROM scheduling_award AS award ORDER BY award.id
 """
 _JOBS = "SELECT id, state, attempt, pool_id, not_before FROM scheduling_trainingjob"
@@ -39,7 +40,7 @@ def violations() -> list[str]:
     commit_checks()
     awards = [dict(zip(_COLUMNS, row, strict=True)) for row in run(_AWARDS)]
     for award in awards:
-        award["charges"] = json.loads(award["charges"])
+        award["charges"] = charges_read(award["owners"], award["amounts"])
     settled = dict(run("SELECT pool_id, settled_slot FROM scheduling_laneclock WHERE lane = 'batch'"))
     jobs = {row[0]: row[1:] for row in run(_JOBS)}
     work = dict(run(_WORK))
@@ -55,7 +56,7 @@ def violations() -> list[str]:
 
 
 _COLUMNS = ("id", "job", "attempt", "tenant", "pool", "lane", "state", "start", "end", "cut", "paid", "returned")
-_COLUMNS += ("charges", "work_left", "work", "rent", "adjusted")
+_COLUMNS += ("owners", "amounts", "work_left", "work", "rent", "adjusted")
 
 
 def pays_until(award: dict[str, Any]) -> int:

@@ -10,8 +10,9 @@ from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import Replayed, name_of
 from scheduling.core import settlement
 from scheduling.core.settlement import micro
+from scheduling.core.stored_charges import UnreadableCharges, charges_listed, packed
 from scheduling.core.types import Booking
-from scheduling.market.decide import charges_listed, dividend_of, drafts_after, is_open, work_in_pieces, work_left
+from scheduling.market.decide import dividend_of, drafts_after, is_open, work_in_pieces, work_left
 from scheduling.models import Award, AwardState, Interval, JobFloor, Lane, RentState
 
 
@@ -77,7 +78,6 @@ def terms_verify(
         "cost": booking.cost,
         "paid": int(amounts.sum()),
         "dividend": dividend_of(booking, int(amounts.sum())),
-        "charges": charges_listed(replayed.owner_ids, amounts),
         "on_operator": list(on_operator),
     }
     if replayed.elastic:
@@ -87,7 +87,24 @@ def terms_verify(
         work = work_in_pieces(replayed.view.jobs[booking.job], booking) if in_batch else None
         right |= {"work_left": None, "paid_before": 0, "work": work}
     where = f"award {award.pk} of job {award.job_id}"
-    return differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
+    findings = differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
+    return findings + _charges_differ(where, award, replayed.owner_ids, amounts)
+
+
+def _charges_differ(where: str, award: Award, owner_ids: Sequence[int], amounts: settlement.Amounts) -> list[Finding]:
+    """Compare what the award's slots cost, and who earns it. The same bytes say the same: lists are made only of others,
+    as those of many owners take long. Lists beside bytes are read by nobody, and belong to no award."""
+    owners, stored = packed(owner_ids, amounts)
+    in_bytes = award.amounts is not None
+    findings = differences(where, {"owners": (award.owners, owners if in_bytes else None)})
+    if in_bytes:
+        findings += differences(where, {"listed": (award.listed, None)})
+    if award.amounts == stored:
+        return findings
+    try:
+        return findings + differences(where, {"charges": (award.charges, charges_listed(owner_ids, amounts))})
+    except UnreadableCharges as error:
+        return [*findings, Finding(where, f"what its slots cost cannot be read ({error})")]
 
 
 def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from scheduling.market.decide.plans import drafts_after, is_open, longest_told, 
 from scheduling.market.decide.programs import UNITS, Pinned, program_kept, program_of, program_pinned
 from scheduling.market.decide.promises import lanes_lock, promises_kept
 from scheduling.market.decide.submissions import submission_digest, submission_document, submission_event
-from scheduling.market.decide.terms import charges_listed, charges_of, dividend_of
+from scheduling.market.decide.terms import charges_of, dividend_of
 from scheduling.market.decide.verdicts import verdict
 
 __all__ = [
@@ -50,7 +50,6 @@ __all__ = [
     "answer_place",
     "answers_name",
     "batch_policy",
-    "charges_listed",
     "charges_of",
     "code_version",
     "cooling",

@@ -116,7 +116,7 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> lis
             award.rent = RentState.OPEN if is_open(booking, drafts) else RentState.NONE
         Award.objects.bulk_create(stored)
         for award in stored:
-            del award.charges  # read again from the database, should anybody ask
+            del award.owners, award.amounts  # read again from the database, should anybody ask
         awards += stored
     return awards
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from scheduling.core import settlement
+from scheduling.core.stored_charges import Listed, charges_listed, packed
 from scheduling.core.types import Allocation, Booking
 from scheduling.market.view.frame import PoolFrame
 from scheduling.models import Award, Lane, TrainingJob
@@ -15,6 +16,7 @@ def award_new(
 ) -> Award:
     """Return the award of a booking, not saved. The booking names the pool's own servers, not those of the counter."""
     paid = int(amounts.sum())
+    owners, stored = packed(frame.owner_ids, amounts)
     return Award(
         tenant_id=job.tenant_id,
         job=job,
@@ -35,7 +37,8 @@ def award_new(
         cost=booking.cost,
         paid=paid,
         dividend=dividend_of(booking, paid),
-        charges=charges_listed(frame.owner_ids, amounts),
+        owners=owners,
+        amounts=stored,
     )
 
 
@@ -44,19 +47,9 @@ def dividend_of(booking: Booking, paid: int) -> int:
     return min(settlement.micro(booking.dividend), paid)
 
 
-def charges_of(owner_ids: Sequence[int], booking: Booking) -> list[list[list[int]]]:
-    """Return what each slot of the booking costs and who earns it, in the form in which an award stores it."""
+def charges_of(owner_ids: Sequence[int], booking: Booking) -> Listed:
+    """Return what each slot of the booking costs and who earns it, as `Award.charges` lists it."""
     return charges_listed(owner_ids, settlement.charges(booking))
-
-
-def charges_listed(owner_ids: Sequence[int], amounts: settlement.Amounts) -> list[list[list[int]]]:
-    """Return for each slot its pairs [owner's id, micro-credits], without zeros. The list is empty for a booking that
-    costs nothing."""
-    if not amounts.any():
-        return []
-    return [
-        [[owner, amount] for owner, amount in zip(owner_ids, slot, strict=True) if amount] for slot in amounts.tolist()
-    ]
 
 
 def allocation_rows(frame: PoolFrame, allocation: Iterable[Allocation]) -> list[list[int]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduling.core.stored_charges import matrix_of, packed
 from scheduling.models import Award, AwardState, Pool
 
 MOST_SLOTS = 2_000  # of the newest slots, on a page
@@ -54,6 +55,7 @@ def award_of_slots(awards: Sequence[Award]) -> Award:
     last, delivered = awards[-1], _delivered(awards)
     begin, end = awards[0].start, last.end
     charges = {award.start: award.charges[0] for award in delivered if award.charges}
+    owners, amounts = packed(*matrix_of([charges.get(slot, []) for slot in range(begin, end)]))
     return Award(
         tenant_id=last.tenant_id,
         job_id=last.job_id,
@@ -72,7 +74,8 @@ def award_of_slots(awards: Sequence[Award]) -> Award:
         value=last.value,
         cost=sum(award.cost for award in delivered),
         paid=sum(award.paid for award in delivered),
-        charges=[charges.get(slot, []) for slot in range(begin, end)],
+        owners=owners,
+        amounts=amounts,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
-from scheduling.models import Award
+from scheduling.models import CHARGES, Award
 from tenants.scoping import scope_disabled
 
 
@@ -60,7 +60,7 @@ _READ: tuple[str, ...] = (
     "ps",
     "allocation",
     "paid",
-    "charges",
+    *CHARGES,
 )
 _READ += ("rent", "adjusted")
 _JOB = ("job__name", "job__submitted_by__name", "job__submitted_by__email")
@@ -89,5 +89,4 @@ def _row(award: Award, tenant_id: int) -> AwardSeen:
 
 def earned_from(award: Award, owner_id: int, *, since: int = 0) -> int:
     """Return what one owner earns by the terms of an award from slot `since` on."""
-    slots = award.owed[max(since - award.start, 0) :]
-    return sum(amount for slot in slots for owner, amount in slot if owner == owner_id)
+    return sum(award.parts_of(owner_id)[max(since - award.start, 0) :])

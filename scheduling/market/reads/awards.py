@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import F, QuerySet
 
-from scheduling.models import Award, Pool, Server
+from scheduling.models import CHARGES, Award, Pool, Server
 from scheduling.models.market import span_of
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -114,7 +113,7 @@ def own_bookings(pool: Pool, first: int, end: int, *, most: int) -> list[OwnBook
     """Return the open tenant's bookings by server and slot, or None if more than `most` awards touch the slots
     [first, end)."""
     rows = touching(pool, first, end).select_related("job")
-    rows = rows.defer("job__spec", "job__reason_numbers", "charges").order_by("start", "pk")
+    rows = rows.defer("job__spec", "job__reason_numbers", *CHARGES).order_by("start", "pk")
     awards = list(rows[: most + 1])
     if len(awards) > most:
         return None
@@ -135,11 +134,8 @@ def _server_names(awards: Iterable[Award]) -> dict[int, str]:
 
 def _sums(award: Award) -> dict[int, int]:
     """Sum up an award's charges by owner. These are its terms, before any refund, so the sums add up to its price."""
-    sums: defaultdict[int, int] = defaultdict(int)
-    for slot in award.charges:
-        for owner, amount in slot:
-            sums[owner] += amount
-    return dict(sums)
+    owners, amounts = award.charges_by_owner()
+    return dict(zip(owners, amounts.sum(axis=0).tolist(), strict=True))
 
 
 def _payees(sums: dict[int, int], slugs: dict[int, str]) -> tuple[AwardPayee, ...]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import BooleanField, F
-from django.db.models.expressions import RawSQL
-from psycopg.types.json import Jsonb as Json
+from django.db.models import F
 
-from scheduling.models import Award, AwardState, Pool
+from scheduling.models import Award, AwardState, Pool, earns
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
@@ -44,9 +42,7 @@ def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home:
     which a renter pays the tenant count as lent where they lie on these servers."""
     with scope_disabled("everybody sees that a server is taken, and nobody sees by whose job"):
         rows = Award.objects.filter(pool=pool, end__gt=first, start__lt=last).exclude(start__gte=F("cut_at"))
-        paid = "jsonb_path_exists(scheduling_award.charges, 'strict $[*][*] ? (@[0] == $me && @[1] > 0)', %s)"
-        pays_me = RawSQL(paid, [Json({"me": tenant.pk})], output_field=BooleanField())  # noqa: S611  a constant text
-        rows = rows.annotate(pays_me=pays_me)
+        rows = rows.annotate(pays_me=earns(tenant.pk))
         awards = list(
             rows.order_by("start", "pk").values_list(
                 "tenant_id", "job_id", "job__name", "phase", "lane", "state", "cut_at", "allocation", "pays_me"

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import BigIntegerField, BooleanField
-from django.db.models.expressions import RawSQL
-
 from scheduling.cluster import PoolOverview
 from scheduling.market.reads.anonymous import AwardSeen, awards_seen, earned_from
 from scheduling.market.reads.forgone import Forgone, forgone_in, used_by_own_jobs
@@ -17,7 +14,7 @@ from scheduling.market.reads.payments import payments_of_intervals
 from scheduling.market.reads.period import PeriodMoney, money_since
 from scheduling.market.reads.share_units import UnitsNow, holdings_in, units_now
 from scheduling.market.reads.windows import Published, WindowSpan, intervals_between, published_of
-from scheduling.models import ALIVE, Award, Lane, LaneClock, Lend, Pool, TenantPolicy
+from scheduling.models import ALIVE, CHARGES, Award, Lane, LaneClock, Lend, Pool, RentState, TenantPolicy, earns
 from scheduling.sharing import sharing_of
 from tenants.ledger.amounts import micro
 from tenants.ledger.sums import earned_by_award
@@ -131,7 +128,7 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
     slot = pool.slot_at(at)
     holdings = holdings_in(pool, slot, near=tenant.pk)
     units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, holdings=holdings, overview=overview)
-    clock = _clock(pool, tenant.pk)
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool, lane=Lane.BATCH)
     policy = sharing_of(tenant, pool)
     first = pool.slot_at(midnight(day_of(at)))
     windows = published_of(intervals_between(pool, max(first, 0), slot + 1, most=MOST_WINDOWS), tenant.pk)
@@ -153,32 +150,18 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
 def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
     """Return the awards whose span contains the slot and that pay the tenant in any of their slots. An award that was
     given up is among them, since it pays to its end."""
-    brings = RawSQL(
-        "jsonb_path_exists(scheduling_award.charges, '$[*][*][0] ? (@ == $owner)',"
-        " jsonb_build_object('owner', %s::bigint))",
-        [tenant_id],
-        output_field=BooleanField(),
-    )
     with scope_disabled("an owner may know what it earns from others; not by whom"):
         rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot)
-        rows = rows.alias(brings=brings).filter(brings=True)
+        rows = rows.alias(brings=earns(tenant_id)).filter(brings=True)
         return [award for award in rows.order_by("pk") if earned_from(award, tenant_id)]
 
 
-def _clock(pool: Pool, tenant_id: int) -> LaneClock:
-    """Read the batch lane's clock, and in the same query `provisional`: the micro-credits that this owner gets from
-    open rents if nothing of them is returned. An owner may know what it earns from others, but not from whom."""
-    provisional = RawSQL(
-        "SELECT coalesce(sum((part ->> 1)::bigint), 0)::bigint"
-        " FROM scheduling_award, jsonb_array_elements(charges) WITH ORDINALITY AS slot (parts, number),"
-        "      jsonb_array_elements(parts) AS part"
-        " WHERE pool_id = %s AND rent = 'open' AND (part ->> 0)::bigint = %s"
-        "   AND (cut_at IS NULL OR start + number - 1 < cut_at OR NOT (state = 'void' OR cut_at <= start))",
-        [pool.pk, tenant_id],
-        output_field=BigIntegerField(),
-    )
-    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).annotate(provisional=provisional).first()
-    return clock or LaneClock(pool=pool, lane=Lane.BATCH)
+def _provisional(pool: Pool, tenant_id: int) -> int:
+    """Return the micro-credits that this owner gets from open rents if nothing of them is returned."""
+    with scope_disabled("an owner may know what it earns from others; not by whom"):
+        rents = Award.objects.filter(pool=pool, rent=RentState.OPEN).alias(earns=earns(tenant_id)).filter(earns=True)
+        rents = rents.only("start", "end", "state", "cut_at", "adjusted", *CHARGES)
+        return sum(sum(rent.parts_of(tenant_id)[: max(rent.paid_until - rent.start, 0)]) for rent in rents)
 
 
 def _span(pool: Pool, window: Published) -> WindowSpan:
@@ -220,7 +203,7 @@ def _money(
         held=now.held,
         forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used),
         renters=tuple(_renters(tenant, pool, at, span, paying, clock)),
-        provisional=getattr(clock, "provisional", 0),
+        provisional=_provisional(pool, tenant.pk),
         on_hold=clock.held,
         contributions=tuple(_contributions(tenant, pool, windows, [total.label for total in units.totals], clock)),
     )

@@ -18,6 +18,7 @@ from django.db.models.expressions import RawSQL
 
 from scheduling.common import Steps
 from scheduling.core.collector import collector_resting
+from scheduling.core.stored_charges import slot_parts
 from scheduling.feed import EventKind, event, events_append, job_subject
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.settle.deliveries import outage_over
@@ -77,7 +78,7 @@ class Charge:
     award_id: int
     job_id: int
     tenant_id: int
-    parts: Sequence[tuple[int, int]]  # (owner's tenant id or 0 for the operator, micro-credits)
+    parts: Sequence[Sequence[int]]  # (owner's tenant id or 0 for the operator, micro-credits)
 
 
 class AwardMove(NamedTuple):
@@ -136,14 +137,19 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
 
 def _charges(pool: Pool, slot: int) -> list[Charge]:
     """Return what awards owe for the slot; `Award.paid_until` has the rule which slots an award pays for. Every slot
-    before this one is settled. An open rent owes nothing until it is closed."""
+    before this one is settled. An open rent owes nothing until it is closed. `parts` has the slot of awards of older
+    versions."""
     owing = Award.objects.filter(unsettled_from(slot), pool=pool, start__lte=slot, paid__gt=0)
     due = owing.exclude(rent=RentState.OPEN)
     rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
-    entries = list(rows.order_by("pk").values_list("pk", "job_id", "tenant_id", "adjusted", "parts"))
-    adjusted = Award.objects.filter(pk__in=[pk for pk, _, _, refunded, _ in entries if refunded])
+    columns = ("pk", "job_id", "tenant_id", "start", "adjusted", "owners", "amounts", "parts")
+    entries = list(rows.order_by("pk").values_list(*columns))
+    adjusted = Award.objects.filter(pk__in=[pk for pk, _, _, _, refunded, *_ in entries if refunded])
     less = {award.pk: award.owed[slot - award.start] for award in adjusted}
-    return [Charge(pk, job_id, tenant_id, less.get(pk, parts)) for pk, job_id, tenant_id, _, parts in entries]
+    return [
+        Charge(pk, job_id, tenant_id, less[pk] if pk in less else slot_parts(slot - start, owners, amounts, parts))
+        for pk, job_id, tenant_id, start, _, owners, amounts, parts in entries
+    ]
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:

@@ -19,7 +19,7 @@ from scheduling.feed import job_subject
 from scheduling.market.calendar.lanes import lane_lock
 from scheduling.market.reads.missed_slots import slots_missed
 from scheduling.market.settle.payments import settle_key, slot_posting
-from scheduling.models import Award, Lane, LaneClock, Pool, RentState, unsettled_from
+from scheduling.models import CHARGES, Award, Lane, LaneClock, Pool, RentState, unsettled_from
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.ledger.findings import MOST, LedgerFinding
@@ -86,7 +86,7 @@ def _stuck_awards() -> list[Stuck]:
     for pool_id, slot in settled.items():
         owing = unsettled_from(slot + 1) | Q(rent=RentState.OPEN)
         open_awards = Award.objects.filter(owing, pool=pool_id, paid__gt=0).order_by()
-        for award in open_awards.only("tenant", "start", "end", "state", "cut_at", "charges", "rent", "adjusted"):
+        for award in open_awards.only("tenant", "start", "end", "state", "cut_at", *CHARGES, "rent", "adjusted"):
             owed[award.pk] = award.owed_after(slot)
             by_tenant[award.tenant_id] += owed[award.pk]
     tenant_ids = list(Tenant.objects.order_by("pk").values_list("pk", flat=True))

@@ -14,6 +14,7 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from scheduling.core.currency import credits_of_each
 from scheduling.core.types import OWN, REJECTED, Allocation, Booking, FloatArray, Floor, Job, Refusal, View
 from scheduling.market.elastic.read_slots import SlotsSoFar, remaining, slots_so_far
 from scheduling.market.view.demands import member_too_little, within_engine
@@ -273,9 +274,11 @@ def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
     it. Owners that are no longer in the pool are left out."""
     payouts = np.zeros(len(frame.owner_ids))
     places = {owner: index for index, owner in enumerate(frame.owner_ids)}
-    for owner, amount in (part for slot in award.charges for part in slot):
-        if owner in places:
-            payouts[places[owner]] += credits_of(amount)
+    owners, amounts = award.charges_by_owner()
+    known = [column for column, owner in enumerate(owners) if owner in places]
+    columns = [places[owners[column]] for column in known]
+    for slot in amounts[:, known]:  # slot by slot, so that sums of floats are the same as ever
+        payouts[columns] += credits_of_each(slot)
     provisional = award.work is not None and frame.pool.parts_worth_nothing
     paid = credits_of(award.paid - award.returned)
     return replace(_booking(frame, award, job), paid=paid, payouts=payouts, provisional=provisional)
