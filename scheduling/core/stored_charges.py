@@ -17,7 +17,7 @@ import numpy as np
 
 from scheduling.core.settlement import Amounts
 
-Listed = list[list[list[int]]]  # for each slot its pairs [owner's id, or 0 for the operator; micro-credits]
+SlotPairs = list[list[list[int]]]  # for each slot its pairs [owner's id, or 0 for the operator; micro-credits]
 
 _WIDTH = 8  # bytes of an amount
 _QUICKLY = 1  # more effort of the compressor takes longer and saves next to nothing
@@ -66,7 +66,7 @@ def unpacked(owners: int, data: bytes | memoryview) -> Amounts:
     return np.ascontiguousarray(numbers).view("<i8").reshape(-1, owners).astype(np.int64, copy=False)
 
 
-def charges_listed(owner_ids: Sequence[int], amounts: Amounts) -> Listed:
+def charges_listed(owner_ids: Sequence[int], amounts: Amounts) -> SlotPairs:
     """Return for each slot its pairs, without zeros. The list is empty for a booking that costs nothing."""
     if not amounts.any():
         return []
@@ -79,10 +79,10 @@ def slot_listed(owner_ids: Sequence[int], amounts: Amounts) -> list[list[int]]:
 
 
 def slot_parts(
-    place: int, owners: Sequence[int], data: bytes | memoryview | None, listed: Sequence[Sequence[int]]
+    place: int, owners: Sequence[int], data: bytes | memoryview | None, pairs: Sequence[Sequence[int]]
 ) -> Sequence[Sequence[int]]:
     """Return the pairs of the slot at `place` in a row of an award. Rows of older versions have no bytes, and pairs in
-    `listed`."""
+    `pairs`."""
     if data is None:
-        return listed
+        return pairs
     return slot_listed(owners, unpacked(len(owners), data)[place]) if data else []

@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
                 migrations.RemoveField(model_name="award", name="charges"),
                 migrations.AddField(
                     model_name="award",
-                    name="listed",
+                    name="lists",
                     field=models.JSONField(blank=True, db_column="charges", null=True),
                 ),
             ],

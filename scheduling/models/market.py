@@ -11,7 +11,7 @@ from django.db.models import F, Func, Q
 from django.db.models.expressions import RawSQL
 
 from scheduling.core.settlement import Amounts
-from scheduling.core.stored_charges import Listed, UnreadableCharges, charges_listed, matrix_of, packed, unpacked
+from scheduling.core.stored_charges import SlotPairs, UnreadableCharges, charges_listed, matrix_of, packed, unpacked
 from scheduling.models.calendar import Part
 from scheduling.models.cluster import Pool, ResourceKind, Server
 from scheduling.models.jobs import Lane, TrainingJob
@@ -168,7 +168,7 @@ class Award(TenantOwned):
     owners = models.JSONField(null=True, blank=True, default=list)
     amounts = models.BinaryField(null=True, blank=True, default=b"")
     # The same in awards of older versions, which have neither of the two: what `charges` says.
-    listed = models.JSONField(db_column="charges", null=True, blank=True)
+    lists = models.JSONField(db_column="charges", null=True, blank=True)
     # For an elastic pool, whose jobs have an award for each slot: mini-batches that the job has left after this slot as
     # planned, and micro-credits that it paid for earlier slots. Null means that the award is for the whole job.
     work_left = models.FloatField(null=True, blank=True)
@@ -238,13 +238,13 @@ class Award(TenantOwned):
         return f"award of job {self.job_id}: [{self.start}, {self.end})"
 
     @property
-    def charges(self) -> Listed:
+    def charges(self) -> SlotPairs:
         """Return one list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. They
         sum to `paid`. The list is empty for an award that costs nothing."""
         if self.amounts is None:
-            if self.listed is None:
+            if self.lists is None:
                 raise UnreadableCharges(f"award {self.pk} does not say what its slots cost")
-            return self.listed
+            return self.lists
         of, charges = self.__dict__.get("_charges", (None, []))
         if of is not self.amounts:  # lists are made once: what a slot costs is asked for slot by slot
             charges = charges_listed(*self.charges_by_owner())
@@ -316,7 +316,7 @@ class Award(TenantOwned):
 
 
 # The columns of what each slot costs, for queries that leave out columns or name them.
-CHARGES = ("owners", "amounts", "listed")
+CHARGES = ("owners", "amounts", "lists")
 
 _EARNS = """
 CASE WHEN scheduling_award.amounts IS NULL

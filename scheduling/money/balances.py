@@ -62,7 +62,7 @@ def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
     awards = Award.objects.filter(tenant__in=spent, state__in=ALIVE, paid__gt=0, pool__clocks__lane=Lane.BATCH)
     rows = awards.exclude(pool=pool).exclude(rent=RentState.OPEN).annotate(running=F("pool__clocks__settled_slot") + 1)
     place = Cast(F("running") - F("start"), IntegerField())
-    parts = Func(F("listed"), place, arg_joiner=" -> ", template="(%(expressions)s)", output_field=JSONField())
+    parts = Func(F("lists"), place, arg_joiner=" -> ", template="(%(expressions)s)", output_field=JSONField())
     rows = rows.filter(start__lte=F("running"), end__gt=F("running")).annotate(place=place, parts=parts)
     columns = ("tenant", "pool", "pool__slot_seconds", "place", "owners", "amounts", "parts")
     elsewhere: defaultdict[tuple[int, int, int], int] = defaultdict(int)

@@ -140,7 +140,7 @@ def test_one_column_of_an_award() -> None:
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', place)  # noqa: S608
             found = findings(pool)
-        name = {"amounts": "charges", "charges": "listed"}.get(column, column)
+        name = {"amounts": "charges", "charges": "lists"}.get(column, column)
         named = f"award {award.pk} of job {award.job_id}: {name} is"
         assert any(line.startswith(named) for line in found), (column, found)
 

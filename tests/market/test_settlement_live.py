@@ -148,7 +148,7 @@ def test_an_estimate_learns_when_its_job_really_started() -> None:
         assert (kept.started, kept.paid) == (0, award.paid)
 
 
-OTHER_TERMS = {"paid": 1, "owners": [], "amounts": b"", "listed": [], "start": -1, "allocation": [[1]]}
+OTHER_TERMS = {"paid": 1, "owners": [], "amounts": b"", "lists": [], "start": -1, "allocation": [[1]]}
 OTHER_TERMS |= {"on_operator": [[1]], "lane": "instant"}
 
 

@@ -92,13 +92,13 @@ def terms_verify(
 
 
 def _charges_differ(where: str, award: Award, owner_ids: Sequence[int], amounts: settlement.Amounts) -> list[Finding]:
-    """Compare what the award's slots cost, and who earns it. The same bytes say the same: lists are made only of others,
-    as those of many owners take long. Lists beside bytes are read by nobody, and belong to no award."""
+    """Compare what the award's slots cost, and who earns it. The same bytes say the same. Lists are made only
+    of others, since those of many owners take long. Lists beside bytes are read by nobody, and belong to no award."""
     owners, stored = packed(owner_ids, amounts)
     in_bytes = award.amounts is not None
     findings = differences(where, {"owners": (award.owners, owners if in_bytes else None)})
     if in_bytes:
-        findings += differences(where, {"listed": (award.listed, None)})
+        findings += differences(where, {"lists": (award.lists, None)})
     if award.amounts == stored:
         return findings
     try:

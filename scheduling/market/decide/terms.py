@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from scheduling.core import settlement
-from scheduling.core.stored_charges import Listed, charges_listed, packed
+from scheduling.core.stored_charges import SlotPairs, charges_listed, packed
 from scheduling.core.types import Allocation, Booking
 from scheduling.market.view.frame import PoolFrame
 from scheduling.models import Award, Lane, TrainingJob
@@ -47,7 +47,7 @@ def dividend_of(booking: Booking, paid: int) -> int:
     return min(settlement.micro(booking.dividend), paid)
 
 
-def charges_of(owner_ids: Sequence[int], booking: Booking) -> Listed:
+def charges_of(owner_ids: Sequence[int], booking: Booking) -> SlotPairs:
     """Return what each slot of the booking costs and who earns it, as `Award.charges` lists it."""
     return charges_listed(owner_ids, settlement.charges(booking))
 

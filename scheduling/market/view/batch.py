@@ -275,10 +275,10 @@ def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
     payouts = np.zeros(len(frame.owner_ids))
     places = {owner: index for index, owner in enumerate(frame.owner_ids)}
     owners, amounts = award.charges_by_owner()
-    known = [column for column, owner in enumerate(owners) if owner in places]
-    columns = [places[owners[column]] for column in known]
-    for slot in amounts[:, known]:  # slot by slot, so that sums of floats are the same as ever
-        payouts[columns] += credits_of_each(slot)
+    columns = [column for column, owner in enumerate(owners) if owner in places]
+    indices = [places[owners[column]] for column in columns]
+    for slot in amounts[:, columns]:  # slot by slot, so that sums of floats are the same as ever
+        payouts[indices] += credits_of_each(slot)
     provisional = award.work is not None and frame.pool.parts_worth_nothing
     paid = credits_of(award.paid - award.returned)
     return replace(_booking(frame, award, job), paid=paid, payouts=payouts, provisional=provisional)
