@@ -256,7 +256,7 @@ SELECT coalesce(sum(entry.amount), 0)::bigint
  WHERE about.kind = 'cancel' AND entry.account_id = %s
 """
 _BALANCE = "SELECT coalesce(sum(amount), 0) FROM ledger_entry WHERE account_id = %s"
-_OPEN = "SELECT start, state, cut_at, charges FROM scheduling_award WHERE pool_id = %s AND rent = 'open'"
+_OPEN = "SELECT start, state, cut_at, pays_from, charges FROM scheduling_award WHERE pool_id = %s AND rent = 'open'"
 
 
 def _now(tenant: Tenant, pools: Sequence[Pool], at: datetime) -> Iterator[str]:
@@ -264,9 +264,10 @@ def _now(tenant: Tenant, pools: Sequence[Pool], at: datetime) -> Iterator[str]:
     for pool in pools:
         view = share_view(tenant=tenant, pool=pool, at=at, money=True, overview=pool_overview(pool))
         provisional = 0
-        for start, state, cut, charges in run(_OPEN, [pool.pk]):
+        for start, state, cut, again, charges in run(_OPEN, [pool.pk]):
             for slot, parts in enumerate(json.loads(charges), start):
-                if cut is None or slot < cut or not (state == "void" or cut <= start):
+                pays_on = cut is not None and (slot >= again if again else not (state == "void" or cut <= start))
+                if cut is None or slot < cut or pays_on:
                     provisional += sum(amount for owner, amount in parts if owner == tenant.pk)
         assert view.money is not None
         yield from _differ(f"what is provisional in {pool.slug}", view.money.provisional, provisional)

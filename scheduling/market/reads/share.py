@@ -173,7 +173,9 @@ def _clock(pool: Pool, tenant_id: int) -> LaneClock:
         " FROM scheduling_award, jsonb_array_elements(charges) WITH ORDINALITY AS slot (parts, number),"
         "      jsonb_array_elements(parts) AS part"
         " WHERE pool_id = %s AND rent = 'open' AND (part ->> 0)::bigint = %s"
-        "   AND (cut_at IS NULL OR start + number - 1 < cut_at OR NOT (state = 'void' OR cut_at <= start))",
+        "   AND (cut_at IS NULL OR start + number - 1 < cut_at"
+        "        OR CASE WHEN pays_from IS NULL THEN NOT (state = 'void' OR cut_at <= start)"
+        "                ELSE start + number - 1 >= pays_from END)",
         [pool.pk, tenant_id],
         output_field=BigIntegerField(),
     )

@@ -11,6 +11,7 @@ from scheduling.market.settle.refunds import (
     cut_told,
     jobs_locked,
     refunds_post,
+    slots_pay_back,
 )
 from scheduling.market.settle.resale import sales_return
 from scheduling.market.settle.run_states import RESERVATION_ENDED
@@ -31,4 +32,5 @@ __all__ = [
     "rent_refund_key",
     "sales_return",
     "settle_key",
+    "slots_pay_back",
 ]
