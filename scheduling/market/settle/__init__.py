@@ -14,7 +14,7 @@ from scheduling.market.settle.refunds import (
     slots_pay_back,
 )
 from scheduling.market.settle.resale import sales_return
-from scheduling.market.settle.run_states import RESERVATION_ENDED
+from scheduling.market.settle.run_states import RESERVATION_ENDED, not_heard_of
 
 __all__ = [
     "AT_ONCE",
@@ -27,6 +27,7 @@ __all__ = [
     "cut_told",
     "hold_key",
     "jobs_locked",
+    "not_heard_of",
     "parts_by_account",
     "refunds_post",
     "rent_refund_key",
