@@ -30,8 +30,8 @@ class Sockets:
 
     def __init__(self, patterns: Sequence[URLPattern]) -> None:
         self._patterns = patterns
-        # Consumers read from the session who is there (`tenants.entrypoints`). The middleware of Channels for that knows
-        # no earlier secret key, and would end the session of whoever comes with one from before.
+        # Consumers read from the session who is there (`tenants.entrypoints`). What Channels has for that knows no
+        # earlier secret key, and would end the session of whoever comes with one from before.
         self._consumers = AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(list(patterns))))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

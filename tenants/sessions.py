@@ -2,8 +2,8 @@
 
 A session lasts while its row is there and has not expired, and while the person's password is the same. It also lasts
 where the secret key is a new one, as long as the key of before is among SECRET_KEY_FALLBACKS: pages say so, too. A
-log-out deletes the row. Whoever changes their own password goes on with another session. A session of before a new password
-keeps its row until it is used, so the row alone does not say that the session lasts.
+log-out deletes the row. Whoever changes their own password goes on with another session. A session of before a new
+password keeps its row until it is used, so the row alone does not say that the session lasts.
 """
 
 from __future__ import annotations
