@@ -507,10 +507,10 @@ def test_page_and_its_bar_show_the_pool_of_the_job(scene: Story) -> None:
     assert f'href="/t/renter/market/?pool={scene.pool.slug}"' in html
 
 
-def test_pages_of_a_pool_with_slots_of_whole_minutes_show_no_seconds_of_its_slots() -> None:
+def test_pages_of_a_pool_with_slots_of_whole_minutes_show_no_seconds_of_its_slots(scene: Story) -> None:
     """Its slots begin at a second that no moment of these pages has by itself."""
-    scene = story(slot_seconds=600)
     pool = scene.pool
+    pool.slot_seconds = 600
     pool.epoch_at = (timezone.now() - NOW * timedelta(seconds=600)).replace(microsecond=0) - timedelta(seconds=200)
     overwrite(pool)
     renter, owner = client_as(SUBMITTER, scene.renter), client_as(OWNER, scene.owner)
