@@ -79,7 +79,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_intervalarchive": READS,
     "scheduling_answerframe": ADDS,
     "scheduling_instantanswer": ADDS,
-    "scheduling_award": changes("state", "cut_at", "returned", "rent", "adjusted"),
+    "scheduling_award": changes("state", "cut_at", "pays_from", "returned", "rent", "adjusted"),
     "scheduling_freedunits": (*changes("amount", "sold"), "DELETE"),
     "scheduling_useprice": ADDS,
     "scheduling_pricetick": CHANGES,

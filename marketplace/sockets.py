@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
 from django.urls import URLPattern
 
 from marketplace.heads import head_is_too_large
@@ -30,7 +30,9 @@ class Sockets:
 
     def __init__(self, patterns: Sequence[URLPattern]) -> None:
         self._patterns = patterns
-        self._consumers = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(list(patterns))))
+        # Consumers read from the session who is there (`tenants.entrypoints`). What Channels has for that knows no
+        # earlier secret key, and would end the session of whoever comes with one from before.
+        self._consumers = AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(list(patterns))))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         path = str(scope["path"])

@@ -25,7 +25,9 @@ def csv_download(request: HttpRequest, name: str, pieces: Iterator[Piece]) -> St
 
 def file_download(request: HttpRequest, name: str, kind: str, pieces: Iterator[Piece]) -> StreamingHttpResponse:
     """Return a response that sends a file while it is made, so that it is never in memory as a whole. `kind` is its
-    media type."""
+    media type. A HEAD request gets the headers, and no piece is made: the server would take them all, and send none."""
+    if request.method == "HEAD":
+        pieces = iter(())
     content = _later(pieces) if isinstance(request, ASGIRequest) else pieces
     answer = StreamingHttpResponse(content, content_type=kind)
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -53,8 +55,7 @@ def part_download(request: HttpRequest, name: str, content: Bytes) -> StreamingH
     same = request.headers.get("If-Range", tag) == tag
     wanted = _part_of(range_header, size) if same and request.method == "GET" else None
     start, end = wanted or (0, size)
-    stop = end if request.method == "GET" else start  # a HEAD request reads nothing
-    answer = file_download(request, name, "application/octet-stream", content.pieces(start, stop))
+    answer = file_download(request, name, "application/octet-stream", content.pieces(start, end))
     answer._resource_closers.append(content.close)  # type: ignore[attr-defined]  # closed also if nobody reads it
     answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     answer["Content-Length"] = str(end - start)

@@ -1,8 +1,9 @@
 """Whether a person is still logged in: for streams and sockets, which last longer than the request that was admitted.
 
-A session lasts while its row is there and has not expired, and while the person's password is the same. A log-out
-deletes the row. Whoever changes their own password goes on with another session. A session of before a new password
-keeps its row until it is used, so the row alone does not say that the session lasts.
+A session lasts while its row is there and has not expired, and while the person's password is the same. It also lasts
+where the secret key is a new one, as long as the key of before is among SECRET_KEY_FALLBACKS: pages say so, too. A
+log-out deletes the row. Whoever changes their own password goes on with another session. A session of before a new
+password keeps its row until it is used, so the row alone does not say that the session lasts.
 """
 
 from __future__ import annotations
@@ -40,9 +41,15 @@ def logins_open(logins: Collection[Login], users: Mapping[int, User], at: dateti
     """Return the log-ins whose sessions last, in one statement for all of them. `users` are their persons by id."""
     rows = Session.objects.filter(session_key__in={login.key for login in logins}, expire_date__gt=at)
     keys = set(rows.values_list("session_key", flat=True))
-    digests = {person: user.get_session_auth_hash() for person, user in users.items()}
+    digests = {person: _digests(user) for person, user in users.items()}
     return {
         login
         for login in logins
-        if login.key in keys and login.person in digests and constant_time_compare(login.digest, digests[login.person])
+        if login.key in keys
+        and any(constant_time_compare(login.digest, digest) for digest in digests.get(login.person, ()))
     }
+
+
+def _digests(user: User) -> tuple[str, ...]:
+    """Return what a session of the person may hold: made with the secret key of now, or with one of before."""
+    return user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()

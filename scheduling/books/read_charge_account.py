@@ -107,13 +107,14 @@ def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequenc
     costs = decided.factors(labels) if decided else {}
     elapsed = None if decided is None else decided.booking.end - decided.job.arrival
     missed = slots_missed([award]).get(award.pk, frozenset())
+    back = {slot for slot in missed if slot <= settled or slot in award.missed}
     slots = tuple(
         SlotAccount(
             slot=slot,
             at=pool.slot_start(slot),
             factors=costs.get(slot, ()),
             parts=tuple((names[owner], amount) for owner, amount in charged),
-            state=RETURNED if slot in missed and slot <= settled else _state(award, slot, settled),
+            state=RETURNED if slot in back else _state(award, slot, settled),
         )
         for slot, charged in enumerate(award.owed, award.start)
     )

@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from scheduling.jobs.fitting import Fitting
 from scheduling.market.decide import LOOK_BACK
+from scheduling.market.settle import not_heard_of
 from scheduling.market.view import IntakeRows, NewSpecReader, intake_rows
 from scheduling.models import JobArray, JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -95,7 +96,8 @@ def over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
 
 def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     """Return those of the jobs and arrays that have not finished yet, or a sentence that says why nothing can wait for
-    them. Needs the tenant's scope, in which a job of another tenant does not exist."""
+    them. Needs the tenant's scope, in which a job of another tenant does not exist. A job whose time is over may still
+    end well until its engine has said how its program ended; whoever waits for it already waits for that (0343)."""
     if not after:
         return ()
     if len(after) > MOST_AFTER:
@@ -107,6 +109,8 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
         for each in (row.pk, array_named(row.array_id or 0)):
             if each in states:
                 states[each].append(row)
+    over = [row.pk for each in states.values() for row in each if row.state == JobState.STOPPED]
+    unknown = not_heard_of(over)
     for each, rows_of_it in states.items():
         if not rows_of_it:
             what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
@@ -114,7 +118,7 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
             hint = f"; the array of that number is {array_named(int(each))}" if is_array else ""
             return f"must be {what} of the tenant, and there is no {name}{hint}"
         for row in rows_of_it:
-            if row.state not in (*LIVE_STATES, JobState.FINISHED):
+            if row.state not in (*LIVE_STATES, JobState.FINISHED) and row.pk not in unknown:
                 name = f"J-{row.pk} of {each}" if isinstance(each, str) else f"J-{row.pk}"
                 return f"must be jobs that can end well, and {name} is {row.get_state_display().lower()}"
     return tuple(each for each, rows_of_it in states.items() if any(r.state != JobState.FINISHED for r in rows_of_it))

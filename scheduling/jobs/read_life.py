@@ -158,7 +158,8 @@ def _begun(job: TrainingJob, award: Award | None, floor: JobFloor | None, now: d
     at, workers = pool.slot_start(award.start), f"{award.workers} worker{'s' * (award.workers != 1)} at most"
     if job.state == JobState.AWARDED:
         return LifeStep(NOW, "Was to start" if is_late(at, now) else "Starts", at, award.start, workers)
-    if award.state == "ended" and award.cut_at is not None and award.cut_at <= award.start:
+    never = award.cut_at is not None and award.cut_at <= award.start and award.pays_from is None
+    if award.state == "ended" and never:
         return LifeStep(AHEAD, "Never started", None, None, "")
     return LifeStep(NOW if job.state == JobState.RUNNING else DONE, "Started", at, award.start, workers)
 

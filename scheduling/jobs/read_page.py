@@ -171,7 +171,9 @@ class JobPage:
         if self.alive or self.by_use or self.attempts:
             return False
         cut_at = self.award.cut_at if self.award else None
-        return self.award is None or (cut_at is not None and cut_at <= self.award.start)
+        if self.award is None or cut_at is None:
+            return self.award is None
+        return cut_at <= self.award.start and self.award.pays_from is None
 
     @property
     def may_wait(self) -> bool:

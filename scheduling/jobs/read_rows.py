@@ -99,7 +99,7 @@ def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
 
 _newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
 _FIELDS: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
-_FIELDS += ("returned", *CHARGES, "rent", "adjusted", "cut_at", "work_left", "paid_before", "work")
+_FIELDS += ("returned", *CHARGES, "rent", "adjusted", "cut_at", "pays_from", "work_left", "paid_before", "work")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:

@@ -88,6 +88,7 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
     priced = gross is None and award.lane == Lane.BATCH and not (award.adjusted or award.dividend)
     factors = _factors(pool, award) if priced else {}
     missed = slots_missed([award]).get(award.pk, frozenset())
+    back = {slot for slot in missed if slot <= settled or slot in award.missed}
     rows = []
     for slot in range(award.start, award.end):
         workers, ps = units[slot]
@@ -105,7 +106,7 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
         if price is not None and not costs and workers:
             costs = (Factor(TOGETHER if ps else "worker", workers, credits_of(price) / workers),)
         own_part = None if price is None else price - pays
-        state = RETURNED if slot in missed and slot <= settled else _state(award, slot, settled, pool.slot_at(at))
+        state = RETURNED if slot in back else _state(award, slot, settled, pool.slot_at(at))
         rows.append(SlotRow(slot, pool.slot_start(slot), workers, ps, paid, state, costs, price, own_part, pays))
     return _table(award, tuple(rows))
 
@@ -175,7 +176,8 @@ def _state(award: Award, slot: int, settled: int, now: int) -> str:
     """Return the state of a slot. A void award returns the slots from its cut on; one that was cancelled before its
     start returns all of them."""
     cut = award.cut_at
-    given_back = award.state == AwardState.VOID or (award.state == AwardState.ENDED and cut == award.start)
+    before = award.state == AwardState.ENDED and cut == award.start and award.pays_from is None
+    given_back = award.state == AwardState.VOID or before
     if given_back and cut is not None and slot >= cut:
         return RETURNED
     if award.rent != RentState.OPEN and (slot <= settled or award.state in (AwardState.DONE, AwardState.ENDED)):

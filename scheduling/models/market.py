@@ -180,6 +180,9 @@ class Award(TenantOwned):
     # Slots from this one on were not delivered or not wanted. A running award that its tenant gave up stays `running`,
     # and is settled, to its end.
     cut_at = models.BigIntegerField(null=True, blank=True)
+    # For an award that was given up, and that the platform had failed in a slot before that: the first slot that it
+    # pays for again. Those from `cut_at` to it were not delivered, and came back. Null where there are none.
+    pays_from = models.BigIntegerField(null=True, blank=True)
     returned = models.BigIntegerField(default=0)  # micro-credits of `paid` that went back to the tenant
     rent = models.CharField(max_length=8, blank=True, choices=RentState.choices, default="", db_default="")
     # The part of `returned` that was returned because the job would have been worth more alone, or was never done. The
@@ -224,8 +227,16 @@ class Award(TenantOwned):
             models.CheckConstraint(condition=Q(state__in=AwardState.values), name="award_state_known"),
             # Given up before its start, an award has ended: nothing pays for it, and no settlement looks at it.
             models.CheckConstraint(
-                condition=~Q(state__in=["booked", "running"]) | Q(cut_at__isnull=True) | Q(cut_at__gt=F("start")),
+                condition=~Q(state__in=["booked", "running"])
+                | Q(cut_at__isnull=True)
+                | Q(cut_at__gt=F("start"))
+                | Q(pays_from__isnull=False),
                 name="award_alive_is_cut_after_its_start",
+            ),
+            models.CheckConstraint(
+                condition=Q(pays_from__isnull=True)
+                | ~Q(state="void") & Q(cut_at__isnull=False, cut_at__lt=F("pays_from"), pays_from__lt=F("end")),
+                name="award_pays_on_after_its_cut",
             ),
             models.CheckConstraint(condition=Q(rent__in=RentState.values), name="award_rent_known"),
             models.CheckConstraint(
@@ -289,11 +300,11 @@ class Award(TenantOwned):
     def paid_until(self) -> int:
         """Return the first slot that it does not pay for.
 
-        An award that is alive, or was given up while it ran, pays to its end, without the slots of outages
+        An award that is alive, or was given up while it ran, pays to its end, without `missed` and the slots of outages
         (`market.reads.slots_missed`). One that was given up before its start pays nothing. One that the platform cut
         short pays for what was delivered before the cut, settled or not.
         """
-        if self.cut_at is None or self.state in ALIVE:
+        if self.cut_at is None or self.state in ALIVE or self.pays_from is not None:
             return self.end
         given_up_before = self.state == AwardState.ENDED and self.cut_at <= self.start
         return min(self.cut_at, self.end) if self.state == AwardState.VOID or given_up_before else self.end
@@ -301,13 +312,22 @@ class Award(TenantOwned):
     def owed_after(self, settled_slot: int) -> int:
         """Return the micro-credits for the slots after `settled_slot`, the pool's last settled one: that much is held
         for the award then. An open rent has paid for no slot yet."""
-        ahead = self.owed[self.unpaid_since(settled_slot) - self.start : max(self.paid_until - self.start, 0)]
-        return sum(amount for parts in ahead for _, amount in parts)
+        first, missed = self.unpaid_since(settled_slot), self.missed
+        ahead = self.owed[first - self.start : max(self.paid_until - self.start, 0)]
+        return sum(amount for slot, parts in enumerate(ahead, first) if slot not in missed for _, amount in parts)
+
+    @property
+    def missed(self) -> range:
+        """Return the slots that the platform did not deliver before its tenant gave it up. It gets them back, and pays
+        for the others to its end."""
+        return range(self.cut_at or 0, self.pays_from) if self.pays_from is not None else range(0)
 
     @property
     def is_given_up(self) -> bool:
         """Return whether its tenant gave it up while it ran, or its program ended early: it pays on to its end."""
-        return self.state != AwardState.VOID and self.cut_at is not None and self.start < self.cut_at < self.end
+        if self.state == AwardState.VOID or self.cut_at is None or self.cut_at >= self.end:
+            return False
+        return self.cut_at > self.start or self.pays_from is not None
 
     @property
     def used_until(self) -> int:

@@ -12,7 +12,7 @@ from django.db import transaction
 from scheduling.cluster import may_change_cluster, pool_lock, server_subject
 from scheduling.feed import EventKind, event, events_append, job_event
 from scheduling.market.calendar import lane_lock
-from scheduling.market.settle import AT_ONCE, Cause, Next, awards_void, jobs_locked, refunds_post
+from scheduling.market.settle import AT_ONCE, Cause, Next, awards_void, jobs_locked, refunds_post, slots_pay_back
 from scheduling.models import (
     ALIVE,
     Award,
@@ -36,7 +36,7 @@ MOST_LOSSES = 5  # losses of one job in a row, without an epoch more than before
 
 @dataclass(frozen=True)
 class ServerLost:
-    """What the loss of a server did: `awards` were cut short, `refunded` micro-credits returned, `jobs` wait again, and
+    """What the loss of a server did: `awards` lost slots, `refunded` micro-credits returned, `jobs` wait again, and
     `floors` will be planned anew."""
 
     awards: int
@@ -63,7 +63,7 @@ def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> Ser
 
     Every award with units there becomes void as a whole, since a gang does not run without one of its servers. The
     current slot counts as not delivered. The owners are paid for the slots before it, also if those wait for a late
-    settlement.
+    settlement. An award that was given up in the current slot gets that slot back, and pays on.
     """
     if refusal := may_change_cluster(by, reason):
         return refusal
@@ -96,7 +96,8 @@ def award_fail(
 
     What is settled stays settled: the refund begins with the first slot that is not. Slots before `slot` were
     delivered, and are paid for. An award that is void from a later slot on becomes void from this one on. If its tenant
-    gave it up before that slot, it is paid to its end, as nothing more of it was to be delivered.
+    gave it up, it gets back the slots from `slot` on until then, and pays on to its end: nothing more of it was to be
+    delivered.
     `detail` says what went wrong, in the engine's words. `losses` is how often in a row this job was lost without
     progress. It waits longer each time and is given up in the end, since another try does not help.
     `gone_at` is the moment after which its gang cannot run any more, where nobody can say whether it runs now. The job
@@ -113,6 +114,12 @@ def award_fail(
             return AwardFailed(award, award.paid_until, award.returned, waits=False, repeated=True)
         if award.state not in (*ALIVE, AwardState.VOID) or first >= award.used_until:
             return Refused("already_over", "All that was sold with this award is delivered or given back.")
+        if award.is_given_up:
+            cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]})
+            back = slots_pay_back(award.pool, [award], first, cause, at)
+            events_append(back.events)
+            refunds_post(back.postings)
+            return AwardFailed(award, max(first, award.start), award.returned, waits=False, repeated=False)
         following = after_losses(losses, award.pool.slot_at(at))
         if gone_at is not None and gone_at > at and not following.given_up:
             free = award.pool.slot_at(gone_at - timedelta.resolution) + 1
@@ -149,11 +156,15 @@ def _lanes_locked(pool_id: int) -> tuple[int, int]:
 def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
     """Void the awards and floors of a lost server. `slot` is the first one that is not delivered."""
     cause = Cause("server_lost", {"server": server.name})
-    voided = awards_void(server.pool, awards_on(server, slot), slot, cause, at)
+    awards = awards_on(server, slot)
+    over = [award for award in awards if award.is_given_up]
+    back = slots_pay_back(server.pool, over, slot, cause, at)
+    voided = awards_void(server.pool, [award for award in awards if not award.is_given_up], slot, cause, at)
     floors = _floors_void(server, slot, at)
-    lost = ServerLost(len(voided.awards), voided.refunded, len(voided.again), floors)
-    events_append([_public(server, lost, at), *voided.events])
-    refunds_post(voided.postings)
+    refunded = back.refunded + voided.refunded
+    lost = ServerLost(len(over) + len(voided.awards), refunded, len(voided.again), floors)
+    events_append([_public(server, lost, at), *back.events, *voided.events])
+    refunds_post([*back.postings, *voided.postings])
     return lost
 
 

@@ -69,9 +69,9 @@ def chat_set(
     target = target_of(url, resolve=resolve)
     if isinstance(target, Refused):
         return target
-    _forget_due(person)
     values = {"secret": store(url), "shown": shown_of(url), "form": form, "created_at": at, "said_at": None, "flaw": ""}
     row, _ = ChatAddress.objects.select_for_update().get_or_create(person=person, defaults=values)
+    _forget_due(person)
     for name, value in values.items():
         setattr(row, name, value)
     receiver_on(row)
@@ -97,9 +97,12 @@ def chat_switch(*, person: User, active: bool) -> ChatAddress | Refused:
 @transaction.atomic
 def chat_remove(*, person: User) -> Refused | None:
     """Remove the address, with its secret."""
+    row = ChatAddress.objects.select_for_update().filter(person=person).first()
     _forget_due(person)
-    deleted, _ = ChatAddress.objects.filter(person=person).delete()
-    return None if deleted else NO_CHAT
+    if row is None:
+        return NO_CHAT
+    row.delete()
+    return None
 
 
 @transaction.atomic
@@ -116,6 +119,8 @@ def shown_of(url: str) -> str:
 
 
 def _forget_due(person: User) -> None:
+    """Drop what is due to be told. The caller has locked the person's address: whoever changes an address and its
+    notices takes the address first, as the sender does, so that none has what the other needs."""
     Notice.objects.filter(person=person, chat_due_at__isnull=False).update(chat_due_at=None)
 
 

@@ -179,6 +179,7 @@ OTHERWISE: Mapping[tuple[str, str], str] = {
     ("scheduling_award", "dividend"): "{0} + 1",
     ("scheduling_award", "rent"): "'open'",
     ("scheduling_award", "adjusted"): "1, rent = 'closed', returned = returned + 1",  # nothing else is possible
+    ("scheduling_award", "pays_from"): "start + 1, cut_at = start",  # only beside a cut that is before it
     ("scheduling_award", "start"): "{0} - 1",
     ("scheduling_award", "state"): "'void'",
     ("scheduling_budget", "period"): "'week'",
@@ -226,6 +227,7 @@ ROWS: Mapping[str | tuple[str, str], list[str]] = {
     ("scheduling_award", "dividend"): PAID_ROWS,
     ("scheduling_award", "adjusted"): PAID_ROWS,
     ("scheduling_award", "returned"): PAID_ROWS,
+    ("scheduling_award", "pays_from"): ["start + 1 < \"end\" AND state = 'done' AND paid > 0"],
     ("scheduling_award", "work_left"): ["work_left > 0"],
     ("scheduling_award", "paid_before"): ["work_left > 0"],
     "scheduling_calendarcell": ["slot >= 29 AND instant > 0 AND capacity >= batch + instant + 1"],

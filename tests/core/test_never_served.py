@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea import Astraea
+from scheduling.core.policies.astraea import Astraea, candidates
 from scheduling.core.policies.astraea.screening import most_together
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
@@ -86,6 +86,22 @@ def test_windows_that_grow_for_ever_hold_everything_some_day() -> None:
     assert isinstance(policy, Astraea)
     assert policy.longest_window is None
     assert policy.never_serves(cluster, make(), 1) is None
+
+
+def test_gangs_of_each_job_that_is_looked_at_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where parts of the job are looked at beside all of it."""
+    listed: list[Job] = []  # the jobs themselves, so that no number of one is another's later
+    found = candidates._list_gangs
+
+    def counted(job: Job, *others: Any) -> Any:
+        listed.append(job)
+        return found(job, *others)
+
+    monkeypatch.setattr(candidates, "_list_gangs", counted)
+    job = make(chunks=40, min_workers=40, max_workers=40, divisible=True)
+    assert never(job) is not None
+    assert job in listed
+    assert len({id(each) for each in listed}) == len(listed)
 
 
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])

@@ -32,7 +32,7 @@ from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Permission
 from tenants.scoping import scope, scope_disabled
-from tests.database import as_superuser
+from tests.database import as_superuser, overwrite
 from tests.scheduling.builders import make_server, make_tenant
 from tests.scheduling.live import (
     INSTANT,
@@ -505,3 +505,26 @@ def test_page_and_its_bar_show_the_pool_of_the_job(scene: Story) -> None:
     html = client.get(f"/t/renter/jobs/{scene.waiting.pk}/", secure=True).content.decode()
     assert re.search(rf'<dd class="of-pool">\s*{scene.pool.name}\s*</dd>', html)
     assert f'href="/t/renter/market/?pool={scene.pool.slug}"' in html
+
+
+def test_pages_of_a_pool_with_slots_of_whole_minutes_show_no_seconds_of_its_slots(scene: Story) -> None:
+    """Its slots begin at a second that no moment of these pages has by itself."""
+    pool = scene.pool
+    pool.slot_seconds = 600
+    pool.epoch_at = (timezone.now() - NOW * timedelta(seconds=600)).replace(microsecond=0) - timedelta(seconds=200)
+    overwrite(pool)
+    renter, owner = client_as(SUBMITTER, scene.renter), client_as(OWNER, scene.owner)
+    pages = {
+        "job": renter.get(f"/t/{scene.renter.slug}/jobs/{scene.ahead.pk}/"),
+        "share": owner.get(f"/t/{scene.owner.slug}/share/"),
+        "submit": renter.get(f"/t/{scene.renter.slug}/submit/"),
+    }
+    shown = {name: answer.content.decode() for name, answer in pages.items()}
+    boundary = f"{pool.slot_start(NOW):%M:%S}"
+    second = boundary[-2:]
+    of_slots = re.compile(rf"\b\d\d:\d\d:{second}\b")
+    slots = re.compile(r"\b\d\d:\d\d\b(?!:)")
+    for name, html in shown.items():
+        lead = re.sub(r'<pre class="log">.*?</pre>', "", text_of(html), flags=re.DOTALL)
+        assert not of_slots.findall(lead), (name, of_slots.findall(lead))
+        assert slots.search(lead), name

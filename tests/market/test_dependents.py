@@ -87,14 +87,22 @@ def test_waits_until_the_engine_has_said_how_a_program_ended_whose_time_is_over(
     advance(pool, award.end)  # the clock passes the end of the award before the engine has looked
     assert (again(first).state, again(first).reason_code) == ("stopped", "reservation_ended")
     assert (again(second).state, again(second).reason_code) == ("queued", "waits_for_jobs")
+    third = submitted(pool, by, first, slot=award.end + 0.05)  # whoever comes now waits for the engine's word as well
+    assert (third.state, third.reason_code) == ("queued", "waits_for_jobs")
     status = Status(ENDED, end=end, ended_at=moment(pool, award.end - 0.01).timestamp())
     with scope_disabled("the test plays the engine"):
         assert run_end(run=run, status=status, at=moment(pool, award.end + 0.1))
     advance(pool, award.end + 1)
     done = end == FINISHED
     assert again(first).state == ("finished" if done else "stopped")
-    assert (again(second).state == "rejected") is not done
-    assert again(second).not_before == (0 if done else HELD)
+    for waiting in (second, third):
+        assert (again(waiting).state == "rejected") is not done
+        assert again(waiting).not_before == (0 if done else HELD)
+    late = submitted(pool, by, first, slot=award.end + 1.1)  # the end is known: nothing is to be waited for any more
+    if done:
+        assert (late.state, late.not_before) == ("queued", 0)
+    else:
+        assert late.sentence == f"after: must be jobs that can end well, and J-{first.pk} is stopped."
     assert proven(pool) == []
 
 

@@ -449,7 +449,7 @@ def test_an_award_fails_once() -> None:
     assert again(award.job).attempt == 1
 
 
-def test_what_its_tenant_gave_up_cannot_fail_any_more_and_a_loss_before_that_still_can() -> None:
+def test_what_its_tenant_gave_up_cannot_fail_any_more_and_a_loss_before_that_takes_slots_until_then() -> None:
     """The clock is late: nothing is settled from slot 1 on, and the engine tells of slots after the cut first."""
     pool, lumen, castor, award = market()
     done(job_cancel(job_id=award.job_id, by=member(lumen, OWNER), at=at(2.5)))
@@ -461,9 +461,9 @@ def test_what_its_tenant_gave_up_cannot_fail_any_more_and_a_loss_before_that_sti
         assert not awards_on(Server.objects.get(pool=pool), slot=3)
     assert (again(award).cut_at, again(award).state) == (3, "running")
     assert fail(award, slot=2, now=4.6).slot == 2
-    assert (again(award).cut_at, again(award).returned) == (2, 40)
-    advance(pool, 7.2)
-    assert money(castor) == (0, 0, 20)
+    assert (again(award).state, again(award).cut_at, again(award).returned) == ("running", 2, 10)
+    advance(pool, 7.2)  # silent from slot 2 on: an outage takes the rest
+    assert (again(award).returned, money(castor)) == (40, (0, 0, 20))
     assert money_is_right(pool)
 
 
@@ -475,3 +475,32 @@ def test_an_award_that_is_over_cannot_fail() -> None:
     assert answer.code == "already_over"
     unknown = award_fail(award_id=10**9, slot=1, detail="", at=at(3))
     assert isinstance(unknown, Refused)
+
+
+def test_what_began_and_was_given_up_in_an_outage_pays_on_after_it_as_what_is_sold_of_it_is_its_tenants() -> None:
+    """Slots 3, 4 and 5 are silent. An instant job begins in slot 4, and is given up there; a buyer takes slot 6."""
+    pool, lumen, pictor = make_live_pool(outage_grace_seconds=GRACE), make_tenant("lumen"), make_tenant("pictor")
+    make_server(pool, worker=4, ps=1)
+    for tenant in (lumen, pictor):
+        fund(tenant)
+    for slot in range(3):
+        advance(pool, slot + 0.2)
+    award = again(submitted(pool, lumen, slot=3.9, epochs=4).award)
+    assert (award.start, award.end) == (4, 8)
+    done(job_cancel(job_id=award.job_id, by=member(lumen, OWNER), at=at(4.5)))
+    bought = [again(submitted(pool, pictor, slot=4.6).award) for _ in range(3)]
+    assert [each.start for each in bought] == [5, 6, 7]
+    LaneClock.objects.filter(pool=pool).update(held=True)  # so that the buyer whose award is void stays waiting
+    price = award.paid // 4
+    advance(pool, 6.2)
+    row = again(award)
+    assert (row.state, row.cut_at, row.returned) == ("running", 4, 2 * price)
+    assert all_is_right(pool)
+    for slot in (7, 8, 9):
+        advance(pool, slot + 0.2)
+    kept = [each for each in map(again, bought) if each.state == "done"]
+    assert [each.start for each in kept] == [6, 7]
+    assert money(lumen) == (1_000_000_000 - 2 * price, 0, sum(each.paid for each in kept))
+    assert not stuck_awards()
+    assert all_is_right(pool)
+    assert not violations()

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from scheduling.audit.verification import intervals_verify
+from scheduling.books import charge_account
+from scheduling.cluster import pool_lock
+from scheduling.feed import events_append
 from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.read_slots import slot_table
+from scheduling.jobs.submission import Submitted
+from scheduling.market.settle.refunds import Cause, awards_void, refunds_post
+from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, FreedUnits, Pool
-from scheduling.runs.failures import AwardFailed, award_fail
+from scheduling.runs.failures import AwardFailed, ServerLost, award_fail, server_lose
+from tenants.access import access_of_system
+from tenants.ledger.postings import earned
+from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -24,9 +37,11 @@ from tests.scheduling.live import (
     operator_money,
     publish,
     settle,
+    submit,
     submitted,
     taken,
 )
+from tests.soak.invariants import violations
 
 pytestmark = pytest.mark.django_db
 
@@ -174,12 +189,77 @@ def test_a_buyer_that_gives_up_while_it_runs_still_pays_and_sells_for_its_own_ac
     assert all_is_right(pool)
 
 
-def test_what_who_gave_it_up_no_longer_pays_for_is_not_its_to_sell_when_the_buyer_goes() -> None:
-    """Lumen's award fails in the slot in which lumen gave it up, so that all its money returns."""
+@pytest.mark.parametrize("slots", [[0], [1], [1, 0]])
+def test_who_gave_up_pays_on_after_a_failure_and_gets_back_what_ran_in_no_slot_before(slots: list[int]) -> None:
+    """The engine tells late, and nothing is settled: lumen ran in slots 0 and 1, and gave up in the second one."""
+    pool, lumen, pictor = make_live_pool(), make_tenant("lumen"), make_tenant("pictor")
+    make_server(pool, worker=4, ps=1)
+    for tenant in (lumen, pictor):
+        fund(tenant)
+    award = submitted(pool, lumen, chunks=4, epochs=4).award
+    job_cancel(job_id=award.job_id, by=member(lumen), at=moment(1.5))
+    first, second = (again(submitted(pool, pictor, slot=1.6).award) for _ in range(2))
+    assert [each.charges for each in (first, second)] == [[[[lumen.pk, 50_000]]]] * 2
+    for slot in slots:
+        fail(award, slot=slot, at=1.8)
+        assert again(award).cut_at == slot
+        assert all_is_right(pool)
+    lost = 2 - min(slots)
+    assert (again(award).state, again(award).returned) == ("running", 50_000 * lost)
+    assert sold() == [4.0, 1.0, 4.0, 1.0]
+    assert {slot for *_, slot in taken(pool)} == {*range(min(slots)), 2, 3}
+    for slot in range(4):
+        settle(pool, slot)
+        assert all_is_right(pool)
+    assert again(award).state == "ended"
+    assert money(lumen) == (1_000_000_000 - 50_000 * (4 - lost), 0, 100_000)
+    assert operator_money() == 50_000 * (4 - lost)
+    assert not stuck_awards()
+    assert not violations()
+    table = slot_table(pool, again(award), moment(5))
+    assert [row.state for row in table.rows] == ["returned" if min(slots) <= n < 2 else "settled" for n in range(4)]
+    with scope_disabled("the test looks at what the job pays"):
+        (account,) = charge_account(again(award.job))
+    assert [slot.slot for slot in account.slots if slot.state == "returned"] == list(range(min(slots), 2))
+
+
+def test_who_gave_up_in_the_slot_in_which_a_server_is_lost_gets_that_slot_back_and_pays_on() -> None:
+    """Lumen's gang was on two servers; what it gave up is sold again on each of them before one is lost."""
+    pool, lumen, pictor = make_live_pool(), make_tenant("lumen"), make_tenant("pictor")
+    servers = [make_server(pool, name, worker=2, ps=1) for name in ("s1", "s2")]
+    for tenant in (lumen, pictor):
+        fund(tenant)
+    publish(pool, frontier=3)
+    allocation = [[server.pk, 0, 3, 2, 1] for server in servers]
+    award = make_award(pool, lumen, slots=3, charges=[[(None, 10)]] * 3, allocation=allocation, on_operator=allocation)
+    enter(award)
+    settle_start(award)
+    job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0.5))
+    bought = [again(submitted(pool, pictor, slot=0.6, chunks=2, max_workers=2).award) for _ in range(2)]
+    assert {(each.start, each.allocation[0][0]) for each in bought} == {(1, server.pk) for server in servers}
+    answer = server_lose(server=servers[0], by=access_of_system("the test"), reason="fire", at=moment(0.8))
+    assert isinstance(answer, ServerLost)
+    assert (again(award).state, again(award).cut_at, again(award).returned) == ("running", 0, 10)
+    kept = [each for each in map(again, bought) if each.state != "void"]
+    assert [each.allocation[0][0] for each in kept] == [servers[1].pk]
+    settle(pool, 0, 1, 2)
+    income = sum(each.paid for each in kept)
+    assert income > 0
+    assert (money(lumen), operator_money()) == ((1_000_000_000 - 20, 0, income), 20)
+    assert not violations()
+    assert not stuck_awards()
+
+
+def test_what_the_platform_took_before_a_version_is_not_the_givers_to_sell_when_the_buyer_goes() -> None:
+    """Older versions made an award void that was given up, so that all its money returned. Such rows stay."""
     pool, lumen, pictor, award = of_the_operator()
     first, second = (submitted(pool, pictor, slot=0.6) for _ in range(2))
     job_cancel(job_id=first.job.pk, by=member(pictor), at=moment(0.7))
-    fail(award, slot=0, at=0.8)
+    with scope_disabled("the test makes the row of an older version"), transaction.atomic():
+        pool_lock(pool)
+        voided = awards_void(pool, [again(award)], 0, Cause("engine_error", {"detail": "out of disk"}), moment(0.8))
+        events_append(voided.events)
+        refunds_post(voided.postings)
     with scope_disabled("the test looks at freed units"):
         assert list(FreedUnits.objects.values_list("slot", "sold").distinct().order_by("sold")) == [(2, 1.0), (2, 4.0)]
     assert all_is_right(pool)
@@ -191,6 +271,21 @@ def test_what_who_gave_it_up_no_longer_pays_for_is_not_its_to_sell_when_the_buye
     assert all_is_right(pool)
 
 
+def test_a_verification_names_the_slots_that_came_back_to_who_gave_up() -> None:
+    pool, _, _, award = of_the_operator()
+    fail(award, slot=0, at=0.8)
+    assert all_is_right(pool)
+    for tampered in ({"pays_from": 2}, {"cut_at": 1, "pays_from": None}):
+        with transaction.atomic():
+            with scope_disabled("the test changes a row"):
+                Award.objects.filter(pk=award.pk).update(**tampered)
+            whats = {finding.what for finding in intervals_verify(pool_ids=[pool.pk]).findings}
+            assert any("pays_from" in what for what in whats), whats
+            assert any("what is held" in what for what in whats), whats
+            transaction.set_rollback(True)
+    assert all_is_right(pool)
+
+
 def test_a_verification_names_units_that_are_sold_again_for_less_than_answers_say() -> None:
     pool, _, pictor, _ = of_the_operator()
     first, second = (submitted(pool, pictor, slot=0.6) for _ in range(2))
@@ -199,3 +294,61 @@ def test_a_verification_names_units_that_are_sold_again_for_less_than_answers_sa
     with scope_disabled("the test changes a row"):
         FreedUnits.objects.filter(slot=again(first.award).start).update(sold=0.5)
     assert len(intervals_verify(pool_ids=[pool.pk]).findings) == 2
+
+
+# --- nobody earns twice
+
+ACTS = st.lists(st.sampled_from(["buy", "buy", "take back", "fail", "settle"]), min_size=2, max_size=8)
+
+
+@given(passed=st.integers(0, 2), acts=ACTS, back=st.integers(0, 2))
+@example(passed=0, acts=["buy", "fail"], back=0)
+@example(passed=1, acts=["buy", "fail", "buy", "fail"], back=1)
+@settings(max_examples=10)
+def test_who_sells_a_slot_again_has_paid_for_it_whatever_fails(passed: int, acts: list[str], back: int) -> None:
+    """Lumen rents the operator's server for five slots, and gives it up in the third at the latest. Its engine tells of
+    failures late, each of a slot before the last one's; buyers come and go. In a slot in which lumen earned it paid,
+    and nothing is left over at the end."""
+    with transaction.atomic():
+        pool, lumen, pictor = make_live_pool(), make_tenant("lumen"), make_tenant("pictor")
+        make_server(pool, worker=4, ps=1)
+        for tenant in (lumen, pictor):
+            fund(tenant)
+        award, settled = submitted(pool, lumen, chunks=4, epochs=5).award, -1
+        bought: list[Award] = []
+        job_cancel(job_id=award.job_id, by=member(lumen), at=moment(passed + 0.1))
+        for number, act in enumerate(acts):
+            now = max(passed, settled + 1) + 0.2 + number / 100
+            if act == "buy":
+                answer = submit(pool, pictor, slot=now)
+                bought += [answer.award] if isinstance(answer, Submitted) and answer.award else []
+            elif act == "take back" and bought:
+                job_cancel(job_id=bought[number % len(bought)].job_id, by=member(pictor), at=moment(now))
+            elif act == "fail":
+                award_fail(award_id=award.pk, slot=max(passed - back, 0), detail="out of disk", at=moment(now))
+                back += 1
+            elif act == "settle":
+                settled += 1
+                settle(pool, settled)
+            assert not (found := violations()), found
+        for slot in range(settled + 1, 12):
+            settle(pool, slot)
+        assert all_is_right(pool)
+        assert not stuck_awards()
+        assert not (found := violations()), found
+        paid, sold_slots = settled_slots(award), {slot for each in bought for slot in settled_slots(each, lumen)}
+        assert sold_slots <= paid
+        assert len(paid) * (award.paid // 5) == award.paid - again(award).returned
+        transaction.set_rollback(True)
+
+
+def settled_slots(award: Award, owner: Tenant | None = None) -> set[int]:
+    """Return the slots that the book says the award has paid for; with an owner, those that paid it."""
+    earner = earned(owner.pk).id if owner else None
+    with scope_disabled("the test reads the book"):
+        about = transactions_about(subject=f"job:{award.job_id}")
+    return {
+        row.facts["slot"]
+        for row in about
+        if row.kind == "settle" and (earner is None or any(account.id == earner for account, _ in row.entries))
+    }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import OperationalError
 from psycopg.errors import CannotConnectNow
+from pytest_django.fixtures import Settings
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -23,7 +25,7 @@ from marketplace.web import LARGEST_FRAME
 from tenants.roles import OWNER
 from tests.conftest import FOLDER
 from tests.patience import PATIENCE
-from tests.tenants.builders import client_of, make_member, make_tenant
+from tests.tenants.builders import client_of, make_member, make_tenant, session_of
 from tests.web import web_server
 
 NO_UTF8 = b"\xff\xfe"
@@ -127,3 +129,28 @@ def test_socket_ends_with_a_code_also_when_something_breaks(caplog: pytest.LogCa
     assert closed_with(consumer(ValueError("ours"))) == BROKEN
     (line,) = caplog.records
     assert line.exc_info is not None  # a fault of the code is to be found
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("before", "opens"), [(True, True), (False, False)])
+def test_socket_of_a_page_from_before_a_new_secret_opens_as_long_as_the_old_one_is_known(
+    settings: Settings, before: bool, opens: bool
+) -> None:
+    """As pages do. The session stays as it is, so that the next page renews it."""
+    old = settings.SECRET_KEY
+    session = session_of(make_member(make_tenant("lumen"), OWNER).user)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 50, [old] if before else []
+    cookie = f"{settings.SESSION_COOKIE_NAME}={session.session_key}".encode()
+    headers = [(b"cookie", cookie), (b"origin", b"http://localhost"), (b"host", b"localhost")]
+    asked = {"type": "websocket", "path": "/ws/t/lumen/", "headers": headers, "query_string": b""}
+
+    async def talk() -> Mapping[str, Any]:
+        call = ApplicationCommunicator(Sockets(websocket_urlpatterns), asked)
+        await call.send_input({"type": "websocket.connect"})
+        first: Mapping[str, Any] = await call.receive_output(PATIENCE)
+        await call.send_input({"type": "websocket.disconnect", "code": 1000})
+        await call.wait(PATIENCE)
+        return first
+
+    assert asyncio.run(talk())["type"] == ("websocket.accept" if opens else "websocket.close")
+    assert Session.objects.filter(session_key=session.session_key).exists()

@@ -158,7 +158,7 @@ GROWING = {
 # Read large tables, and nobody waits for it meanwhile: their statements are looked at below.
 BESIDE = (
     *("scheduling.0053_pieces", "scheduling.0057_read_while_others_work", "scheduling.0063_calendar_written"),
-    "scheduling.0065_cut_after_start",
+    *("scheduling.0065_cut_after_start", "scheduling.0068_pays_from_checked"),
 )
 # Rows that an index of few finds, and that nothing of today's makes.
 FEW = ("WHERE state IN ('booked', 'running') AND cut_at <= start",)

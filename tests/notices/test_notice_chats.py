@@ -4,13 +4,15 @@ secret."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 from pytest_django.fixtures import Settings
 
@@ -35,11 +37,14 @@ from scheduling.webhooks.chats import (
 )
 from scheduling.webhooks.receivers import FAILING_TOO_LONG, LEASE, LONGEST_PAUSE, MOST_FAILURES
 from scheduling.webhooks.rounds import chats_round
+from tenants.access import Refused
 from tenants.models import Membership, Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope
 from tenants.stored_secrets import reveal
 from tests.notices.test_notices import job_of, lines, member, tell
+from tests.operator.test_cell_races import wait_until_done_or_waiting
+from tests.patience import PATIENCE
 from tests.scheduling.pages import client_of, text_of
 from tests.tenants.builders import NOW, done, make_member, make_tenant
 from tests.webhooks.hooks import BROKE, TOOK, elsewhere, lock
@@ -269,6 +274,47 @@ def test_an_answer_of_an_address_before_changes_nothing_of_the_next_one() -> Non
     assert chat_remove(person=person) is None
     chats.chat_end(letter=letter, outcome=TOOK, at=NOW, draw=0.0)
     assert not ChatAddress.objects.exists()
+
+
+CHANGES: dict[str, Callable[[User], object]] = {
+    "set": lambda person: chat_set(person=person, url=OTHER, form="text", at=NOW),
+    "off": lambda person: chat_switch(person=person, active=False),
+    "remove": lambda person: chat_remove(person=person),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_an_address_and_an_answer_from_there_do_not_wait_for_each_other(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer comes in another transaction, after the change has taken the person's notices. If it took the address
+    then, each would have what the other needs."""
+    tenant, person = wanting()
+    low(tenant)
+    (letter,) = chats.chats_begin(at=NOW)
+    forget, ends = chats._forget_due, []
+    second = connection.copy()
+
+    def answer() -> bool:
+        second.inc_thread_sharing()
+        with monkeypatch.context() as of_thread:
+            of_thread.setattr(connections._connections, "default", second, raising=False)
+            return chats.chat_end(letter=letter, outcome=BROKE, at=NOW, draw=0.0)
+
+    def forget_and_answer(whose: User) -> None:
+        forget(whose)
+        ends.append(threads.submit(answer))
+        assert second.connection is not None
+        wait_until_done_or_waiting(ends[0], second.connection.info.backend_pid)
+
+    monkeypatch.setattr(chats, "_forget_due", forget_and_answer)
+    with closing(second), ThreadPoolExecutor(1) as threads:
+        second.ensure_connection()
+        outcome = CHANGES[change](person)
+        assert ends[0].result(PATIENCE) is False  # nothing is recorded, and nobody waited
+    assert not isinstance(outcome, Refused)
+    assert not Notice.objects.filter(chat_due_at__isnull=False).exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -35,7 +35,6 @@ from tenants.ledger.movements import MovementFilter
 from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope
-from tests.charges import charges_read
 from tests.ledger.builders import run
 
 AROUND = timedelta(days=2)  # of a world's moment, in which all of it lies
@@ -256,7 +255,9 @@ SELECT coalesce(sum(entry.amount), 0)::bigint
  WHERE about.kind = 'cancel' AND entry.account_id = %s
 """
 _BALANCE = "SELECT coalesce(sum(amount), 0) FROM ledger_entry WHERE account_id = %s"
-_OPEN = "SELECT start, state, cut_at, owners, amounts FROM scheduling_award WHERE pool_id = %s AND rent = 'open'"
+_OPEN = (
+    "SELECT start, state, cut_at, pays_from, owners, amounts FROM scheduling_award WHERE pool_id = %s AND rent = 'open'"
+)
 
 
 def _now(tenant: Tenant, pools: Sequence[Pool], at: datetime) -> Iterator[str]:
@@ -264,9 +265,10 @@ def _now(tenant: Tenant, pools: Sequence[Pool], at: datetime) -> Iterator[str]:
     for pool in pools:
         view = share_view(tenant=tenant, pool=pool, at=at, money=True, overview=pool_overview(pool))
         provisional = 0
-        for start, state, cut, owners, amounts in run(_OPEN, [pool.pk]):
+        for start, state, cut, again, owners, amounts in run(_OPEN, [pool.pk]):
             for slot, parts in enumerate(charges_read(owners, amounts), start):
-                if cut is None or slot < cut or not (state == "void" or cut <= start):
+                pays_on = cut is not None and (slot >= again if again else not (state == "void" or cut <= start))
+                if cut is None or slot < cut or pays_on:
                     provisional += sum(amount for owner, amount in parts if owner == tenant.pk)
         assert view.money is not None
         yield from _differ(f"what is provisional in {pool.slug}", view.money.provisional, provisional)

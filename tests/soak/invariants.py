@@ -18,8 +18,8 @@ ALIVE = ("booked", "running")
 
 _AWARDS = """
 SELECT award.id, award.job_id, award.attempt, award.tenant_id, award.pool_id, award.lane, award.state,
-       award.start, award."end", award.cut_at, award.paid, award.returned, award.owners, award.amounts,
-       award.work_left, award.work, award.rent, award.adjusted
+       award.start, award."end", award.cut_at, award.paid, award.returned, award.owners, award.amounts, award.work_left,
+       award.work, award.rent, award.adjusted, award.pays_from
   FROM scheduling_award AS award ORDER BY award.id
 """
 _JOBS = "SELECT id, state, attempt, pool_id, not_before FROM scheduling_trainingjob"
@@ -56,13 +56,14 @@ def violations() -> list[str]:
 
 
 _COLUMNS = ("id", "job", "attempt", "tenant", "pool", "lane", "state", "start", "end", "cut", "paid", "returned")
-_COLUMNS += ("owners", "amounts", "work_left", "work", "rent", "adjusted")
+_COLUMNS += ("owners", "amounts", "work_left", "work", "rent", "adjusted", "again")
 
 
 def pays_until(award: dict[str, Any]) -> int:
-    """A gang that the platform failed was delivered up to its cut; a cancelled one that never began, not at all."""
+    """A gang that the platform failed was delivered up to its cut; a cancelled one that never began, not at all. One
+    that was cancelled after the platform had failed it pays on."""
     cut = award["cut"]
-    if cut is None:
+    if cut is None or award["again"] is not None:
         return int(award["end"])
     if award["state"] == "void" or cut <= award["start"]:
         return min(cut, award["end"])
@@ -70,10 +71,20 @@ def pays_until(award: dict[str, Any]) -> int:
 
 
 def _is_missed(award: dict[str, Any], slot: int, outages: list[tuple[int, int, int]]) -> bool:
-    """A gang that was given up while it ran pays to its end, except for slots in which the market stood still."""
-    if award["state"] == "void" or award["cut"] is None or not award["start"] < award["cut"] <= slot:
+    """A gang that was given up while it ran pays to its end, except for slots in which the market stood still, and
+    those in which the platform had failed it before."""
+    if award["state"] == "void" or award["cut"] is None or slot < award["cut"]:
+        return False
+    if award["again"] is not None and slot < award["again"]:
+        return True
+    if award["cut"] <= award["start"] and award["again"] is None:
         return False
     return any(pool == award["pool"] and start <= slot < end for pool, start, end in outages)
+
+
+def _came_back(award: dict[str, Any], slot: int) -> bool:
+    """Whether the platform failed the gang in this slot, so that it is refunded before the slot is over."""
+    return award["again"] is not None and award["cut"] <= slot < award["again"]
 
 
 def _money_of_awards(awards: list[dict[str, Any]], settled: dict[int, int]) -> Iterator[str]:
@@ -102,7 +113,9 @@ def _money_of_awards(awards: list[dict[str, Any]], settled: dict[int, int]) -> I
             if any(amount for _, amount in parts)
         }
         last = settled.get(award["pool"], -1)
-        missed = {slot for slot in due if slot <= last and _is_missed(award, slot, outages)}
+        missed = {
+            slot for slot in due if _is_missed(award, slot, outages) and (slot <= last or _came_back(award, slot))
+        }
         due = {slot: amount for slot, amount in due.items() if slot not in missed}
         slots = [slot for kind, slot, account, _ in mine if kind == "settle" and account == hold]
         passed = [] if award["rent"] == "open" else [slot for slot in due if slot <= last]

@@ -12,6 +12,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tenants import rechecks
 from tenants.access import NOBODY, Access
@@ -139,3 +140,17 @@ def test_everybody_hears_that_the_question_failed_and_the_next_one_is_asked(monk
     first, second = async_to_sync(story)()
     assert [str(each) for each in first] == ["no database"] * 2
     assert second == NOBODY
+
+
+@pytest.mark.django_db
+def test_a_session_of_before_a_new_secret_lasts_as_long_as_the_old_secret_is_known(settings: Settings) -> None:
+    user, old = make_member(make_tenant("lumen"), OWNER).user, settings.SECRET_KEY
+    place = login_of(session_of(user)), "lumen"
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 50, ["another" * 10, old]
+    assert accesses_of({place}, timezone.now())[place].user == user
+    settings.SECRET_KEY_FALLBACKS = ["another" * 10]
+    assert accesses_of({place}, timezone.now())[place] == NOBODY
+    settings.SECRET_KEY_FALLBACKS = [old]
+    user.set_password("another one, and a long one")
+    user.save(update_fields=["password"])
+    assert accesses_of({place}, timezone.now())[place] == NOBODY

@@ -152,7 +152,8 @@ def _cuts_differ(job: TrainingJob, life: Life, rows: JobRows, reader: SpecReader
         where = f"award {number} of job {job.pk}"
         if award is None:  # it is gone, which is a finding already
             continue
-        findings += differences(where, {"cut_at": (award.cut_at, cut.cut_at)})
+        pairs = {"cut_at": (award.cut_at, cut.cut_at), "pays_from": (award.pays_from, cut.pays_from)}
+        findings += differences(where, pairs)
         findings += _freed_differ(where, job, award, cut, rows, reader)
     return findings
 

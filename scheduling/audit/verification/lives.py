@@ -23,11 +23,12 @@ class JobEvent(NamedTuple):
 @dataclass(frozen=True)
 class Cut:
     """An award cut short; `void` where the platform did it. `freed` are the slots [begin, end) in which what it gave up
-    is sold for its tenant's account."""
+    is sold for its tenant's account. `pays_from` is the first slot that it pays for after those that came back."""
 
     cut_at: int | None
     freed: tuple[int, int] | None
     void: bool
+    pays_from: int | None = None
 
 
 @dataclass
@@ -105,7 +106,7 @@ def _started(life: Life, event: JobEvent, elastic: bool) -> None:
 
 def _void(life: Life, event: JobEvent, elastic: bool) -> None:
     """Cut the award. A later cut has an earlier slot; what was given up before stays given up. An award that pays on
-    only got the slots of an outage back."""
+    only got back slots that were not delivered."""
     del elastic
     _cut(life, event, void=not event.data.get("pays_on", False))
 
@@ -115,7 +116,7 @@ def _cut(life: Life, event: JobEvent, *, void: bool) -> None:
     if award is not None:
         before = life.cuts.get(award)
         freed = tuple(event.data["freed"]) if event.data.get("freed") else before.freed if before else None
-        life.cuts[award] = Cut(event.data.get("cut_at"), freed, void)
+        life.cuts[award] = Cut(event.data.get("cut_at"), freed, void, event.data.get("pays_from"))
 
 
 def _ends(state: JobState) -> Callable[[Life, JobEvent, bool], None]:

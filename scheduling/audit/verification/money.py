@@ -48,7 +48,9 @@ def award_money(
     outage is passed they are still held."""
     where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
     passed = max((_outage_end(row) for row in transactions.values()), default=0)
-    slots = {slot: parts for slot, parts in slots.items() if slot not in missed or max(settled_slot, passed - 1) < slot}
+    held_still = max(settled_slot, passed - 1)
+    slots = {slot: parts for slot, parts in slots.items() if slot not in missed or slot > held_still}
+    slots = {slot: parts for slot, parts in slots.items() if slot not in award.missed}
     findings = differences(where, {"the hold": (_entries(transactions.get(hold_key(award.pk))), _hold(award))})
     for slot, parts in slots.items():
         key = settle_key(award.pool_id, slot, award.pk)

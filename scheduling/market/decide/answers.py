@@ -152,7 +152,7 @@ def answer_contents(answer: InstantAnswer) -> AnswerContents:
 _SOLD_AGAIN = """
 SELECT (sale ->> 0)::bigint, coalesce(sum((sale ->> 1)::float8) FILTER (WHERE NOT CASE award.state
            WHEN 'void' THEN coalesce(units.slot >= award.cut_at, true)
-           WHEN 'ended' THEN award.cut_at <= award.start AND award.phase <> 'own'
+           WHEN 'ended' THEN award.cut_at <= award.start AND award.pays_from IS NULL AND award.phase <> 'own'
            ELSE false END), 0), sum((sale ->> 1)::float8)
   FROM scheduling_instantanswer answer
   LEFT JOIN scheduling_award award ON award.id = answer.award_id

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scheduling.cluster import ServerView
 from scheduling.market.reads.bookings import HOME, LENT, OTHER, RENTED, BookedUnits
 from scheduling.models import Pool
-from tenants.templatetags.look import clock
+from scheduling.reasons import slot_clock
 
 WORKERS, PS = (5.0, 36.0), (43.0, 5.0)  # px (top, height) of a server's two bands within its row
 _LEAST_WORDS = 12.0  # px of height that a name needs
@@ -111,7 +111,7 @@ def _runs(units: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def _label(booking: BookedUnits, server: str, index: int, units: int, pool: Pool) -> str:
     what = ("worker", "parameter server")[index] + ("" if units == 1 else "s")
-    when = f"{clock(pool.slot_start(booking.start), 's')} to {clock(pool.slot_start(booking.end), 's')}"
+    when = f"{slot_clock(pool, booking.start)} to {slot_clock(pool, booking.end)}"
     return f"{booking.name or 'another tenant'}: {units} {what} on {server}, {when}"
 
 

@@ -160,8 +160,13 @@ def _provisional(pool: Pool, tenant_id: int) -> int:
     """Return the micro-credits that this owner gets from open rents if nothing of them is returned."""
     with scope_disabled("an owner may know what it earns from others; not by whom"):
         rents = Award.objects.filter(pool=pool, rent=RentState.OPEN).alias(earns=earns(tenant_id)).filter(earns=True)
-        rents = rents.only("start", "end", "state", "cut_at", "adjusted", *CHARGES)
-        return sum(sum(rent.parts_of(tenant_id)[: max(rent.paid_until - rent.start, 0)]) for rent in rents)
+        rents = rents.only("start", "end", "state", "cut_at", "pays_from", "adjusted", *CHARGES)
+        return sum(
+            part
+            for rent in rents
+            for slot, part in zip(range(rent.start, rent.paid_until), rent.parts_of(tenant_id), strict=False)
+            if slot not in rent.missed
+        )
 
 
 def _span(pool: Pool, window: Published) -> WindowSpan:

@@ -11,9 +11,10 @@ from scheduling.market.settle.refunds import (
     cut_told,
     jobs_locked,
     refunds_post,
+    slots_pay_back,
 )
 from scheduling.market.settle.resale import sales_return
-from scheduling.market.settle.run_states import RESERVATION_ENDED
+from scheduling.market.settle.run_states import RESERVATION_ENDED, not_heard_of
 
 __all__ = [
     "AT_ONCE",
@@ -26,9 +27,11 @@ __all__ = [
     "cut_told",
     "hold_key",
     "jobs_locked",
+    "not_heard_of",
     "parts_by_account",
     "refunds_post",
     "rent_refund_key",
     "sales_return",
     "settle_key",
+    "slots_pay_back",
 ]

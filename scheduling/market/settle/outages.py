@@ -2,8 +2,8 @@
 nothing is decided for them.
 
 As in a market that is held, time passes without decisions; but here sold units were not delivered either. Every award
-with a slot in the outage is void from there on, and its job waits again. An award that was given up by then gets back
-what it pays for the slots of the outage, and pays on after it, as its tenant sells those units. Floors of waiting jobs
+with a slot in the outage is void from there on, and its job waits again. An award that was given up gets back what it
+pays for the slots of the outage, and pays on after it, as its tenant sells those units. Floors of waiting jobs
 that should have begun meanwhile are planned anew by the next decision, as after a hold.
 """
 
@@ -50,12 +50,12 @@ def outage_pass(*, pool: Pool, outage: Outage, slot: int) -> Stopped | Busy | No
     at = pool.slot_start(outage.end)
     with scope_disabled("a market stands still for all its tenants"):
         sold = list(Award.objects.filter(unsettled_from(slot), pool=pool, start__lt=outage.end).order_by("pk"))
-        over = [award for award in sold if _is_over(award, slot, outage)]
-        lost = [award for award in sold if not _is_over(award, slot, outage)]
+        over = [award for award in sold if award.is_given_up]
+        lost = [award for award in sold if not award.is_given_up]
         cause = Cause("market_stopped", {"start": slot, "end": outage.end})
         open_rents = [Closing(award) for award in over if award.rent == RentState.OPEN]
         arrears, _ = rents_close(pool, open_rents, slot - 1, at) if open_rents else ([], [])
-        back = slots_pay_back(pool, over, range(slot, outage.end), cause, at)
+        back = slots_pay_back(pool, over, slot, cause, at, outage_end=outage.end)
         voided = awards_void(pool, lost, slot, cause, at)
         awards_move(pool, outage.end, at)
         LaneClock.objects.filter(pk=batch.pk).update(decided_slot=outage.end - 1, settled_slot=outage.end - 1)
@@ -64,12 +64,6 @@ def outage_pass(*, pool: Pool, outage: Outage, slot: int) -> Stopped | Busy | No
         events_append([_public(pool, stopped, outage, at), *back.events, *voided.events])
         refunds_post([*arrears, *back.postings, *voided.postings])
     return stopped
-
-
-def _is_over(award: Award, slot: int, outage: Outage) -> bool:
-    """Return whether the award ran before the outage, and was given up for the time after it: its job is over, and what
-    it still pays for is sold for its tenant's account."""
-    return award.is_given_up and award.start < slot and award.used_until <= outage.end
 
 
 def _public(pool: Pool, stopped: Stopped, outage: Outage, at: datetime) -> Event:

@@ -84,8 +84,9 @@ def awards_void(
 
     Slots delivered before that stay owed, and are settled in their turn. An award that was cut before, at a later slot,
     is cut shorter: what it has not paid yet of the slots from `slot` on is returned too, and its job has been reported
-    already. The caller passes awards for which `unsettled_from(slot)` is true, and none that was given up before
-    `slot`. A job that runs in pieces loses all its awards, since each piece continues from the one before it.
+    already. The caller passes awards for which `unsettled_from(slot)` is true, and none that was given up: to these
+    `slots_pay_back` returns what was not delivered. A job that runs in pieces loses all its awards, since each piece
+    continues from the one before it.
     """
     awards = [*awards, *_others_of(awards, slot)]
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
@@ -148,8 +149,11 @@ class PaidBack:
     postings: Sequence[Posting]
 
 
-def slots_pay_back(pool: Pool, awards: Sequence[Award], slots: range, cause: Cause, at: datetime) -> PaidBack:
-    """Return the money of these slots, which were not delivered, to awards that were given up before the last of them.
+def slots_pay_back(
+    pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at: datetime, *, outage_end: int | None = None
+) -> PaidBack:
+    """Return the money of slots that were not delivered to awards that were given up: from `slot` on until they were
+    given up, and further to the end of an outage.
 
     Nothing more of such an award was to be delivered, so nothing else of it is lost: it pays on for the slots after
     these, in which its units are sold again for its account. `slots_missed` names the slots for whoever asks later.
@@ -158,18 +162,23 @@ def slots_pay_back(pool: Pool, awards: Sequence[Award], slots: range, cause: Cau
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     events, postings = list[Event](), list[Posting]()
     for award in awards:
-        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slots.start).items():
+        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
             units[award.lane][unit] += amount
-        missed = award.owed[slots.start - award.start : slots.stop - award.start]
-        refund = sum(part for parts in missed for _, part in parts)
-        award.cut_at, award.returned = min(award.used_until, slots.start), award.returned + refund
+        first, used_until = max(slot, award.start), award.used_until
+        missed = range(first, min(max(used_until, outage_end or 0), award.end))
+        refund = sum(part for each in missed if each not in award.missed for _, part in award.owed[each - award.start])
+        if first < used_until:  # it was to run in some of these slots
+            award.cut_at, award.pays_from = first, award.pays_from or used_until
+        award.returned += refund
         if refund:
-            postings.append(_refund(award, f"refund:{award.pk}:outage{slots.start}", refund, cause, slots.start, at))
-        data = {"cause": cause.code, **cause.facts, "refunded": refund, "pays_on": True}
+            # A further failure is in an earlier slot, and a further outage in a later one.
+            key = f"refund:{award.pk}:{'from' if outage_end is None else 'outage'}{first}"
+            postings.append(_refund(award, key, refund, cause, first, at))
+        data = {"cause": cause.code, **cause.facts, "refunded": refund, "pays_on": True, "pays_from": award.pays_from}
         events.append(_award_event(EventKind.AWARD_CUT, award, data, at))
     for lane, amounts in sorted(units.items()):
         units_release(Lane(lane), amounts)
-    Award.objects.bulk_update(awards, ["cut_at", "returned"], batch_size=1_000)
+    Award.objects.bulk_update(awards, ["cut_at", "pays_from", "returned"], batch_size=1_000)
     refunded = sum(amount for posting in postings for _, amount in posting.entries if amount > 0)
     return PaidBack(refunded, events, postings)
 

@@ -59,7 +59,7 @@ def rents_close(
         postings += [
             slot_posting(award.pool_id, award.pk, award.tenant_id, award.job_id, slot, parts, at)
             for slot, parts in arrears
-            if any(amount for _, amount in parts)
+            if slot not in award.missed and any(amount for _, amount in parts)
         ]
         if closing.refund:
             facts = {"award": award.pk, "cause": BETTER_ALONE, **closing.facts}

@@ -86,7 +86,9 @@ def _stuck_awards() -> list[Stuck]:
     for pool_id, slot in settled.items():
         owing = unsettled_from(slot + 1) | Q(rent=RentState.OPEN)
         open_awards = Award.objects.filter(owing, pool=pool_id, paid__gt=0).order_by()
-        for award in open_awards.only("tenant", "start", "end", "state", "cut_at", *CHARGES, "rent", "adjusted"):
+        for award in open_awards.only(
+            "tenant", "start", "end", "state", "cut_at", "pays_from", *CHARGES, "rent", "adjusted"
+        ):
             owed[award.pk] = award.owed_after(slot)
             by_tenant[award.tenant_id] += owed[award.pk]
     tenant_ids = list(Tenant.objects.order_by("pk").values_list("pk", flat=True))

@@ -14,7 +14,7 @@ GIVEN_UP = "given_up"  # the reason of a failed job that the platform lost too o
 UNDONE = (JobState.EXPIRED, JobState.REJECTED, JobState.FAILED)
 IS_PART = Q(work__isnull=False)
 # Awards that were given up before their start: their money went back, or to the owners, at once.
-GIVEN_UP_BEFORE = Q(state=AwardState.ENDED, cut_at__lte=F("start"))
+GIVEN_UP_BEFORE = Q(state=AwardState.ENDED, cut_at__lte=F("start"), pays_from=None)
 
 
 def jobs_undone() -> QuerySet[TrainingJob]:
@@ -28,12 +28,13 @@ def jobs_undone() -> QuerySet[TrainingJob]:
 def cut_short(pool: Pool) -> Q:
     """Return a filter for awards that were cut short, or whose jobs ended early: the same happens in the owner's world.
     Once a piece of a job is lost, all earlier pieces belong to an earlier attempt and match too. A piece that was given
-    up before its start matches, as nothing is held for it.
+    up before its start matches, as nothing is held for it; and so does one that was given up and pays on after slots
+    that the platform did not deliver.
 
     Where parts are worth nothing, rents before a lost piece stay open, and so do those of a job that the platform gave
     up. For the lost piece itself the delivered slots are paid (D13).
     """
-    ended = Q(state=AwardState.VOID) | GIVEN_UP_BEFORE | Q(job__state=JobState.CANCELLED)
+    ended = Q(state=AwardState.VOID) | GIVEN_UP_BEFORE | Q(job__state=JobState.CANCELLED) | Q(pays_from__isnull=False)
     before = Q(attempt__lt=F("job__attempt"))
     if not pool.parts_worth_nothing:
         return ended | Q(job__state=JobState.FAILED) | before

@@ -19,10 +19,10 @@ from scheduling.quotes.pages.submit_form import plain, value_fields
 from scheduling.quotes.pages.value_picture import ValuePicture, value_picture
 from scheduling.quotes.quotes import Change, Quote, QuotedTerms, job_quote
 from scheduling.quotes.restarts import Restarts
+from scheduling.reasons import slot_clock
 from scheduling.runs import offer
 from tenants.access import Access, Refused
 from tenants.ledger.amounts import adding_up, enough, micro, micro_up, rounded, shown
-from tenants.templatetags.look import clock
 
 Spec = Mapping[str, Any]
 
@@ -212,7 +212,7 @@ def _lane(pool: Pool, quote: Quote, spec: Spec, is_chosen: bool, own_id: int) ->
 def _change(pool: Pool, change: Change, spec: Spec) -> ChangeCard:
     before, after = rounded(change.before, 2), enough(micro_up(change.after))
     words = {
-        "later": f"Wait until {clock(pool.slot_start(round(change.after)), 's')}",
+        "later": f"Wait until {slot_clock(pool, round(change.after))}",
         "more_workers": f"Allow up to {change.after:.0f} worker{'' if change.after == 1 else 's'}",
         "fewer_epochs": f"Train at most {change.after:.0f} epoch{'' if change.after == 1 else 's'}",
         "fewer_workers": f"Allow at most {change.after:.0f} worker{'' if change.after == 1 else 's'}",
@@ -235,7 +235,7 @@ def _then(pool: Pool, terms: QuotedTerms | None) -> str:
     if terms.start is None or terms.end is None:
         return "Then it would be admitted."
     where = "at home" if terms.phase == "own" else "on rented units"
-    span = f"{clock(pool.slot_start(terms.start), 's')} to {clock(pool.slot_start(terms.end), 's')}"
+    span = f"{slot_clock(pool, terms.start)} to {slot_clock(pool, terms.end)}"
     rest = shown(micro(terms.worth) - terms.net)
     return (
         f"Then it runs {where}, {span}, with {terms.workers} worker{'s' * (terms.workers != 1)}, and leaves you {rest}."

@@ -190,7 +190,12 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
     It is not known yet where workers go. Gangs without parameter servers count as slow as if they were spread over as
     many servers as there are for them, so a run never takes longer than it is booked for.
     """
-    gangs = _list_gangs(job, cluster, pairs_of(job), exact) if work == job.work else gangs_of(job, cluster, exact=exact)
+    if work == job.work:
+        gangs = _list_gangs(job, cluster, pairs_of(job), exact)
+        if job.divisible:  # its parts are done by the same gangs
+            _gangs.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact] = gangs
+    else:
+        gangs = gangs_of(job, cluster, exact=exact)
     most_ps = limit_of_ps(job)
     durations = np.maximum(1, ceilings(work / gangs.rate))
     distinct = gangs.first.copy()

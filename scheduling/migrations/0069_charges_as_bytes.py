@@ -69,7 +69,7 @@ def _listed(owners: list[int], data: bytes) -> list[list[list[int]]]:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduling", "0066_worth_from")]
+    dependencies = [("scheduling", "0068_pays_from_checked")]
 
     operations = [
         migrations.SeparateDatabaseAndState(

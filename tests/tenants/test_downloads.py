@@ -1,0 +1,58 @@
+"""Files that are sent piece by piece: who asks for their headers alone gets these, and nothing of the file is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.http import HttpRequest
+from django.test import AsyncRequestFactory, RequestFactory
+
+from tenants.downloads import csv_download, file_download, part_download
+from tests.patience import PATIENCE
+
+
+class Made:
+    """Two pieces, and how many of them were made."""
+
+    size, version = 6, "one"
+
+    def __init__(self) -> None:
+        self.made, self.closed = 0, False
+
+    def pieces(self, start: int = 0, end: int = 6) -> Iterator[bytes]:
+        for piece in (b"abc", b"def"):
+            self.made += 1
+            yield piece
+
+    def close(self) -> None:
+        self.closed = True
+
+
+SENT: dict[str, Callable[[HttpRequest, Made], Any]] = {
+    "file": lambda request, made: file_download(request, "a.txt", "text/plain", made.pieces()),
+    "csv": lambda request, made: csv_download(request, "a", made.pieces()),
+    "part": lambda request, made: part_download(request, "a", made),
+}
+
+
+async def _read(answer: Any) -> bytes:
+    return b"".join([piece async for piece in answer])
+
+
+@pytest.mark.parametrize("what", SENT)
+@pytest.mark.parametrize("factory", [RequestFactory(), AsyncRequestFactory()], ids=["thread", "loop"])
+def test_whoever_asks_for_the_headers_of_a_file_alone_has_nothing_of_it_made(factory: Any, what: str) -> None:
+    headers, bodies, counts = [], [], []
+    for ask in (factory.get, factory.head):
+        made = Made()
+        answer = SENT[what](ask("/file"), made)
+        whole = _read(answer) if answer.is_async else None
+        bodies.append(asyncio.run(asyncio.wait_for(whole, PATIENCE)) if whole else b"".join(answer))
+        answer.close()
+        headers.append(dict(answer.headers))
+        counts.append(made.made)
+    assert headers[0] == headers[1]
+    assert (bodies, counts) == ([b"abcdef", b""], [2, 0])
