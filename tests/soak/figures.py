@@ -35,6 +35,7 @@ from tenants.ledger.movements import MovementFilter
 from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope
+from tests.charges import charges_read
 from tests.ledger.builders import run
 
 AROUND = timedelta(days=2)  # of a world's moment, in which all of it lies
