@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST, mapping_words
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
@@ -47,9 +48,10 @@ class User(AbstractBaseUser):
     def __str__(self) -> str:
         return self.name or self.email
 
-    @property
+    @cached_property
     def is_staff(self) -> bool:
-        """Return whether the person may open Django's admin, which is read-only."""
+        """Return whether the person may open Django's admin, which is read-only. Each page of it asks once for every
+        model and more, so the answer is kept with this object, which lives as long as the request."""
         return self.is_active and StaffGrant.objects.filter(user=self, revoked_at=None).exists()
 
     def has_perm(self, permission: str, obj: Any = None) -> bool:

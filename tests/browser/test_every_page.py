@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from tenants.api.reference.operations import groups, operations
+from tenants.models import User
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, STAFF_ROLES, VIEWER
 from tests.bench.pages.asking import BUDGETS, SCREEN
 from tests.browser import visits
 from tests.browser.conftest import Visitor, until
 from tests.browser.world import traded_world
+from tests.tenants.builders import make_member, make_tenant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,10 +115,14 @@ def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
     return [f"{path}: {line}" for line in wrong_with(one, known)]
 
 
+def owner_without_a_market() -> User:
+    return make_member(make_tenant("lumen"), OWNER).user
+
+
 @pytest.mark.wide
 def test_pages_of_the_interface_are_four_screens_at_most(visit: Act, act: Act) -> None:
-    """They grow with the interface and not with a market, so a test can tell."""
-    one = visit(act(traded_world).people[OWNER])
+    """They grow with the interface and not with a market, so a test can tell, and needs no market for it."""
+    one = visit(act(owner_without_a_market))
     paths = [DOCS, f"{DOCS}?method=GET", *(f"{DOCS}{group.tag}/" for group in groups())]
     heights = {}
     for path in paths + [f"{DOCS}{shown.tag}/{name}/" for name, shown in operations().items()]:
@@ -127,7 +133,7 @@ def test_pages_of_the_interface_are_four_screens_at_most(visit: Act, act: Act) -
 
 @pytest.mark.wide
 def test_an_address_of_before_arrives_at_the_operation(visit: Act, act: Act) -> None:
-    one = visit(act(traded_world).people[OWNER])
+    one = visit(act(owner_without_a_market))
     for path in (f"{DOCS}#webhooks_read", f"{DOCS}webhooks/#webhooks_read"):
         one.open(path)
         place = one.page.locator(":target")

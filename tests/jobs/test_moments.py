@@ -13,6 +13,7 @@ from scheduling.jobs.arrays import SubmittedArray, array_describe
 from scheduling.jobs.bulk import JobWords, SubmittedJobs, jobs_submit
 from scheduling.jobs.second_chance import job_queue
 from scheduling.models import Award, JobState, Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
 from scheduling.what_if.asking import what_if_start
 from scheduling.what_if.seen import WhatIfSeen
 from tenants.access import Access, Refused
@@ -47,14 +48,22 @@ def world_with_a_long_job(slots: int) -> tuple[Pool, Access, TrainingJob]:
     return pool, by, first.job
 
 
+def pass_until_all_is_over(pool: Pool, *, most: int) -> None:
+    """Slot by slot, until no job waits or runs. A job that has ended stays as it is."""
+    for slot in range(1, most):
+        advance(pool, slot)
+        with scope_disabled("the test looks whether jobs are left"):
+            if not TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).exists():
+                return
+
+
 @pytest.mark.parametrize(("by_slot", "state"), [(30, "expired"), (90, "finished")])
 def test_a_job_that_waits_for_another_is_worth_nothing_after_its_moment(by_slot: int, state: str) -> None:
     pool, by, first = world_with_a_long_job(40)
     words = wording(pool, by_slot, after=(first.pk,))
     second = job_describe(pool=pool, wording=words, lane="batch", by=by, at=moment(pool, 0.25))
     assert isinstance(second, Submitted), second
-    for slot in range(1, 100):
-        advance(pool, slot)
+    pass_until_all_is_over(pool, most=100)
     assert again(first).state == JobState.FINISHED
     assert again(second.job).state == state
     assert all(end <= by_slot for end in ends(second.job))
@@ -91,8 +100,7 @@ def test_so_it_is_for_each_job_of_an_array_and_of_a_bulk() -> None:
     assert isinstance(array, SubmittedArray), array
     bulk = jobs_submit(pool=pool, words=[JobWords(wording=words)], by=by, at=moment(pool, 0.25))
     assert isinstance(bulk, SubmittedJobs), bulk
-    for slot in range(1, 60):
-        advance(pool, slot)
+    pass_until_all_is_over(pool, most=60)
     with scope_disabled("the test looks at everything"):
         rows = list(TrainingJob.objects.exclude(pk=first.pk))
     assert [row.state for row in rows] == [JobState.EXPIRED] * 3
@@ -121,8 +129,7 @@ def test_what_a_later_end_is_worth_counts_from_the_moment_that_was_named(later: 
     words = wording(pool, 30, later, after=(first.pk,))
     second = job_describe(pool=pool, wording=words, lane="batch", by=by, at=moment(pool, 0.25))
     assert isinstance(second, Submitted), second
-    for slot in range(1, 100):
-        advance(pool, slot)
+    pass_until_all_is_over(pool, most=100)
     with scope_disabled("the test looks at everything"):
         award = Award.objects.get(job=second.job)
     elapsed = award.end - second.job.arrival
@@ -141,8 +148,7 @@ def test_a_time_from_the_submission_on_moves_with_the_arrival() -> None:
     words = JobWording(hours=SHORT, worth=worth, name="second", after=(first.pk,))
     second = job_describe(pool=pool, wording=words, lane="batch", by=by, at=moment(pool, 0.25))
     assert isinstance(second, Submitted), second
-    for slot in range(1, 100):
-        advance(pool, slot)
+    pass_until_all_is_over(pool, most=100)
     assert again(second.job).state == JobState.FINISHED
     assert ends(second.job) > [30]
 

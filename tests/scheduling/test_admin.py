@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import path
 
+from tenants.models import StaffGrant
 from tests.catalogue.builders import BY, archive_with, register
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
@@ -47,6 +50,17 @@ def test_every_model_of_the_market_is_shown_can_be_searched_and_never_changed() 
         path = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         assert client.get(path, {"q": "7"}, secure=True).status_code == 200, model
         assert client.get(f"{path}add/", secure=True).status_code == 403, model
+
+
+def test_a_page_asks_once_whether_its_reader_is_of_the_staff() -> None:
+    """It shows every model of the product in its navigation, and Django asks for each of them. Beside that the product
+    asks for the roles of whoever calls."""
+    client = Client()
+    client.force_login(make_person("auditor", None))
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get("/admin/tenants/tenant/", secure=True).status_code == 200
+    asked = [query["sql"] for query in captured.captured_queries if StaffGrant._meta.db_table in query["sql"]]
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("role", ["auditor", "operator"])
