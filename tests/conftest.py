@@ -19,6 +19,7 @@ import hypothesis
 import psycopg
 import pytest
 from django.conf import settings
+from pytest_django import DjangoDbBlocker
 
 from marketplace.addresses import database
 from marketplace.embedded import FORGETFUL, Servers, State
@@ -141,16 +142,21 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(
-    servers: Servers, django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any
+def migrated(
+    servers: Servers, django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role. The
-    databases of all workers, and others that begin with all tables, are copies of one that is migrated once."""
-    from django.db import connection
-
+    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role, and
+    make the database with all tables of which that one, and others, are copies."""
     _log_in(settings.DATABASE_OWNER)
     with django_db_blocker.unblock():
         made_once(MIGRATED, _migrate)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(migrated: None) -> None:
+    """Let the databases of all workers be copies of one that is migrated once."""
+    from django.db import connection
+
     connection.settings_dict["TEST"] |= {"TEMPLATE": MIGRATED, "MIGRATE": False}
 
 
