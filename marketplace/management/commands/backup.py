@@ -8,7 +8,7 @@ from django.core.management import CommandError
 from django.utils import timezone
 
 from marketplace.backup import BackupFailed, backup_make
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from marketplace.rights import rights_compare, rights_give, schema, serving_role, statements
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ownership import as_owner, has_owner
 
 ONCE = """\

@@ -10,7 +10,7 @@ from django.utils import timezone
 from scheduling.app.secrets import secrets_carry
 from scheduling.audit.bundle import signing_key_renew, signing_keys
 from tenants.access import Refused, access_of_system
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

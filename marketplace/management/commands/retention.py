@@ -8,7 +8,7 @@ from django.core.management import CommandError
 from django.utils import timezone
 
 from scheduling.app.retention import archives_lines, retention_apply, retention_preview
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 DAYS = (
     "RETENTION_DELIVERIES_DAYS",

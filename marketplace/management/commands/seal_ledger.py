@@ -8,8 +8,8 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from marketplace.sealing import seal_everything
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.seals import SealBusy
-from tenants.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

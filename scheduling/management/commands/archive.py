@@ -15,7 +15,7 @@ from scheduling.common import alone
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Pool
 from tenants.access import Access, Refused, access_of_system
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

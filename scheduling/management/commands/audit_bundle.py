@@ -12,7 +12,7 @@ from scheduling.audit.bundle import bundle_write, signing_seed
 from scheduling.management.base import WRONG_INPUT, moment_of
 from scheduling.models import Pool
 from tenants.access import Refused
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

@@ -33,7 +33,7 @@ from scheduling.runs.read_ran import HEADS, charged_against_ran
 from scheduling.runs.runs import next_start, runs_reconcile, runs_tick
 from tenants.access import Refused, access_of_system
 from tenants.csv_files import csv_pieces
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.patience import process_is
 from tenants.scoping import scope_disabled
 

@@ -11,7 +11,7 @@ from scheduling.audit.verification import days_verify
 from scheduling.fairness.days import days_rebuild
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Pool
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

@@ -15,7 +15,7 @@ from scheduling.learner.read_learner import LearnerState, learner_state
 from scheduling.learner.working import learner_step
 from scheduling.models import Pool
 from tenants.access import Refused, access_of_system
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 CHANGES = ("on", "off", "rule", "no_rule")
 

@@ -23,7 +23,7 @@ from scheduling.programs.catalogue import LONGEST_SCRIPT, document_of
 from scheduling.programs.stored import OPERATOR
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import Access, Refused, access_of_system
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.selectors import tenant_by_slug
 
 BY: Access = access_of_system("program")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from scheduling.catalogue.secrets import secret_remove, secret_set, secrets_listed
 from scheduling.lab.tables import table
 from tenants.access import Access, Refused, access_of_system
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 BY: Access = access_of_system("secret")
 

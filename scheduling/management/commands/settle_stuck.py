@@ -11,7 +11,7 @@ from django.utils import timezone
 from scheduling.market.settle.stuck import stuck_awards, stuck_settle
 from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import exported
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

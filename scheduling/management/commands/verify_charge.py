@@ -12,7 +12,7 @@ from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Award
 from tenants.access import Refused
 from tenants.ledger.amounts import exported
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

@@ -12,8 +12,8 @@ from scheduling.audit.verification import Archives, intervals_verify, settings_v
 from scheduling.lab.progress import ProgressLine
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import IntervalArchive, Pool
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
-from tenants.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from tenants import services
 from tenants.access import Refused, access_of_system
-from tenants.management.base import DatabaseCommand
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.models import User
 from tenants.roles import STAFF_ROLES
 

@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from tenants import history
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
-from tenants.management.base import DatabaseCommand
 
 
 class Command(DatabaseCommand):

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from tenants.ledger.audit import verify
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
-from tenants.management.base import DatabaseCommand
 
 _WIDTH = 30
 
