@@ -192,5 +192,5 @@ def until(
         assert time.monotonic() < deadline, f"it did not come true in {patience:g} s\n{say()}"
         if engine:
             engine.touch()
-        time.sleep(min(max(0.02, 3 * took), 0.5))
+        time.sleep(min(max(0.02, 3 * took), 0.2))
         asked = time.monotonic()
