@@ -140,6 +140,7 @@ def web_processes() -> int:
 def _start(name: str, command: list[str], places: ProductPlaces) -> Child:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(places.base)}
     environment.pop("DATABASE_OWNER_URL", None)  # children serve; only their parent migrates
+    environment["CELERY_SKIP_CHECKS"] = "true"  # their parent has made Django's checks, for which every page is loaded
     if name.startswith(SERVE):
         environment["PROMETHEUS_MULTIPROC_DIR"] = str(places.measured)
     command = [sys.executable, "-m", *command]

@@ -10,8 +10,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import hypothesis
 import psycopg
 import pytest
 from django.conf import settings
+from pytest_django import DjangoDbBlocker
 
 from marketplace.addresses import database
 from marketplace.embedded import FORGETFUL, Servers, State
@@ -34,8 +34,7 @@ if "BOURSE_TEST_FOLDER" not in os.environ:
 FOLDER = Path(os.environ["BOURSE_TEST_FOLDER"])
 STATE = State(FOLDER)
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-TEMPLATE = "migrated"
-FILLED_BY_MIGRATE = {"django_content_type", "auth_permission"}
+MIGRATED = "migrated"
 LONGEST = (
     "marketplace/test_up.py",
     "browser/test_every_page.py",
@@ -143,34 +142,42 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(
-    servers: Servers, django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any
+def migrated(
+    servers: Servers, django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role. The
-    databases of several workers are copies of one that is migrated once."""
+    """Log in as the owner of the tables before pytest-django makes the test database, which belongs to that role, and
+    make the database with all tables of which that one, and others, are copies."""
     _log_in(settings.DATABASE_OWNER)
-    if WORKER:
-        from django.db import connection
-
-        with django_db_blocker.unblock():
-            _migrate_once(TEMPLATE)
-        connection.settings_dict["TEST"] |= {"TEMPLATE": TEMPLATE, "MIGRATE": False}
+    with django_db_blocker.unblock():
+        made_once(MIGRATED, _migrate)
 
 
-def _migrate_once(name: str) -> None:
-    """Make a database with all tables, unless another worker has made it. Whoever comes meanwhile waits."""
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(migrated: None) -> None:
+    """Let the databases of all workers be copies of one that is migrated once."""
     from django.db import connection
 
+    connection.settings_dict["TEST"] |= {"TEMPLATE": MIGRATED, "MIGRATE": False}
+
+
+def made_once(name: str, make: Callable[[str], None]) -> None:
+    """Make a database of this name, unless another worker has made it. Whoever comes meanwhile waits."""
     with (FOLDER / name).open("a+") as note:
         fcntl.flock(note, fcntl.LOCK_EX)
-        if os.fstat(note.fileno()).st_size:
-            return
-        ours, test = connection.settings_dict["NAME"], connection.settings_dict["TEST"]
-        connection.settings_dict["TEST"] = test | {"NAME": name}
-        connection.creation.create_test_db(verbosity=0, serialize=False)
-        connection.close()
-        connection.settings_dict |= {"NAME": ours, "TEST": test}
-        note.write("made")
+        if not os.fstat(note.fileno()).st_size:
+            make(name)
+            note.write("made")
+
+
+def _migrate(name: str) -> None:
+    """Make a database with all tables, at which nobody stays connected: so others can be copies of it."""
+    from django.db import connection
+
+    ours, test = connection.settings_dict["NAME"], connection.settings_dict["TEST"]
+    connection.settings_dict["TEST"] = test | {"NAME": name}
+    connection.creation.create_test_db(verbosity=0, serialize=False)
+    connection.close()
+    connection.settings_dict |= {"NAME": ours, "TEST": test}
 
 
 @pytest.fixture(scope="session")
@@ -231,18 +238,10 @@ def nothing_built(db: None) -> None:
 def _empty_database() -> None:
     from django.db import transaction
 
-    from tests.database import run, without_triggers
+    from tests.database import run, tables_of_tests, without_triggers
 
     with transaction.atomic(), without_triggers():
-        run(_emptying())
-
-
-@cache
-def _emptying() -> str:
-    from django.db import connection
-
-    tables = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
-    return "; ".join(f'DELETE FROM "{table}"' for table in sorted(tables - FILLED_BY_MIGRATE))  # noqa: S608
+        run("; ".join(f'DELETE FROM "{table}"' for table in tables_of_tests()))  # noqa: S608
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from django.db import connection
@@ -12,6 +13,8 @@ from django.db.models import Model
 from psycopg.pq import TransactionStatus
 
 from marketplace.embedded.state import DATABASE, ROLE
+
+FILLED_BY_MIGRATE = {"django_content_type", "auth_permission"}
 
 
 def serving_addresses() -> dict[str, str]:
@@ -59,3 +62,10 @@ def run(sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ..
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+@cache
+def tables_of_tests() -> tuple[str, ...]:
+    """Return the tables that are empty before a test."""
+    tables = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
+    return tuple(sorted(tables - FILLED_BY_MIGRATE))

@@ -23,7 +23,6 @@ from psycopg import sql
 
 from marketplace.embedded import State
 from marketplace.embedded.state import DATABASE, OWNER
-from tests.marketplace.upgrading import BEFORE
 
 NEEDS_DATABASE = True
 
@@ -70,8 +69,7 @@ def measure() -> Iterator[dict[str, Any]]:
         there = {**os.environ, **urls, "BOURSE_VAR": var}
         _run(there, "manage.py", "migrate", "--verbosity", "0")
         _run(there, "-m", "tests.marketplace.upgrading", "make")
-        for app, name in BEFORE:
-            _run(there, "manage.py", "migrate", app, name, "--verbosity", "0")
+        _run(there, "-m", "tests.marketplace.upgrading", "back")
         with psycopg.connect(superuser, autocommit=True) as connection:
             sizes = {table: _copied(connection, table, rows) for table, rows in ROWS.items()}
             connection.execute("VACUUM ANALYZE")

@@ -18,6 +18,7 @@ from tenants.scoping import scope_disabled
 from tests.audit.auditors import everything_asked, work_off
 from tests.concurrency.beside import Beside, beside
 from tests.database import as_superuser, serving_addresses
+from tests.kept import built_or_put_back
 from tests.scheduling.builders import make_cells, make_server, make_tenant, tell_history
 from tests.scheduling.clocks import advance, contested, everything
 from tests.scheduling.live import fund, make_live_pool, money, submitted
@@ -122,8 +123,16 @@ def kill_at(other: Beside, work: str, step: tuple[str, str, str]) -> None:
         list(LaneClock.objects.select_for_update().order_by("pk"))
 
 
+def contested_world() -> Pool:
+    """The same for each test, with the same numbers of rows."""
+    built_or_put_back("contested", contested)
+    return contested_pool()
+
+
+@cache
 def undisturbed(slots: int) -> tuple[dict[str, Any], int, int]:
-    """All that the market says after so many slots, a boundary at which it sells, and one at which it settles."""
+    """All that the contested world says after so many slots, a boundary at which it sells, and one at which it
+    settles."""
     with transaction.atomic(), scope_disabled("the test looks at all tenants"):
         pool = contested_pool()
         advance(pool, slots)
@@ -132,12 +141,6 @@ def undisturbed(slots: int) -> tuple[dict[str, Any], int, int]:
         found = everything()
         transaction.set_rollback(True)
     return found, sold, award.start + 1
-
-
-@cache
-def slot_sold() -> int:
-    """The same in each contested market that has the same time to come back."""
-    return undisturbed(25)[1]
 
 
 def contested_pool() -> Pool:
@@ -153,7 +156,7 @@ def books_are_right() -> None:
 
 @pytest.mark.parametrize("step", some_wide(INTERVAL_STEPS), ids="-".join)
 def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
-    pool, _ = contested()
+    pool = contested_world()
     expected, sold, _ = undisturbed(25)
     advance(pool, sold - 1)
     kill_at(other, f"advance main {sold}", step)
@@ -164,7 +167,7 @@ def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: 
 
 @pytest.mark.parametrize("step", some_wide(SETTLE_STEPS), ids="-".join)
 def test_settlement_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
-    pool, _ = contested()
+    pool = contested_world()
     expected, _, settled = undisturbed(25)
     advance(pool, settled - 1)
     kill_at(other, f"advance main {settled}", step)
@@ -189,10 +192,10 @@ def test_end_of_an_open_rent_survives_its_workers_death(step: tuple[str, str, st
 @pytest.mark.parametrize("step", some_wide(OUTAGE_STEPS), ids="-".join)
 def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """The market stops in the middle of what was sold; whoever comes back first dies at it."""
-    pool, _ = contested()
+    pool = contested_world()
+    _, sold, _ = undisturbed(25)
     with as_superuser():
         Pool.objects.update(outage_grace_seconds=10)
-    sold = slot_sold()
     stopped, back = sold + 1, sold + 6
     for slot in range(stopped):
         advance(pool, slot)
@@ -228,7 +231,7 @@ def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str], o
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_everything_is_verified_from_where_its_process_was_killed(when: str, other: Beside) -> None:
-    pool, _ = contested()
+    pool = contested_world()
     tell_history(pool)
     advance(pool, 12)
     run = everything_asked()

@@ -16,6 +16,7 @@ import pytest
 
 from marketplace.embedded import Servers, State
 from tests.engines.local import kill_people_of, people_of, until
+from tests.filled import tables_filled_in
 from tests.marketplace.conftest import short_folder  # noqa: F401
 from tests.marketplace.test_up import ROOT, WORDS, Up, free_port
 
@@ -24,8 +25,9 @@ ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could
 
 
 @pytest.fixture
-def var(short_folder: Path) -> Iterator[Path]:  # noqa: F811
+def var(short_folder: Path, migrated: None) -> Iterator[Path]:  # noqa: F811
     """The product's data folder. Whoever lives for it is killed by its id in the end."""
+    tables_filled_in(State(short_folder / "var"))
     yield short_folder / "var"
     kill_people_of(str(short_folder))
     until(lambda: not people_of(str(short_folder)))

@@ -19,6 +19,7 @@ import pytest
 from marketplace.embedded import FORGETFUL, Servers, State
 from tests.concurrency.beside import ROOT, beside
 from tests.concurrency.test_crashes import INTERVAL_STEPS, PLACES, SETTLE_STEPS
+from tests.filled import tables_filled_in
 from tests.patience import PATIENCE
 
 
@@ -30,9 +31,10 @@ def folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Iterator[State]:
+def prepared(migrated: None) -> Iterator[State]:
     """Servers that are shut down, and in their database a contested market."""
     state = State(folder())
+    tables_filled_in(state)
     with Servers(state, settings=FORGETFUL, with_redis=False), beside(environment(state)) as other:
         other.done("prepare")
     yield state

@@ -184,10 +184,13 @@ def until(
     patience: float = 60.0,
     engine: LocalEngine | None = None,
 ) -> None:
-    """Ask again and again until it is true."""
-    deadline = time.monotonic() + patience
+    """Ask again and again until it is true. Whoever is waited for needs the processor too: a question that takes long
+    is asked more seldom."""
+    deadline, asked = time.monotonic() + patience, time.monotonic()
     while not condition():
+        took = time.monotonic() - asked
         assert time.monotonic() < deadline, f"it did not come true in {patience:g} s\n{say()}"
         if engine:
             engine.touch()
-        time.sleep(0.02)
+        time.sleep(min(max(0.02, 3 * took), 0.2))
+        asked = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,8 @@ from scheduling.models import CandidateState, Pool, PoolLearner, WeightsCandidat
 from tenants.scoping import scope_disabled
 from tests.concurrency.beside import Beside, beside
 from tests.database import serving_addresses
-from tests.learner.world import PAST, candidate_of, decided_with, learner_of, learnt_pool, taken
+from tests.kept import built_or_put_back
+from tests.learner.world import PAST, candidate_of, decided_with, learner_of, learnt_pool, switched, taken
 from tests.patience import PATIENCE
 from tests.scheduling.clocks import moment
 from tests.scheduling.elastic_world import run
@@ -50,6 +52,14 @@ def other(django_db_setup: None) -> Iterator[Beside]:
         yield process
 
 
+def learnt(**learner: Any) -> Pool:
+    """A pool with a past."""
+    built_or_put_back("learnt", learnt_pool)
+    pool = Pool.objects.get()
+    switched(pool, **learner)
+    return pool
+
+
 def everything_stands(pool: Pool) -> None:
     with scope_disabled("the test looks at all tenants"):
         assert intervals_verify(pool_ids=[pool.pk]).findings == ()
@@ -67,7 +77,7 @@ def in_place(pool: Pool) -> list[str]:
 def test_learner_that_is_killed_leaves_what_is_in_use_and_the_next_one_goes_on(
     death: tuple[str, str, str], other: Beside
 ) -> None:
-    pool, _ = learnt_pool(is_on=True, shadow_slots=10, promotes=True)
+    pool = learnt(is_on=True, shadow_slots=10, promotes=True)
     candidate = candidate_of(pool)
     ended = other.work(f"learn main {PAST + 0.5}", *death)
     assert ended.status == -signal.SIGKILL, ended.errors
@@ -109,7 +119,7 @@ def test_promotion_that_is_killed_is_none_and_said_again_is_one(death: tuple[str
 
 @pytest.mark.wide
 def test_step_is_a_process_of_its_own_that_a_kill_ends_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool, _ = learnt_pool(is_on=True)
+    pool = learnt(is_on=True)
     for name, address in serving_addresses().items():
         monkeypatch.setenv(name, address)
     # One that gives way to all would take minutes beside other tests. That it does so is in `test_idle`.

@@ -39,11 +39,11 @@ TABLES = ("ledger_entry", "scheduling_interval", "scheduling_award")
 
 
 @contextmanager
-def empty_database() -> Iterator[str]:
-    """Of the same owner."""
+def another_database(like: str = "template1") -> Iterator[str]:
+    """Of the same owner: an empty one, or one that is like another, at which nobody is connected."""
     with as_superuser():
         run(f"DROP DATABASE IF EXISTS {ELSEWHERE} WITH (FORCE)")
-        run(f"CREATE DATABASE {ELSEWHERE} OWNER {OWNER}")
+        run(f"CREATE DATABASE {ELSEWHERE} OWNER {OWNER} TEMPLATE {like}")
     yield ELSEWHERE
     with as_superuser():
         run(f"DROP DATABASE {ELSEWHERE} WITH (FORCE)")
@@ -51,7 +51,7 @@ def empty_database() -> Iterator[str]:
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    with empty_database() as name:
+    with another_database() as name:
         yield name
 
 

@@ -23,7 +23,7 @@ from scheduling.models import Pool, RunState
 from scheduling.runs.runs import home
 from tests.engines.local import engine_in
 from tests.engines.market import drive, sold
-from tests.marketplace.test_backup import ELSEWHERE, TABLES, empty_database, installation, manage, rows_of, runs_of
+from tests.marketplace.test_backup import ELSEWHERE, TABLES, another_database, installation, manage, rows_of, runs_of
 from tests.patience import PATIENCE
 from tests.scheduling.clocks import moment
 
@@ -93,7 +93,7 @@ def test_backups_in_the_middle_of_a_settlement_and_of_an_interval_beside_a_gang(
     assert after != committed["interval"] != committed["settlement"]
     for name, rows in committed.items():
         there = installation(tmp_path / f"{name}-there", ELSEWHERE, key)
-        with empty_database():
+        with another_database():
             restored = manage(there, "restore", tmp_path / name)
             assert restored.returncode == 0, restored.stderr
             for verified in ("the book is in order", "the intervals are in order", "unbroken"):

@@ -21,6 +21,7 @@ import pytest
 
 from marketplace.embedded import State
 from tests.engines.local import until
+from tests.filled import tables_filled_in
 from tests.marketplace.test_monitoring import NO_PROMETHEUS, answer, prometheus, queries
 from tests.marketplace.test_up import ROOT, Up, free_port, manage
 from tests.patience import PATIENCE
@@ -116,8 +117,10 @@ def dashboards_answer(address: str, secret: str, folder: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason=NO_PROMETHEUS)
+@pytest.mark.usefixtures("migrated")
 def test_operators_commands_and_dashboards_on_a_running_demonstration(short_folder: Path, tmp_path: Path) -> None:
     var = short_folder / "var"
+    tables_filled_in(State(var))
     with Up(var, free_port()) as up:
         up.wait_for_address()
         until(lambda: {findings(var)[name] for name in WELL} == {"well"}, lambda: str(findings(var)), PATIENCE)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ from django.conf import settings
 from django.contrib.postgres.operations import AddConstraintNotValid, ValidateConstraint
 from django.db import migrations
 
-from tests.marketplace.test_backup import elsewhere, installation, manage, nothing_stays
-from tests.marketplace.upgrading import BEFORE
+from marketplace.embedded.state import OWNER
+from tests.database import as_superuser, run
+from tests.marketplace.test_backup import another_database, installation, manage, nothing_stays
 from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.wide, pytest.mark.django_db(transaction=True)]
-__all__ = ["elsewhere", "nothing_stays"]  # fixtures
+__all__ = ["nothing_stays"]  # a fixture
+
+OLD = "before"  # the database that is made once for all workers
 
 KEPT = {  # of these no row and no value may be lost or changed
     "ledger_entry": "transaction_id, line, account_id, amount",
@@ -78,17 +82,28 @@ def kept(environment: Mapping[str, str]) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def old_state(tmp_path: Path, database: str) -> dict[str, str]:
-    """A market at work in tables as they were; the environment of processes there. Today's services make it, with
-    nothing that the version before did not have, and the way back of the migrations takes the tables to that state."""
-    there = installation(tmp_path / "there", database, secrets.token_urlsafe(50))
-    commanded(there, "migrate", "--verbosity", "0")
+def old_state_make(var: Path, database: str) -> None:
+    """A market at work in tables as they were. Today's services make it, with nothing that the version before did not
+    have, and the way back of the migrations takes the tables to that state."""
+    from tests.conftest import MIGRATED
+
+    with as_superuser():
+        run(f"CREATE DATABASE {database} OWNER {OWNER} TEMPLATE {MIGRATED}")
+    there = installation(var, database, secrets.token_urlsafe(50))
     upgrading(there, "make")
-    for app, name in BEFORE:
-        commanded(there, "migrate", app, name, "--verbosity", "0")
+    upgrading(there, "back")
     columns = rows(there, "SELECT column_name FROM information_schema.columns WHERE table_name = 'scheduling_award'")
     assert ("dividend",) not in columns
-    return there
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of processes at a copy of the old state."""
+    from tests.conftest import made_once
+
+    made_once(OLD, partial(old_state_make, tmp_path / "there"))
+    with another_database(like=OLD) as database:
+        yield installation(tmp_path / "there", database, secrets.token_urlsafe(50))
 
 
 class AtWork(threading.Thread):
@@ -111,8 +126,7 @@ class AtWork(threading.Thread):
                 self.rounds += 1
 
 
-def test_upgrade_beside_a_market_at_work_loses_nothing(tmp_path: Path, elsewhere: str) -> None:
-    there = old_state(tmp_path, elsewhere)
+def test_upgrade_beside_a_market_at_work_loses_nothing(there: dict[str, str]) -> None:
     before = kept(there)
     assert all(before[table] for table in KEPT if table not in ("tenants_membership",))
     assert {state for (state,) in rows(there, "SELECT state FROM scheduling_trainingjob")} >= {"running", "queued"}
@@ -164,9 +178,8 @@ BESIDE = (
 FEW = ("WHERE state IN ('booked', 'running') AND cut_at <= start",)
 
 
-def test_no_migration_reads_or_rewrites_a_large_table_under_a_lock(tmp_path: Path, elsewhere: str) -> None:
+def test_no_migration_reads_or_rewrites_a_large_table_under_a_lock(there: dict[str, str]) -> None:
     """Whatever time that takes grows with the rows. The counters of PostgreSQL say which tables a migration read."""
-    there = old_state(tmp_path, elsewhere)
     found: dict[str, dict[str, list[str]]] = json.loads(upgrading(there, "scans"))
     assert len(found) >= 10
     slow = {

@@ -1,6 +1,7 @@
 """What is done to a database of its own in the tests of upgrades, each by a process of its own:
 
 python -m tests.marketplace.upgrading make            a small market at work, by the services, committed
+python -m tests.marketplace.upgrading back            today's tables as they were before
 python -m tests.marketplace.upgrading go-on SLOT      new jobs, and the clock up to this slot
 python -m tests.marketplace.upgrading scans           each migration that is left, with the tables that it scanned
 """
@@ -51,6 +52,14 @@ def make() -> None:
     submit(pool, lumen, 9.5, "batch")
     fairness_catch_up(most=1_000)
     _seal(9.9)
+
+
+def back() -> None:
+    """The way back of the migrations."""
+    from django.core.management import call_command
+
+    for app, name in BEFORE:
+        call_command("migrate", app, name, verbosity=0)
 
 
 def go_on(slot: str) -> None:
@@ -119,4 +128,4 @@ def _difference(was: tuple[int, int, int], now: tuple[int, int, int]) -> list[st
 if __name__ == "__main__":
     django.setup()
     name, *rest = sys.argv[1:]
-    {"make": make, "go-on": go_on, "scans": scans}[name](*rest)
+    {"make": make, "back": back, "go-on": go_on, "scans": scans}[name](*rest)

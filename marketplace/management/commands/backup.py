@@ -4,13 +4,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management import BaseCommand, CommandError
+from django.core.management import CommandError
 from django.utils import timezone
 
 from marketplace.backup import BackupFailed, backup_make
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Writes the database, the files of programs and a list with digests into a new folder. Nothing has to stop."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,10 +6,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection
 
 from marketplace.rights import rights_compare, rights_give, schema, serving_role, statements
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ownership import as_owner, has_owner
 
 ONCE = """\
@@ -24,7 +25,7 @@ ALTER ROLE {role} NOSUPERUSER NOCREATEDB NOCREATEROLE;
 -- As {owner}, after every migration. `manage.py migrate` does it where DATABASE_OWNER_URL is set."""
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Print the SQL that gives the product a role which can do no more than it needs, and one that migrates."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

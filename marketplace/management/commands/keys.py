@@ -4,15 +4,16 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management import BaseCommand, CommandError
+from django.core.management import CommandError
 from django.utils import timezone
 
 from scheduling.app.secrets import secrets_carry
 from scheduling.audit.bundle import signing_key_renew, signing_keys
 from tenants.access import Refused, access_of_system
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Says which keys sign bundles; brings stored secrets under today's SECRET_KEY; makes a new key for bundles."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,10 +4,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management import BaseCommand, CommandError
+from django.core.management import CommandError
 from django.utils import timezone
 
 from scheduling.app.retention import archives_lines, retention_apply, retention_preview
+from tenants.ledger.management.base import DatabaseCommand
 
 DAYS = (
     "RETENTION_DELIVERIES_DAYS",
@@ -19,7 +20,7 @@ DAYS = (
 )
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Says what is older than this installation keeps it. Nothing is removed without --apply."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from marketplace.sealing import seal_everything
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.seals import SealBusy
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Seal what has been posted. Note the printed head outside the database: it pins every chain as far as now."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -81,7 +81,7 @@ class Logbook:
 
 
 def _row(role: str, rank: int, text: str) -> bytes:
-    clean = "".join(
-        sign if sign.isprintable() or sign == "\t" or sign in SPACES else "�" for sign in text[:LONGEST_LINE]
-    )
-    return f"{time.time():.3f} {role} {rank} {clean}\n".encode("utf-8", "replace")
+    text = text[:LONGEST_LINE]
+    if not text.isprintable():  # looked at as a whole first: a program may write a million lines that are left out
+        text = "".join(sign if sign.isprintable() or sign == "\t" or sign in SPACES else "�" for sign in text)
+    return f"{time.time():.3f} {role} {rank} {text}\n".encode("utf-8", "replace")

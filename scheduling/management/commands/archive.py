@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.audit.archiving import ARCHIVE_LOCK, ArchiveFailed, archive_day, archive_days, archive_name, may_archive
@@ -15,9 +15,10 @@ from scheduling.common import alone
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Pool
 from tenants.access import Access, Refused, access_of_system
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Say which old intervals could leave the database, and with --apply write them into signed bundles, one for"
         " each day, read these back, and drop the inputs and answers that they have. Digests and the chain stay."

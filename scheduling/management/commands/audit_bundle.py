@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.audit.bundle import bundle_write, signing_seed
 from scheduling.management.base import WRONG_INPUT, moment_of
 from scheduling.models import Pool
 from tenants.access import Refused
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Write everything that is needed to recompute a period, signed, with the program that recomputes it."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError, close_old_connections, connection, connections
 from django.utils import timezone
 
@@ -33,6 +33,7 @@ from scheduling.runs.read_ran import HEADS, charged_against_ran
 from scheduling.runs.runs import next_start, runs_reconcile, runs_tick
 from tenants.access import Refused, access_of_system
 from tenants.csv_files import csv_pieces
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.patience import process_is
 from tenants.scoping import scope_disabled
 
@@ -41,7 +42,7 @@ LOOK_SECONDS, PULSE_SECONDS = 1.0, 5.0
 log = logging.getLogger(__name__)
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Runs the programs of awarded jobs, from their slot to its end, until it is stopped."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

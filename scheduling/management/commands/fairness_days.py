@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from scheduling.audit.verification import days_verify
 from scheduling.fairness.days import days_rebuild
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Pool
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Compare the sums of fairness by day with the intervals' figures; --rebuild writes them anew."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.lab.tables import table
@@ -15,11 +15,12 @@ from scheduling.learner.read_learner import LearnerState, learner_state
 from scheduling.learner.working import learner_step
 from scheduling.models import Pool
 from tenants.access import Refused, access_of_system
+from tenants.ledger.management.base import DatabaseCommand
 
 CHANGES = ("on", "off", "rule", "no_rule")
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Show how the learner beside an elastic pool of DL2 stands, switch it, and put weights in place at the next "
         "boundary: those that it offers, or some that decided before."

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.catalogue.read_catalogue import may_bring, read_all, read_program
@@ -23,12 +23,13 @@ from scheduling.programs.catalogue import LONGEST_SCRIPT, document_of
 from scheduling.programs.stored import OPERATOR
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import Access, Refused, access_of_system
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.selectors import tenant_by_slug
 
 BY: Access = access_of_system("program")
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "List, show, register and retire programs of the operator's, and let a tenant bring its own."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -6,17 +6,18 @@ import getpass
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.catalogue.secrets import secret_remove, secret_set, secrets_listed
 from scheduling.lab.tables import table
 from tenants.access import Access, Refused, access_of_system
+from tenants.ledger.management.base import DatabaseCommand
 
 BY: Access = access_of_system("secret")
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Set and remove secrets that programs name. A value is read from the standard input, and never shown."
 
     def add_arguments(self, parser: CommandParser) -> None:

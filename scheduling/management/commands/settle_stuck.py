@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.market.settle.stuck import stuck_awards, stuck_settle
 from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import exported
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "List awards with credits held for slots that are past; with --apply pay whoever was not paid for them."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from scheduling.audit.verification import charge_verify
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Award
 from tenants.access import Refused
 from tenants.ledger.amounts import exported
+from tenants.ledger.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Recompute one job's charge from its stored interval, and look for each part of it in the book."
 
     def add_arguments(self, parser: CommandParser) -> None:

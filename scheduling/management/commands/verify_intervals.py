@@ -6,16 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from scheduling.audit.verification import Archives, intervals_verify, settings_verify
 from scheduling.lab.progress import ProgressLine
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import IntervalArchive, Pool
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Decide every stored interval and every answer of the instant lane again and compare: bytes, chains, awards,"
         " jobs, the feed, the book, and what was set with the history."

@@ -5,17 +5,18 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.utils import timezone
 
 from tenants import services
 from tenants.access import Refused, access_of_system
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.models import User
 from tenants.roles import STAFF_ROLES
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Give a person a role over all tenants. Without an account, one is made; its password is set by mail."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,13 +6,12 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from tenants import history
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Check that no entry of the history was changed, removed or slipped in, and that it still only grows."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -39,6 +39,7 @@ from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, book_is_sound, fund, make_live_pool, member, money
 
 SECONDS = 40  # of a slot
+PAUSE = 0.5  # seconds; the product's own processes look once a second, and each look takes time from who trains
 NODES = ("n1", "n2", "n3")
 RESOURCES = {"worker": "gres:gpu", "ps": "cpus"}
 WORKERS_ALONE = {name: value for name, value in SPEC.items() if name != "ps_mbps"} | {"ps_demand": []}
@@ -152,7 +153,7 @@ def wait(slot: float, sides: list[Side]) -> None:
     while timezone.now() < sides[0].at(slot):
         for one in sides:
             one.look()
-        time.sleep(0.1)
+        time.sleep(PAUSE)
 
 
 def until_all(condition: Callable[[Side], bool], sides: list[Side], before: float) -> None:
@@ -164,7 +165,7 @@ def until_all(condition: Callable[[Side], bool], sides: list[Side], before: floa
         assert timezone.now() < sides[0].at(before), told
         for one in sides:
             one.look()
-        time.sleep(0.1)
+        time.sleep(PAUSE)
 
 
 def began(one: Side, *names: str) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from tenants.ledger.audit import verify
+from tenants.ledger.management.base import DatabaseCommand
 from tenants.ledger.management.heads import head_argument
 
 _WIDTH = 30
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Audit the whole book: entries, digests, cached balances, seals, and the rules in the database."
 
     def add_arguments(self, parser: CommandParser) -> None:
