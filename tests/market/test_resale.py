@@ -250,6 +250,28 @@ def test_who_gave_up_in_the_slot_in_which_a_server_is_lost_gets_that_slot_back_a
     assert not stuck_awards()
 
 
+@pytest.mark.parametrize("how", ["server", "engine"])
+def test_a_free_award_that_was_given_up_in_the_slot_of_a_failure_has_nothing_to_get_back(how: str) -> None:
+    pool, lumen = make_live_pool(), make_tenant("lumen")
+    server = make_server(pool, "s1", worker=4, ps=1)
+    publish(pool, frontier=3)
+    allocation = [[server.pk, 0, 3, 4, 1]]
+    award = make_award(pool, lumen, slots=3, phase="own", allocation=allocation, on_operator=allocation)
+    enter(award)
+    settle_start(award)
+    job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0.5))
+    if how == "server":
+        answer = server_lose(server=server, by=access_of_system("the test"), reason="fire", at=moment(0.8))
+        assert isinstance(answer, ServerLost)
+    else:
+        fail(award, slot=0, at=0.8)
+    assert (again(award).state, again(award).cut_at, again(award).returned) == ("running", 0, 0)
+    settle(pool, 0, 1, 2)
+    assert money(lumen) == (0, 0, 0)
+    assert not violations()
+    assert not stuck_awards()
+
+
 def test_what_the_platform_took_before_a_version_is_not_the_givers_to_sell_when_the_buyer_goes() -> None:
     """Older versions made an award void that was given up, so that all its money returned. Such rows stay."""
     pool, lumen, pictor, award = of_the_operator()

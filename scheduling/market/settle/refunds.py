@@ -166,7 +166,9 @@ def slots_pay_back(
             units[award.lane][unit] += amount
         first, used_until = max(slot, award.start), award.used_until
         missed = range(first, min(max(used_until, outage_end or 0), award.end))
-        refund = sum(part for each in missed if each not in award.missed for _, part in award.owed[each - award.start])
+        slots_back = [each for each in missed if each not in award.missed]
+        owed = dict(enumerate(award.owed, award.start))  # nothing in an award that is free
+        refund = sum(part for each in slots_back for _, part in owed.get(each, ()))
         if first < used_until:  # it was to run in some of these slots
             award.cut_at, award.pays_from = first, award.pays_from or used_until
         award.returned += refund
