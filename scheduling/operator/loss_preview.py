@@ -26,6 +26,8 @@ def server_loss_preview(*, server: Server, at: datetime) -> ServerLost:
 
 
 def _undelivered(award: Award, slot: int) -> int:
-    """Return the micro-credits that are refunded if the slot is the first that is not delivered."""
-    rest = award.owed[max(slot, award.start) - award.start :]
+    """Return the micro-credits that are refunded if the slot is the first that is not delivered. An award that was
+    given up pays on for the slots after that."""
+    first, end = max(slot, award.start), award.used_until if award.is_given_up else award.end
+    rest = award.owed[first - award.start : max(end, first) - award.start]
     return sum(amount for parts in rest for _, amount in parts)

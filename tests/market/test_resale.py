@@ -17,6 +17,7 @@ from scheduling.jobs.submission import Submitted
 from scheduling.market.settle.refunds import Cause, awards_void, refunds_post
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, FreedUnits, Pool
+from scheduling.operator.loss_preview import server_loss_preview
 from scheduling.runs.failures import AwardFailed, ServerLost, award_fail, server_lose
 from tenants.access import access_of_system
 from tenants.ledger.postings import earned
@@ -237,8 +238,10 @@ def test_who_gave_up_in_the_slot_in_which_a_server_is_lost_gets_that_slot_back_a
     job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0.5))
     bought = [again(submitted(pool, pictor, slot=0.6, chunks=2, max_workers=2).award) for _ in range(2)]
     assert {(each.start, each.allocation[0][0]) for each in bought} == {(1, server.pk) for server in servers}
+    preview = server_loss_preview(server=servers[0], at=moment(0.8))
     answer = server_lose(server=servers[0], by=access_of_system("the test"), reason="fire", at=moment(0.8))
     assert isinstance(answer, ServerLost)
+    assert answer == preview
     assert (again(award).state, again(award).cut_at, again(award).returned) == ("running", 0, 10)
     kept = [each for each in map(again, bought) if each.state != "void"]
     assert [each.allocation[0][0] for each in kept] == [servers[1].pk]
