@@ -11,13 +11,12 @@ from collections.abc import Sequence
 def charges_read(owners: str | Sequence[int], data: bytes) -> list[list[list[int]]]:
     """Pairs [owner, micro-credits] for each slot, without zeros. `owners` are a list, or its text in JSON."""
     names = json.loads(owners) if isinstance(owners, str) else owners
-    planes = zlib.decompress(data) if data else b""
-    amounts = len(planes) // 8
+    numbers = zlib.decompress(data) if data else b""
     slots = []
-    for begin in range(0, amounts, len(names) or 1):
+    for begin in range(0, len(numbers), 8 * len(names) or 1):
         pairs = []
-        for place, name in enumerate(names, begin):
-            amount = sum(planes[plane * amounts + place] * 256**plane for plane in range(8))
+        for place, name in enumerate(names):
+            amount = int.from_bytes(numbers[begin + 8 * place : begin + 8 * place + 8], "little")
             if amount:
                 pairs.append([name, amount])
         slots.append(pairs)
