@@ -152,7 +152,7 @@ def test_finds_a_charge_moved_from_one_owner_to_another(history: History) -> Non
     owners, amounts = packed(*matrix_of(charges))
     stored = [json.dumps(owners), amounts, award.pk]
     tamper("UPDATE scheduling_award SET owners = %s, amounts = %s WHERE id = %s", stored)
-    assert any("charges is" in finding for finding in findings(pool))
+    assert any(f"award {award.pk} of job {award.job_id}: owners is [0]" in finding for finding in findings(pool))
 
 
 def test_finds_an_award_that_no_interval_decided(history: History) -> None:

@@ -9,16 +9,16 @@ from django.db import connections
 
 from marketplace.celery import app
 from scheduling.app.clock import pool_advance
-from tests.concurrency.test_crashes import books_are_right, undisturbed
+from tests.concurrency.test_crashes import books_are_right, contested_world, undisturbed
 from tests.patience import PATIENCE
-from tests.scheduling.clocks import contested, everything, moment
+from tests.scheduling.clocks import everything, moment
 
 SLOTS = 25
 
 
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_race_through_the_same_boundaries_make_one_market() -> None:
-    pool, _ = contested()
+    pool = contested_world()
     expected, _, _ = undisturbed(SLOTS)
 
     def catch_up(_: int) -> None:

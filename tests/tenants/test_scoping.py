@@ -417,7 +417,7 @@ MAY_SEE_ALL = {
     "scheduling/operator/read_engines.py": 2,
     "scheduling/operator/read_operator.py": 3,
     "scheduling/market/reads/payments.py": 1,
-    "scheduling/market/reads/share.py": 1,
+    "scheduling/market/reads/share.py": 2,
     "scheduling/market/reads/share_units.py": 1,
     "scheduling/what_if/read_jobs.py": 1,
     "scheduling/audit/rounds.py": 2,

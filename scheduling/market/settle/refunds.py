@@ -158,6 +158,8 @@ def slots_pay_back(
     Nothing more of such an award was to be delivered, so nothing else of it is lost: it pays on for the slots after
     these, in which its units are sold again for its account. `slots_missed` names the slots for whoever asks later.
     """
+    if not awards:
+        return PaidBack(0, (), ())
     jobs, reader = TrainingJob.objects.in_bulk([award.job_id for award in awards]), UnitReader(pool)
     units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     events, postings = list[Event](), list[Posting]()
