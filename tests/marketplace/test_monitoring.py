@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,10 @@ def answer(address: str, expression: str) -> list[Any]:
             return list(json.load(reply)["data"]["result"])
     except ConnectionError:
         return []
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.SERVICE_UNAVAILABLE:
+            return []  # it listens, and still reads what it has stored
+        raise
     except urllib.error.URLError as error:
         if isinstance(error.reason, ConnectionError):
             return []  # it has not begun to listen
