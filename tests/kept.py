@@ -25,12 +25,12 @@ def built_or_put_back(name: str, build: Callable[[], object]) -> None:
 
 
 def _rows() -> dict[str, bytes]:
-    found = {}
+    rows_by_table = {}
     with as_superuser(), connection.cursor() as cursor:
         for table in tables_of_tests():
             with cursor.copy(f'COPY "{table}" TO STDOUT') as copy:
-                found[table] = b"".join(map(bytes, copy))
-    return {table: rows for table, rows in found.items() if rows}
+                rows_by_table[table] = b"".join(map(bytes, copy))
+    return {table: rows for table, rows in rows_by_table.items() if rows}
 
 
 def _put_back(world: Mapping[str, bytes]) -> None:

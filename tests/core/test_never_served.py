@@ -91,11 +91,11 @@ def test_windows_that_grow_for_ever_hold_everything_some_day() -> None:
 def test_gangs_of_each_job_that_is_looked_at_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where parts of the job are looked at beside all of it."""
     listed: list[Job] = []  # the jobs themselves, so that no number of one is another's later
-    found = candidates._list_gangs
+    list_gangs = candidates._list_gangs
 
     def counted(job: Job, *others: Any) -> Any:
         listed.append(job)
-        return found(job, *others)
+        return list_gangs(job, *others)
 
     monkeypatch.setattr(candidates, "_list_gangs", counted)
     job = make(chunks=40, min_workers=40, max_workers=40, divisible=True)

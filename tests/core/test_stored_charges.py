@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.core.currency import credits_of, credits_of_each
 from scheduling.core.stored_charges import (
     UnreadableCharges,
     charges_listed,
@@ -75,3 +76,8 @@ def test_another_number_of_owners_is_not_read() -> None:
     for owners in (0, 5):
         with pytest.raises(UnreadableCharges):
             unpacked(owners, data)
+
+
+@given(st.lists(st.integers(-(10**15), 10**15) | st.integers(-70_000, 70_000), max_size=20))
+def test_many_amounts_are_the_same_credits_as_one_by_one(amounts: list[int]) -> None:
+    assert credits_of_each(np.array(amounts, np.int64)).tolist() == [credits_of(amount) for amount in amounts]

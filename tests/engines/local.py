@@ -186,11 +186,11 @@ def until(
 ) -> None:
     """Ask again and again until it is true. Whoever is waited for needs the processor too: a question that takes long
     is asked more seldom."""
-    deadline, asked = time.monotonic() + patience, time.monotonic()
+    deadline, begin = time.monotonic() + patience, time.monotonic()
     while not condition():
-        took = time.monotonic() - asked
+        took = time.monotonic() - begin
         assert time.monotonic() < deadline, f"it did not come true in {patience:g} s\n{say()}"
         if engine:
             engine.touch()
         time.sleep(min(max(0.02, 3 * took), 0.2))
-        asked = time.monotonic()
+        begin = time.monotonic()

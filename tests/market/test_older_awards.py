@@ -103,8 +103,8 @@ def test_nobody_takes_a_row_that_says_nothing_for_one_that_costs_nothing() -> No
         award = Award.objects.filter(paid__gt=0).first()
         assert award is not None
         tamper("UPDATE scheduling_award SET owners = NULL, amounts = NULL, charges = NULL WHERE id = %s", [award.pk])
-        told = [f"{finding.where}: {finding.what}" for finding in intervals_verify(pool_ids=[pool.pk]).findings]
+        lines = [f"{finding.where}: {finding.what}" for finding in intervals_verify(pool_ids=[pool.pk]).findings]
         assert TrainingJob.objects.filter(pk=award.job_id).exists()
     assert any(
-        line.startswith(f"award {award.pk} of job {award.job_id}: what its slots cost cannot be read") for line in told
+        line.startswith(f"award {award.pk} of job {award.job_id}: what its slots cost cannot be read") for line in lines
     )

@@ -243,10 +243,10 @@ def test_who_gave_up_in_the_slot_in_which_a_server_is_lost_gets_that_slot_back_a
     assert isinstance(answer, ServerLost)
     assert answer == preview
     assert (again(award).state, again(award).cut_at, again(award).returned) == ("running", 0, 10)
-    kept = [each for each in map(again, bought) if each.state != "void"]
-    assert [each.allocation[0][0] for each in kept] == [servers[1].pk]
+    standing = [each for each in map(again, bought) if each.state != "void"]
+    assert [each.allocation[0][0] for each in standing] == [servers[1].pk]
     settle(pool, 0, 1, 2)
-    income = sum(each.paid for each in kept)
+    income = sum(each.paid for each in standing)
     assert income > 0
     assert (money(lumen), operator_money()) == ((1_000_000_000 - 20, 0, income), 20)
     assert not violations()

@@ -92,8 +92,8 @@ def terms_verify(
 
 
 def _charges_differ(where: str, award: Award, owner_ids: Sequence[int], amounts: settlement.Amounts) -> list[Finding]:
-    """Compare what the award's slots cost, and who earns it. The same bytes say the same. Lists are made only
-    of others, since those of many owners take long. Lists beside bytes are read by nobody, and belong to no award."""
+    """Compare what the award's slots cost, and who earns it. The same bytes say the same, so lists, which take long
+    where owners are many, are compared only where bytes differ. Lists beside bytes belong to no award."""
     owners, stored = packed(owner_ids, amounts)
     in_bytes = award.amounts is not None
     findings = differences(where, {"owners": (award.owners, owners if in_bytes else None)})
