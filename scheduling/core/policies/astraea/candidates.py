@@ -159,7 +159,7 @@ def gangs_of(job: Job, cluster: Cluster, *, exact: bool) -> Gangs:
     if of_job is None:
         of_job = of_cluster[job] = {}
     if exact not in of_job:
-        of_job[exact] = _list_gangs(job, cluster, candidates(job, cluster, exact=exact).pairs, exact)
+        of_job[exact] = _list_gangs(job, cluster, pairs_of(job), exact)
     return of_job[exact]
 
 
@@ -190,12 +190,8 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
     It is not known yet where workers go. Gangs without parameter servers count as slow as if they were spread over as
     many servers as there are for them, so a run never takes longer than it is booked for.
     """
-    if work == job.work:
-        gangs = _list_gangs(job, cluster, pairs_of(job), exact)
-        if job.divisible:  # its parts are done by the same gangs
-            _gangs.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact] = gangs
-    else:
-        gangs = gangs_of(job, cluster, exact=exact)
+    in_parts = job.divisible or work != job.work
+    gangs = gangs_of(job, cluster, exact=exact) if in_parts else _list_gangs(job, cluster, pairs_of(job), exact)
     most_ps = limit_of_ps(job)
     durations = np.maximum(1, ceilings(work / gangs.rate))
     distinct = gangs.first.copy()
