@@ -16,6 +16,7 @@ GANGS, SECONDS, LEAD = 8, 8.0, 2.5
 
 def measure() -> Iterator[dict[str, Any]]:
     with engine_in() as engine:
+        deaf = [_deaf(engine) for _ in range(GANGS)]
         late, spare = zip(*(_one(engine, number) for number in range(GANGS)), strict=True)
     detail = f"{GANGS} gangs of 2 workers, 1 parameter server and a coordinator, one after the other"
     yield {
@@ -26,6 +27,16 @@ def measure() -> Iterator[dict[str, Any]]:
         "name": "gone before the end, least", "value": round(1000 * min(spare)), "unit": "ms",
         "target": ">= 0", "detail": f"{detail}; median {1000 * statistics.median(spare):.0f} ms",
     }  # fmt: skip
+    yield {
+        "name": "deaf to SIGTERM and gone before the end, least", "value": round(1000 * min(deaf)), "unit": "ms",
+        "target": ">= 0", "detail": f"{GANGS} of them, one by one; median {1000 * statistics.median(deaf):.0f} ms",
+    }  # fmt: skip
+
+
+def _deaf(engine: LocalEngine) -> float:
+    """Run a gang that ignores SIGTERM and has to be killed. Return the seconds from its end to the end of its time."""
+    asked = gang("naughty", {"sin": "deaf"}, seconds=SECONDS)
+    return asked.end_at - (_ended(engine, start(engine, asked), asked).ended_at or 0.0)
 
 
 def _one(engine: LocalEngine, number: int) -> tuple[float, float]:

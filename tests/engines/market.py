@@ -8,9 +8,10 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from scheduling.engines.launcher import files
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.models import Award, Pool, Run, TrainingJob
-from scheduling.runs.runs import runs_tick
+from scheduling.runs.runs import handle_of, runs_tick
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.engines.local import QUICK, until
@@ -84,6 +85,14 @@ def sold(seconds: int, servers: int) -> tuple[Pool, Tenant, list[Award]]:
 def run_of(award: Award) -> Run:
     with scope_disabled("the test looks at a run"):
         return Run.objects.select_related("award").filter(award=award).latest("number")
+
+
+def planned_end(engine: LocalEngine, run: Run) -> float:
+    """Return the moment at which its supervisor has to end it, as Unix time."""
+    handle = handle_of(run)
+    plan = files.read(files.Folder(engine.root, handle.home, handle.key).plan)
+    assert plan is not None
+    return float(plan["end_at"])
 
 
 def drive(engine: LocalEngine, award: Award, *states: str, epoch: int = 0, patience: float = 60.0) -> Run:
