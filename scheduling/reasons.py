@@ -95,6 +95,7 @@ NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
         "outcome": ReasonNumber(NumberUnit.CODE, "failed"),
         "own_part": ReasonNumber(NumberUnit.CREDITS),
         "percent": ReasonNumber(NumberUnit.PERCENT, 25),
+        "pieces": ReasonNumber(NumberUnit.COUNT, 5),
         "price": ReasonNumber(NumberUnit.CREDITS, 12.5),
         "price_at_least": ReasonNumber(NumberUnit.CREDITS),
         "ps": ReasonNumber(NumberUnit.UNITS, 1),
@@ -298,6 +299,13 @@ def _reservation_ended(pool: Pool, numbers: Numbers) -> str:
     if not numbers.get("epochs"):
         return "Its reservation ended before its work was done."
     return f"Its reservation ended after {numbers['epoch']} of {_epochs(numbers['epochs'])}."
+
+
+def _no_progress(pool: Pool, numbers: Numbers) -> str:
+    return (
+        f"Its last {numbers['pieces']} pieces brought it no further: its program says that {_percent(numbers['done'])} "
+        f"of it is done. It rents no more."
+    )
 
 
 def _too_small(pool: Pool, numbers: Numbers) -> str:
@@ -556,6 +564,12 @@ class ReasonCode(StrEnum):
     RESERVATION_ENDED = (
         "reservation_ended", Ends.OVER, "its reservation ended", _reservation_ended,
         "Submit it again with the times that were measured: the form offers them.", "epoch", "epochs",
+    )  # fmt: skip
+    NO_PROGRESS = (
+        "no_progress", Ends.OVER, "its pieces brought it no further", _no_progress,
+        "Read its log: does it save, and go on from what it saved? Where its pieces are too short for its start and its"
+        " save, submit it again with the time that both take (`save_slots`).",
+        "pieces", "done",
     )  # fmt: skip
     CANCELLED_BY = (
         "cancelled_by", Ends.OVER, "cancelled", lambda pool, n: f"Cancelled by {n.get('user') or 'its tenant'}.",

@@ -65,6 +65,12 @@ def _failed(name: str, data: Data) -> str:
     return f"{name} failed. Its page says why."
 
 
+def _stopped(name: str, data: Data) -> str:
+    if data.get("reason") == "no_progress":
+        return f"{name} rents no more: its last {data['numbers']['pieces']} pieces brought it no further."
+    return f"{name} had more to do when its time was over."
+
+
 def _waiting(name: str, data: Data) -> str:
     if data.get("reason") != "outbid":
         return f"{name} waits."
@@ -196,7 +202,7 @@ class EventKind(StrEnum):
     JOB_FINISHED = "job_finished", *_JOB, "Finished", NoticeWords(True, "Finished.", lambda name, _: f"{name} is done.")
     JOB_STOPPED = (
         "job_stopped", *_JOB, "Stopped",
-        NoticeWords(False, "Stopped.", lambda name, _: f"{name} had more to do when its time was over."),
+        NoticeWords(False, "Stopped.", _stopped),
     )  # fmt: skip
     JOB_FAILED = (
         "job_failed", *_JOB, "Failed",

@@ -17,6 +17,7 @@ from scheduling.models import ALIVE, NOT_NEEDED, Award, AwardState, Event, JobSt
 from tenants.ledger.postings import InsufficientFunds, Posting
 from tenants.ledger.services import post_many
 
+NO_PROGRESS = "no_progress"  # pieces of a job, one after another, brought it no further
 _KINDS = {
     JobState.FINISHED: EventKind.JOB_FINISHED,
     JobState.FAILED: EventKind.JOB_FAILED,
@@ -87,7 +88,8 @@ def _may_end(job: TrainingJob, award: Award, state: JobState) -> bool:
         if not is_done or Run.objects.filter(job=job, award__start__gt=award.start).exists():
             return False
     goes_on = award.work_left is not None or award.work is not None
-    if goes_on and (job.state, state) == (JobState.QUEUED, JobState.FINISHED):
+    if goes_on and job.state == JobState.QUEUED and state in (JobState.FINISHED, JobState.STOPPED):
         return True
-    late = job.state == JobState.STOPPED and job.reason_code == RESERVATION_ENDED and state == JobState.FINISHED
+    stopped = job.state == JobState.STOPPED and job.reason_code in (RESERVATION_ENDED, NO_PROGRESS)
+    late = stopped and state == JobState.FINISHED
     return late or job.state in (JobState.AWARDED, JobState.RUNNING)

@@ -6,11 +6,15 @@ from datetime import UTC, datetime
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
+from scheduling.core.types import OWN, SHARED
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
-from scheduling.models import ALIVE, Award, JobState, Run, RunState
+from scheduling.market.calendar import lane_lock
+from scheduling.market.view import PiecesInVain, SpecReader, floors_standing, pieces_in_vain
+from scheduling.models import ALIVE, Award, JobState, Lane, Run, RunState
 from scheduling.models.runs import OPEN
-from scheduling.runs.early_ends import job_end_early
+from scheduling.runs.early_ends import NO_PROGRESS, job_end_early
 from scheduling.runs.failures import award_fail
 
 PROGRAM_FAILED = "program_failed"
@@ -30,7 +34,8 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
     """Note how a run ended, and what follows. Return False if it was noted before. Needs every tenant's scope.
 
     If the platform is at fault, what was not delivered is refunded, and the job waits again. If the program is at fault
-    or ended before its time, what was reserved is paid. If its time was over, the clock decides what that means.
+    or ended before its time, what was reserved is paid. If its time was over, the clock decides what that means, but a
+    job whose pieces bring it no further rents no more.
     A gang that is lost after its award was taken back is no loss, as its server may be gone.
     """
     taken_back = status.end == LOST and not Award.objects.filter(pk=run.award_id, state__in=ALIVE).exists()
@@ -58,7 +63,26 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
         if run.number == 0 and (began is None or run.award.pool.slot_at(began) > run.award.start):
             slot = run.award.start  # nothing of the award ran in it, so it is not paid, unless it was already
         award_fail(award_id=run.award_id, slot=slot, detail=status.detail, at=at, losses=losses_in_a_row(run.job_id))
+    elif status.end == STOPPED and (in_vain := _too_many_in_vain(run)):
+        numbers = {"pieces": in_vain.pieces, "done": in_vain.done / in_vain.whole}
+        job_end_early(award_id=run.award_id, state=JobState.STOPPED, code=NO_PROGRESS, numbers=numbers, at=at)
     return True
+
+
+def _too_many_in_vain(run: Run) -> PiecesInVain | None:
+    """Return the last pieces of the job of a run whose time was over, if they brought it no further and are too many.
+
+    A job that is promised a place at home, or is there, keeps it: it is never worse off than alone.
+    """
+    if run.award.work is None or run.award.phase != SHARED:
+        return None
+    in_vain = pieces_in_vain([run.job_id]).get(run.job_id)
+    if in_vain is None or not in_vain.are_too_many(SpecReader(run.award.pool).read(run.job)):
+        return None
+    lane_lock(pool_id=run.award.pool_id, lane=Lane.BATCH)  # no interval promises it a place while we look
+    is_home = Award.objects.filter(job=run.job_id, phase=OWN, state__in=ALIVE).exists()
+    promised = floors_standing(run.award.pool_id, Q(job=run.job_id)).values()
+    return None if is_home or any(floor.allocation for floor in promised) else in_vain
 
 
 def losses_in_a_row(job_id: int) -> int:

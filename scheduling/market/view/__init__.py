@@ -12,11 +12,12 @@ from scheduling.market.view.demands import (
     steps_flaw,
     within_engine,
 )
+from scheduling.market.view.floors import floors_standing
 from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, frame_of, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.intake import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
-from scheduling.market.view.pieces import is_divisible
+from scheduling.market.view.pieces import PiecesInVain, is_divisible, pieces_in_vain
 from scheduling.market.view.policy import (
     fixed_settings,
     gives_floors,
@@ -44,6 +45,7 @@ __all__ = [
     "IntakeRows",
     "JobReader",
     "NewSpecReader",
+    "PiecesInVain",
     "PoolFrame",
     "PoolShape",
     "SpecRead",
@@ -53,6 +55,7 @@ __all__ = [
     "batch_view",
     "demands_check",
     "fixed_settings",
+    "floors_standing",
     "for_the_core",
     "frame_of",
     "gives_floors",
@@ -61,6 +64,7 @@ __all__ = [
     "is_divisible",
     "jobs_undone",
     "member_too_little",
+    "pieces_in_vain",
     "policy_built",
     "pool_frame",
     "pool_scenario",

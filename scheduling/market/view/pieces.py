@@ -13,27 +13,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Max, Q, Sum
 
-from scheduling.core.types import Job
+from scheduling.core.types import SHARED, Job
 from scheduling.engines.programs import PROGRAMS
 from scheduling.market.elastic.read_slots import epochs_reported, share_reported
 from scheduling.models import PROGRAM, Award, AwardState, RentState, Run, RunState, TrainingJob
 
 DIVISIBLE = "divisible"  # the field of a specification by which the job rents in pieces
+MOST_IN_VAIN = 5  # pieces of one job in a row without progress, though by plan they were as many epochs
 
 
 @dataclass(frozen=True)
 class PiecesSoFar:
-    """What a job begun in pieces has had. `work` is the planned mini-batches of its awards. `paid` is the micro-credits
-    for them, less what was returned. `epochs` is how many epochs (or steps) its program reports as done, and of how
-    many; None where it reports none, or its report is not trusted."""
+    """What a job begun in pieces has had. `work` is the planned mini-batches of its awards, and `largest` those of the
+    largest one. `paid` is the micro-credits for them, less what was returned. `epochs` is how many epochs (or steps)
+    its program reports as done, and of how many; None where it reports none, or its report is not trusted. `in_vain` is
+    how many of its last pieces brought it no further; it is counted only once all of its work was planned."""
 
     work: int
     paid: int
     epochs: tuple[float, float] | None = None
+    largest: int = 0
+    in_vain: int = 0
+
+
+@dataclass(frozen=True)
+class PiecesInVain:
+    """The last rented pieces of a job, in a row, that brought it no further. `work` is the mini-batches that they were
+    planned for. `done` of `whole` epochs (or steps) is how far it came before them."""
+
+    pieces: int
+    work: int
+    done: float
+    whole: float
+
+    def are_too_many(self, job: Job) -> bool:
+        """Return whether the next piece would be in vain as well, as far as one can tell. An epoch may be longer than a
+        piece, so pieces count only if there was time for as many epochs by plan."""
+        epochs = self.work / job.work * self.whole
+        return self.pieces >= MOST_IN_VAIN and epochs >= MOST_IN_VAIN
 
 
 def is_divisible(job: TrainingJob) -> bool:
@@ -49,10 +70,11 @@ def pieces_so_far(jobs: Iterable[TrainingJob]) -> dict[int, PiecesSoFar]:
     awards = Award.objects.filter(job__in=rows, work__isnull=False).order_by()
     done = Sum("work", filter=~Q(state=AwardState.VOID), default=0)
     rents = Count("pk", filter=Q(rent=RentState.OPEN))
-    sums = awards.values("job").annotate(done=done, cost=Sum(F("paid") - F("returned")), rents=rents)
+    largest = Max("work", filter=~Q(state=AwardState.VOID), default=0)
+    sums = awards.values("job").annotate(done=done, largest=largest, cost=Sum(F("paid") - F("returned")), rents=rents)
     begun = {row["job"]: bool(row["rents"]) for row in sums if PROGRAM in rows[row["job"]].spec}
     reports = _reports(begun)
-    return {row["job"]: PiecesSoFar(row["done"], row["cost"], reports.get(row["job"])) for row in sums}
+    return {row["job"]: PiecesSoFar(row["done"], row["cost"], reports.get(row["job"]), row["largest"]) for row in sums}
 
 
 def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
@@ -64,12 +86,44 @@ def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
     runs = Run.objects.filter(with_epochs, job__in=jobs).order_by("job_id", "-pk").distinct("job_id")
     reports = {}
     for job_id, state, program, progress in runs.values_list("job_id", "state", "program", "progress"):
-        own = program not in PROGRAMS
-        report = share_reported(progress) if own else epochs_reported(progress)
-        if report is not None and not (own and jobs[job_id]):
+        report = _report(program, progress)
+        if report is not None and not (program not in PROGRAMS and jobs[job_id]):
             done, whole = report
             reports[job_id] = (whole if state == RunState.FINISHED else done, whole)
     return reports
+
+
+def _report(program: str, progress: object) -> tuple[float, float] | None:
+    return epochs_reported(progress) if program in PROGRAMS else share_reported(progress)
+
+
+def pieces_in_vain(job_ids: Iterable[int]) -> dict[int, PiecesInVain]:
+    """Return by job the pieces in vain, of those jobs that have some.
+
+    These are pieces that were delivered, and after which the program of the job reports no more than before. A program
+    that reports nothing has none. Runs that the platform lost or paused say nothing. A run whose end was not heard of
+    is not counted, as its last report may be on its way.
+    """
+    columns = ("job_id", "state", "program", "progress", "award__state", "award__phase", "award__work")
+    runs = Run.objects.filter(job__in=job_ids, award__work__isnull=False).order_by("job_id", "pk").values_list(*columns)
+    in_vain: dict[int, PiecesInVain] = {}
+    for job_id, state, program, progress, award, phase, work in runs:
+        if (report := _report(program, progress)) is None:
+            continue
+        done, whole = report
+        before = in_vain.get(job_id, PiecesInVain(0, 0, 0.0, whole))
+        if done > before.done:
+            in_vain[job_id] = PiecesInVain(0, 0, done, whole)
+        elif state == RunState.STOPPED and phase == SHARED and award not in (AwardState.VOID, AwardState.ENDED):
+            in_vain[job_id] = replace(before, pieces=before.pieces + 1, work=before.work + work)
+    return {job_id: each for job_id, each in in_vain.items() if each.pieces}
+
+
+def with_pieces_in_vain(begun: Mapping[int, PiecesSoFar], jobs: Mapping[int, Job]) -> dict[int, PiecesSoFar]:
+    """Count the pieces in vain of those jobs whose program is not done although all of its work was planned."""
+    late = [job_id for job_id, each in begun.items() if each.epochs is not None and each.work >= jobs[job_id].work]
+    in_vain = pieces_in_vain(late) if late else {}
+    return {**begun, **{job_id: replace(begun[job_id], in_vain=each.pieces) for job_id, each in in_vain.items()}}
 
 
 def left_of(job: Job, so_far: PiecesSoFar | None) -> int:
@@ -87,3 +141,13 @@ def left_of(job: Job, so_far: PiecesSoFar | None) -> int:
     if planned == 0:
         return math.ceil(job.work * (1.0 - done / epochs))
     return min(max(planned, math.ceil(job.work * (1.0 - min(done + 1.0, epochs) / epochs))), job.work)
+
+
+def rest_to_buy(job: Job, so_far: PiecesSoFar) -> int:
+    """Return for how many mini-batches there has to be time: for what is left, and for twice as many after each piece
+    in vain, up to its largest piece. A short rest may fit into less time than the program needs to start and to save.
+
+    A waiting job has at least one left: if none is left by the count, the job still did not finish.
+    """
+    left = left_of(job, so_far)
+    return max(left, min(left * 2 ** min(so_far.in_vain, 32), so_far.largest), 1)
