@@ -291,6 +291,7 @@ def test_an_open_rent_whose_program_ended_early_pays_for_what_was_delivered_befo
     advance(pool, 9.4)
     assert (again(award).rent, again(award).returned) == ("closed", 70)
     assert (money(lumen), money(castor)) == ((1_000_000_000 - 50, 30, 0), (0, 0, 20))
+    assert [event.data["arrears"] for event in events("market_stopped")] == [20]
     for slot in range(10, 13):
         advance(pool, slot + 0.2)
     assert (money(lumen)[1], money(castor)) == (0, (0, 0, 50))

@@ -291,7 +291,7 @@ def _budgets(tenant: Tenant, at: datetime) -> Iterator[str]:
 
 _TOLD = """
 SELECT coalesce(sum((data ->> CASE kind WHEN 'slot_settled' THEN 'paid' ELSE 'arrears' END)::bigint), 0)::bigint
-  FROM scheduling_event WHERE pool_id = %s AND kind IN ('slot_settled', 'interval_closed')
+  FROM scheduling_event WHERE pool_id = %s AND kind IN ('slot_settled', 'interval_closed', 'market_stopped')
 """
 _PAID = """
 SELECT coalesce(-sum(entry.amount), 0)::bigint
@@ -316,8 +316,8 @@ SELECT coalesce(sum(entry.amount), 0)
 
 
 def _feed(pools: Sequence[Pool]) -> Iterator[str]:
-    """What is told of the payments: to everybody, of slots and of rents that an interval settled; to tenants, of what
-    came back to them."""
+    """What is told of the payments: to everybody, of slots and of rents that an interval or an outage settled; to
+    tenants, of what came back to them."""
     for pool in pools:
         told, paid, told_back, came_back = (
             int(run(text, [pool.pk])[0][0]) for text in (_TOLD, _PAID, _TOLD_BACK, _CAME_BACK)

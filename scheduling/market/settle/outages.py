@@ -16,6 +16,7 @@ from django.db import transaction
 
 from scheduling.feed import EventKind, event, events_append
 from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.settle.payments import paid_late
 from scheduling.market.settle.refunds import Cause, awards_void, refunds_post, slots_pay_back
 from scheduling.market.settle.rents import Closing, rents_close
 from scheduling.market.settle.slots import awards_move
@@ -26,13 +27,14 @@ from tenants.scoping import scope_disabled
 @dataclass(frozen=True)
 class Stopped:
     """The slots [start, end) have passed undelivered. `awards` lost slots, `refunded` micro-credits returned, and
-    `jobs` wait again."""
+    `jobs` wait again. `arrears` micro-credits were paid for slots before the outage, of rents that were open."""
 
     start: int
     end: int
     awards: int
     refunded: int
     jobs: int
+    arrears: int
 
 
 @transaction.atomic
@@ -60,7 +62,9 @@ def outage_pass(*, pool: Pool, outage: Outage, slot: int) -> Stopped | Busy | No
         awards_move(pool, outage.end, at)
         LaneClock.objects.filter(pk=batch.pk).update(decided_slot=outage.end - 1, settled_slot=outage.end - 1)
         refunded = back.refunded + voided.refunded
-        stopped = Stopped(slot, outage.end, len(over) + len(voided.awards), refunded, len(voided.again))
+        late = paid_late(arrears)
+        lost_slots = len(over) + len(voided.awards)
+        stopped = Stopped(slot, outage.end, lost_slots, refunded, len(voided.again), late.owners + late.operator)
         events_append([_public(pool, stopped, outage, at), *back.events, *voided.events])
         refunds_post([*arrears, *back.postings, *voided.postings])
     return stopped
@@ -72,6 +76,7 @@ def _public(pool: Pool, stopped: Stopped, outage: Outage, at: datetime) -> Event
         "end": stopped.end,
         "awards": stopped.awards,
         "refunded": stopped.refunded,
+        "arrears": stopped.arrears,
         "silent_since": outage.alive_at.isoformat(),
         "noticed_at": outage.noticed_at.isoformat(),
     }
