@@ -227,6 +227,18 @@ def test_one_person_opens_only_so_many(tenant: Tenant, monkeypatch) -> None:
     problem(caller.get("tenants/lumen/events/stream/"), 429, "too_many_streams")
 
 
+def test_head_of_the_stream_ends_at_once_and_opens_none(tenant: Tenant) -> None:
+    program = program_of(OWNER, tenant)
+
+    async def asked() -> tuple[int, str, bool]:
+        headers = {"Authorization": f"Bearer {program.secret}"}
+        answer = await AsyncClient().head("/api/v1/tenants/lumen/events/stream/", headers=headers)
+        return answer.status_code, answer["Content-Type"], answer.streaming
+
+    assert async_to_sync(asked)() == (200, "text/event-stream", False)
+    assert not any(hub.open_streams.values())
+
+
 def test_feed_goes_on_where_the_last_page_ended(tenant: Tenant) -> None:
     caller = program_of(OWNER, tenant)
     told = tell(tenant, "job_submitted", "job_started", "job_finished")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -118,6 +118,8 @@ class EventStream(TenantView):
         caller = person_name(self.access.user)
         if open_streams[caller] >= MOST_STREAMS:
             return problem_response(TOO_MANY)
+        if request.method == "HEAD":  # the server would read a stream for as long as it goes on, and send none of it
+            return HttpResponse(content_type=EVENT_STREAM)
         if isinstance(request._request, ASGIRequest):
             pools = Pool.objects.values_list("pk", flat=True)
             groups = [tenant_group(self.tenant.pk), *(pool_group(pool_id) for pool_id in pools)]
