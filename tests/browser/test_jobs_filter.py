@@ -1,4 +1,4 @@
-"""The filter of the list of jobs: on a laptop's screen its button stands beside its fields."""
+"""The filters of the lists of jobs: on a laptop's screen their button stands beside their fields."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tenants.models import User
-from tenants.roles import OWNER
+from tenants.roles import OPERATOR, OWNER
 from tests.scheduling.builders import make_pool
 from tests.scheduling.markets import make_market
-from tests.tenants.builders import make_member
+from tests.tenants.builders import make_member, make_staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,10 +26,20 @@ def person() -> User:
     return make_member(lumen, OWNER).user
 
 
-def test_button_of_the_filter_stands_in_the_row_of_its_fields(visit: Act, act: Act) -> None:
-    one = visit(act(person), width=1440)
-    one.open("/t/lumen/jobs/")
+def operator() -> User:
+    person()
+    return make_staff(OPERATOR).user
+
+
+@pytest.mark.parametrize(
+    ("who", "address", "fields"), [(person, "/t/lumen/jobs/", 7), (operator, "/overview/jobs/", 8)]
+)
+def test_button_of_the_filter_stands_in_the_row_of_its_fields(
+    visit: Act, act: Act, who: Callable[[], User], address: str, fields: int
+) -> None:
+    one = visit(act(who), width=1440)
+    one.open(address)
     feet = [round(foot) for foot in one.page.evaluate(FEET) if foot]
-    assert len(feet) == 7
+    assert len(feet) == fields
     assert len(set(feet)) == 1
     assert one.sideways() == 0
