@@ -207,7 +207,8 @@ def _ended(state: str) -> str:
 
 def _no_room(pool: Pool, numbers: Numbers) -> str:
     free = f", and {numbers['free']:g} {'is' if numbers['free'] == 1 else 'are'} free" if "free" in numbers else ""
-    return f"Not enough room: it asks for {numbers['asked']:g}{free}."
+    on_end = f" for {_slots(numbers['slots'])} on end, on the same servers" if "slots" in numbers else ""
+    return f"Not enough room: it asks for {numbers['asked']:g}{on_end}{free}."
 
 
 def _too_long(pool: Pool, numbers: Numbers) -> str:
@@ -406,7 +407,7 @@ class ReasonCode(StrEnum):
     # There is no room, or not for as long as the job needs.
     NO_ROOM = (
         "no_room", Ends.EITHER, "no room for what was asked", _no_room,
-        "Let it run on fewer workers, or ask again when others have finished.", "asked", "free",
+        "Let it run on fewer workers, or ask again when others have finished.", "asked", "free", "slots",
     )  # fmt: skip
     LARGER_THAN_WINDOW = (
         "larger_than_window", Ends.EITHER, "longer than any interval", _too_long,
@@ -417,6 +418,13 @@ class ReasonCode(StrEnum):
         "horizon_too_short", Ends.OVER, "longer than what is open for sale",
         lambda pool, n: f"Needs {_slots(n['needs_slots'])}, and only the next {_slots(n['slots'])} can be bought.",
         "Allow more workers at once, submit the work in parts, or send it to the batch lane.", "needs_slots", "slots",
+    )  # fmt: skip
+    CHANGES_SERVERS = (
+        "changes_servers", Ends.OVER, "this lane gives each slot its own servers",
+        lambda pool, n: (
+            "It is to run from its start to its end on the same servers, and this lane gives each slot its own."
+        ),
+        "Send it to the batch lane, or let its program be saved and started again.",
     )  # fmt: skip
     OVER_SHARE = (
         "over_share", Ends.OVER, "more workers than one job may have",
@@ -567,8 +575,8 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     NO_PROGRESS = (
         "no_progress", Ends.OVER, "its pieces brought it no further", _no_progress,
-        "Read its log: does it save, and go on from what it saved? Where its pieces are too short for its start and its"
-        " save, submit it again with the time that both take (`save_slots`).",
+        "Read its log: does it save, and go on from what it saved? Where its last piece was too short for its start and"
+        " its save, submit it again with more time.",
         "pieces", "done",
     )  # fmt: skip
     CANCELLED_BY = (

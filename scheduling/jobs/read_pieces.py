@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.core.stored_charges import matrix_of, packed
-from scheduling.models import Award, AwardState, Pool, RentState, TrainingJob
+from scheduling.market.view import SpecReader, left_of, pieces_so_far
+from scheduling.models import ALIVE, Award, AwardState, Pool, RentState, TrainingJob
 from tenants.ledger.amounts import adding_up, micro
 
 
@@ -72,6 +73,10 @@ def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapp
     worth = None if job.worth is None else micro(job.worth)
     came_back = any(award.adjusted for award in parts) and not any(row.paid for row in rows if not row.lost)
     share, paid = sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows)
+    if share > 100.0:  # its program is behind, so some of the work was bought again
+        left = left_of(SpecReader(pool).read(job), pieces_so_far([job]).get(job.pk))
+        booked = sum(row.share for row in rows if row.state in ALIVE)
+        share = min(100.0 * (1.0 - left / work) + booked, 100.0)
     return PiecesOfJob(rows, share, paid, worth, came_back)
 
 

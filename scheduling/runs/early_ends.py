@@ -49,7 +49,7 @@ def job_end_early(
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
     cut = while_running(award, job, batch, at) if award.state in ALIVE else {"award": None}
     about = {"slot": job.pool.slot_at(at), **cut} | ({"reason": code, "numbers": dict(numbers)} if code else {})
-    events, postings = _give_back(further, job, batch, at)
+    events, postings = _give_back(further, job, batch, at, whole=code == NO_PROGRESS)
     events_append([job_event(_KINDS[state], job, at=at, data=about), *events])
     if isinstance(answer := post_many(postings=postings), InsufficientFunds):
         raise HoldMissing(str(answer))
@@ -57,15 +57,16 @@ def job_end_early(
 
 
 def _give_back(
-    further: Sequence[Award], job: TrainingJob, batch: LaneClock | None, at: datetime
+    further: Sequence[Award], job: TrainingJob, batch: LaneClock | None, at: datetime, *, whole: bool
 ) -> tuple[list[Event], list[Posting]]:
     """Give back what a job that has ended was still to get. Return the events and postings.
 
-    A rented piece that has begun without a run was never used, so what is not settled of it is refunded.
+    A rented piece that has begun without a run was never used, so what is not settled of it is refunded. With `whole`
+    that also holds for one that has not begun: else it comes back as after a cancellation.
     """
     events, postings, running = list[Event](), list[Posting](), slot_running(job.pool, batch, at)
     runs = set(Run.objects.filter(award__in=further).values_list("award", flat=True))
-    unused = [each for each in further if each.paid and each.pk not in runs and has_begun(each, running)]
+    unused = [each for each in further if each.paid and each.pk not in runs and (whole or has_begun(each, running))]
     for award in further:
         if award not in unused:
             some, cut = award_give_up(award, job, batch, at)
@@ -84,7 +85,7 @@ def _may_end(job: TrainingJob, award: Award, state: JobState) -> bool:
     after the clock has passed it: its job was stopped then, or in an elastic pool paused, or saved after a piece. The
     platform may even have lost a further piece since then, in which nothing ever ran."""
     if job.attempt != award.attempt:
-        is_done = award.work is not None and (award.state, state) == (AwardState.DONE, JobState.FINISHED)
+        is_done = award.work is not None and award.state in (AwardState.DONE, *ALIVE) and state == JobState.FINISHED
         if not is_done or Run.objects.filter(job=job, award__start__gt=award.start).exists():
             return False
     goes_on = award.work_left is not None or award.work is not None

@@ -12,7 +12,7 @@ from scheduling.core.types import OWN, SHARED
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
 from scheduling.market.calendar import lane_lock
 from scheduling.market.view import PiecesInVain, SpecReader, floors_standing, pieces_in_vain
-from scheduling.models import ALIVE, Award, JobState, Lane, Run, RunState
+from scheduling.models import ALIVE, Award, JobState, Lane, RentState, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.early_ends import NO_PROGRESS, job_end_early
 from scheduling.runs.failures import award_fail
@@ -72,7 +72,8 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
 def _too_many_in_vain(run: Run) -> PiecesInVain | None:
     """Return the last pieces of the job of a run whose time was over, if they brought it no further and are too many.
 
-    A job that is promised a place at home, or is there, keeps it: it is never worse off than alone.
+    A job that is promised a place at home, or is there, keeps it: it is never worse off than alone. While a rent of the
+    job is open, nothing that it pays is final, and what its program reports ends nothing.
     """
     if run.award.work is None or run.award.phase != SHARED:
         return None
@@ -80,9 +81,11 @@ def _too_many_in_vain(run: Run) -> PiecesInVain | None:
     if in_vain is None or not in_vain.are_too_many(SpecReader(run.award.pool).read(run.job)):
         return None
     lane_lock(pool_id=run.award.pool_id, lane=Lane.BATCH)  # no interval promises it a place while we look
-    is_home = Award.objects.filter(job=run.job_id, phase=OWN, state__in=ALIVE).exists()
+    keeps = Q(phase=OWN, state__in=ALIVE) | Q(rent=RentState.OPEN)
     promised = floors_standing(run.award.pool_id, Q(job=run.job_id)).values()
-    return None if is_home or any(floor.allocation for floor in promised) else in_vain
+    if any(floor.allocation for floor in promised) or Award.objects.filter(keeps, job=run.job_id).exists():
+        return None
+    return in_vain
 
 
 def losses_in_a_row(job_id: int) -> int:

@@ -17,7 +17,7 @@ from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, fram
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.intake import IntakeRows, intake_rows
 from scheduling.market.view.jobs import JobReader, arrival_of
-from scheduling.market.view.pieces import PiecesInVain, is_divisible, pieces_in_vain
+from scheduling.market.view.pieces import PiecesInVain, is_divisible, left_of, pieces_in_vain, pieces_so_far
 from scheduling.market.view.policy import (
     fixed_settings,
     gives_floors,
@@ -63,8 +63,10 @@ __all__ = [
     "intake_rows",
     "is_divisible",
     "jobs_undone",
+    "left_of",
     "member_too_little",
     "pieces_in_vain",
+    "pieces_so_far",
     "policy_built",
     "pool_frame",
     "pool_scenario",

@@ -22,7 +22,7 @@ from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.held import held_array, held_rows, held_sql
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
-from scheduling.market.view.pieces import PiecesSoFar, pieces_so_far, rest_to_buy, with_pieces_in_vain
+from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
 from scheduling.market.view.rents import rents_open, undone, values_given_up
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
@@ -106,7 +106,7 @@ def batch_view(
     jobs = _jobs(cache, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
     cache.forget_but(jobs.keys(), standing.keys())
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
-    begun = {} if pool.is_elastic else with_pieces_in_vain(pieces_so_far(waiting.values()), jobs)
+    begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
     jobs |= _capped(jobs, caps, {number: so_far.paid for number, so_far in (before | begun).items()})
@@ -253,8 +253,9 @@ def _floor(frame: PoolFrame, row: StandingFloor) -> Floor:
 
 
 def _remaining(job: Job, before: SlotsSoFar | None, begun: PiecesSoFar | None) -> float:
-    """Return the mini-batches that a job has left; in a pool that sells pieces, those that are to be bought."""
-    return remaining(job, before) if begun is None else float(rest_to_buy(job, begun))
+    """Return the mini-batches that a job has left. A waiting job has at least one left: if none is left by the count,
+    the job still did not finish."""
+    return remaining(job, before) if begun is None else float(max(left_of(job, begun), 1))
 
 
 def _rents(frame: PoolFrame, rents: Mapping[int, Sequence[Award]], jobs: Mapping[int, Job]) -> tuple[Booking, ...]:

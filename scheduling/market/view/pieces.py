@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, F, Q, Sum
 
 from scheduling.core.types import SHARED, Job
 from scheduling.engines.programs import PROGRAMS
@@ -28,16 +28,13 @@ MOST_IN_VAIN = 5  # pieces of one job in a row without progress, though by plan 
 
 @dataclass(frozen=True)
 class PiecesSoFar:
-    """What a job begun in pieces has had. `work` is the planned mini-batches of its awards, and `largest` those of the
-    largest one. `paid` is the micro-credits for them, less what was returned. `epochs` is how many epochs (or steps)
-    its program reports as done, and of how many; None where it reports none, or its report is not trusted. `in_vain` is
-    how many of its last pieces brought it no further; it is counted only once all of its work was planned."""
+    """What a job begun in pieces has had. `work` is the planned mini-batches of its awards. `paid` is the micro-credits
+    for them, less what was returned. `epochs` is how many epochs (or steps) its program reports as done, and of how
+    many; None where it reports none, or its report is not trusted."""
 
     work: int
     paid: int
     epochs: tuple[float, float] | None = None
-    largest: int = 0
-    in_vain: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,11 +67,10 @@ def pieces_so_far(jobs: Iterable[TrainingJob]) -> dict[int, PiecesSoFar]:
     awards = Award.objects.filter(job__in=rows, work__isnull=False).order_by()
     done = Sum("work", filter=~Q(state=AwardState.VOID), default=0)
     rents = Count("pk", filter=Q(rent=RentState.OPEN))
-    largest = Max("work", filter=~Q(state=AwardState.VOID), default=0)
-    sums = awards.values("job").annotate(done=done, largest=largest, cost=Sum(F("paid") - F("returned")), rents=rents)
+    sums = awards.values("job").annotate(done=done, cost=Sum(F("paid") - F("returned")), rents=rents)
     begun = {row["job"]: bool(row["rents"]) for row in sums if PROGRAM in rows[row["job"]].spec}
     reports = _reports(begun)
-    return {row["job"]: PiecesSoFar(row["done"], row["cost"], reports.get(row["job"]), row["largest"]) for row in sums}
+    return {row["job"]: PiecesSoFar(row["done"], row["cost"], reports.get(row["job"])) for row in sums}
 
 
 def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
@@ -100,30 +96,25 @@ def _report(program: str, progress: object) -> tuple[float, float] | None:
 def pieces_in_vain(job_ids: Iterable[int]) -> dict[int, PiecesInVain]:
     """Return by job the pieces in vain, of those jobs that have some.
 
-    These are pieces that were delivered, and after which the program of the job reports no more than before. A program
-    that reports nothing has none. Runs that the platform lost or paused say nothing. A run whose end was not heard of
-    is not counted, as its last report may be on its way.
+    These are rented pieces that were delivered, and after which the program of the job reports no more than before, or
+    nothing, though it reported something earlier. Runs of what the platform lost say nothing; nor does the last run of
+    a piece that was paused after it had come further. A run whose end was not heard of is not counted, as its last
+    report may be on its way.
     """
-    columns = ("job_id", "state", "program", "progress", "award__state", "award__phase", "award__work")
-    runs = Run.objects.filter(job__in=job_ids, award__work__isnull=False).order_by("job_id", "pk").values_list(*columns)
+    columns = ("job_id", "award_id", "state", "program", "progress", "award__state", "award__phase", "award__work")
+    runs = Run.objects.filter(job__in=job_ids, award__work__isnull=False).exclude(state=RunState.LOST)
+    runs = runs.exclude(award__state=AwardState.VOID).order_by("job_id", "pk")
     in_vain: dict[int, PiecesInVain] = {}
-    for job_id, state, program, progress, award, phase, work in runs:
-        if (report := _report(program, progress)) is None:
+    came_further: dict[int, int] = {}  # by job, the award in which it last did
+    for job_id, award_id, state, program, progress, award, phase, work in runs.values_list(*columns):
+        before, report = in_vain.get(job_id), _report(program, progress)
+        if report is not None and (before is None or report[0] > before.done):
+            in_vain[job_id], came_further[job_id] = PiecesInVain(0, 0, *report), award_id
             continue
-        done, whole = report
-        before = in_vain.get(job_id, PiecesInVain(0, 0, 0.0, whole))
-        if done > before.done:
-            in_vain[job_id] = PiecesInVain(0, 0, done, whole)
-        elif state == RunState.STOPPED and phase == SHARED and award not in (AwardState.VOID, AwardState.ENDED):
+        was_piece = state == RunState.STOPPED and phase == SHARED and award != AwardState.ENDED
+        if was_piece and before is not None and award_id != came_further[job_id]:
             in_vain[job_id] = replace(before, pieces=before.pieces + 1, work=before.work + work)
     return {job_id: each for job_id, each in in_vain.items() if each.pieces}
-
-
-def with_pieces_in_vain(begun: Mapping[int, PiecesSoFar], jobs: Mapping[int, Job]) -> dict[int, PiecesSoFar]:
-    """Count the pieces in vain of those jobs whose program is not done although all of its work was planned."""
-    late = [job_id for job_id, each in begun.items() if each.epochs is not None and each.work >= jobs[job_id].work]
-    in_vain = pieces_in_vain(late) if late else {}
-    return {**begun, **{job_id: replace(begun[job_id], in_vain=each.pieces) for job_id, each in in_vain.items()}}
 
 
 def left_of(job: Job, so_far: PiecesSoFar | None) -> int:
@@ -141,13 +132,3 @@ def left_of(job: Job, so_far: PiecesSoFar | None) -> int:
     if planned == 0:
         return math.ceil(job.work * (1.0 - done / epochs))
     return min(max(planned, math.ceil(job.work * (1.0 - min(done + 1.0, epochs) / epochs))), job.work)
-
-
-def rest_to_buy(job: Job, so_far: PiecesSoFar) -> int:
-    """Return for how many mini-batches there has to be time: for what is left, and for twice as many after each piece
-    in vain, up to its largest piece. A short rest may fit into less time than the program needs to start and to save.
-
-    A waiting job has at least one left: if none is left by the count, the job still did not finish.
-    """
-    left = left_of(job, so_far)
-    return max(left, min(left * 2 ** min(so_far.in_vain, 32), so_far.largest), 1)
