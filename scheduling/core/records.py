@@ -236,7 +236,8 @@ def _job_text(job: Job) -> str:
 
 def _job(job: Job) -> Document:
     kind = next(kind for kind, form in KINDS.items() if type(job.value) is form)
-    return _without(record(job), divisible=False, save_slots=0.0, together=None, asked_workers=None) | {
+    seldom = {"divisible": False, "save_slots": 0.0, "unbroken": False, "together": None, "asked_workers": None}
+    return _without(record(job), **seldom) | {
         "worker_types": [record(unit) for unit in job.worker_types],
         "ps_types": [] if job.all_reduce else [record(unit) for unit in job.ps_types],
         "value": record(job.value) | {"kind": kind},

@@ -41,7 +41,7 @@ from scheduling.models import (
     TrainingJob,
 )
 from scheduling.programs.ordering import Waited, waited_in_order
-from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, Saves, pieces_added
+from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, UNBROKEN, Saves, pieces_added, unbroken_added
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.access import Access, Refused
 from tenants.models import Tenant, User
@@ -273,9 +273,15 @@ def spec_checked(
             pinned = program_pinned(spec, tenant_id=tenant_id, job=read.job, among=intake.programs)
         seconds = float(pool.slot_seconds)
         added = pieces_added(pinned.spec, pinned.saves, seconds, sells_pieces=sells_pieces, together=together)
+        added |= unbroken_added({**pinned.spec, **added}, pinned.saves)
         if added:
             pinned.spec.update(added)
-            job = replace(read.job, divisible=True, save_slots=float(pinned.spec.get(SAVE_SLOTS, 0.0)))
+            job = replace(
+                read.job,
+                divisible=bool(pinned.spec.get(DIVISIBLE)),
+                save_slots=float(pinned.spec.get(SAVE_SLOTS, 0.0)),
+                unbroken=bool(pinned.spec.get(UNBROKEN)),
+            )
             read = replace(read, job=job)
         if pool.is_elastic:
             check_speeds([read.job])  # the pool's policy believes them

@@ -1,4 +1,5 @@
-"""How a program saves and continues later, and whether a job of it rents in pieces by default (D15).
+"""How a program saves and continues later, and whether a job of it rents in pieces by default (D15), or is to stay on
+its servers from its start to its end (O13).
 
 A program that can be started again, or changes its size while it runs, can continue elsewhere from what it saved. At
 the end of each piece it has its grace to save: that much of the piece is lost for sure, and more is not measured.
@@ -12,7 +13,7 @@ from typing import Any
 
 from scheduling.programs.catalogue import GRACE_SECONDS, LIVE, NONE, RESTART, Program
 
-DIVISIBLE, SAVE_SLOTS = "divisible", "save_slots"  # fields of a specification
+DIVISIBLE, SAVE_SLOTS, UNBROKEN = "divisible", "save_slots", "unbroken"  # fields of a specification
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,12 @@ def pieces_added(
     if slots is not None and {**spec, **added}.get(DIVISIBLE) is True and SAVE_SLOTS not in spec:
         added[SAVE_SLOTS] = slots
     return added
+
+
+def unbroken_added(spec: Mapping[str, Any], saves: Saves | None) -> dict[str, Any]:
+    """Return the field that is added to a specification: that the job keeps its servers from its start to its end. So
+    it is where its program cannot go on from what it saved, or its submitter said that it is no job in pieces. Whoever
+    says either for itself is believed."""
+    said = spec.get(DIVISIBLE)
+    keeps = said is False or (said is None and saves is not None and not saves.goes_on)
+    return {UNBROKEN: True} if keeps and UNBROKEN not in spec else {}

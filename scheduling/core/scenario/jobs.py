@@ -56,7 +56,7 @@ FIELDS = (
         "rent",
         "value",
     ),
-    *("divisible", "save_slots"),
+    *("divisible", "save_slots", "unbroken"),
     *SAMPLE_FIELDS,
 )
 
@@ -120,6 +120,7 @@ class ScenarioJobs:
             rent=rent,
             divisible=row.flag("divisible", False),
             save_slots=row.number("save_slots", 0.0, least=0.0),
+            unbroken=row.flag("unbroken", False),
             samples=_samples(row),
         )
 

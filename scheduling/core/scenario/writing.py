@@ -130,6 +130,7 @@ def _job(cluster: Cluster, job: Job) -> Document:
         "rent": (job.rent, None),
         "divisible": (job.divisible, False),
         "save_slots": (job.save_slots, 0.0),
+        "unbroken": (job.unbroken, False),
         **{field: (getattr(job.samples, name), getattr(DULL, name)) for field, name in SAMPLE_FIELDS.items()},
     }
     row |= {field: _json(value) for field, (value, default) in optional.items() if value != default}

@@ -24,8 +24,9 @@ def book(job: Job, best: BestSchedule, market: OasisMarket, mode: str, floor: fl
     credits = np.zeros((len(best.workers), len(market.cluster.owners)))
     for offset in slots:
         row = min(best.first - market.slot + offset, market.rows - 1)
-        workers = best.offers.workers.fill(_row(best.offers.workers, offset), best.workers[offset])
-        ps = best.offers.ps.fill(_row(best.offers.ps, offset), best.ps[offset])
+        place = offset if best.row is None else best.row
+        workers = best.offers.workers.fill(_row(best.offers.workers, place), best.workers[offset])
+        ps = best.offers.ps.fill(_row(best.offers.ps, place), best.ps[offset])
         pieces.extend(_pieces(best.first + offset, dict(workers), dict(ps)))
         amounts = np.zeros(market.cluster.capacity.shape)
         _credits_add(amounts, best.stalls.workers, offset, workers)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scheduling.core.policies.oasis import runs
 from scheduling.core.policies.oasis.curves import UnitOffers, offer
 from scheduling.core.posted import market
 from scheduling.core.posted.bounds import PriceBounds
@@ -35,6 +36,14 @@ class Stall:
 
     def by_price(self) -> UnitOffers:
         return offer(self.prices, self.net_prices, self.free, self.unit.demand, self.servers, self.most)
+
+    def of_runs(self, slots: int, starts: int) -> Stall:
+        """Return the stall of units for `slots` slots on end. Its rows are the first `starts` starts."""
+        prices = net = runs.over_run(self.prices, slots, starts, runs.sums)
+        if self.net_prices is not self.prices:
+            net = runs.over_run(self.net_prices, slots, starts, runs.sums)
+        free = runs.over_run(self.free, slots, starts, runs.minima)
+        return replace(self, prices=prices, net_prices=net, free=free)
 
 
 class OasisMarket(market.PostedMarket):

@@ -1,4 +1,4 @@
-"""OASiS as a policy: price each completion slot of a job, take the best, charge and book it (O1 to O12, C9 to C12)."""
+"""OASiS as a policy: price each completion slot of a job, take the best, charge and book it (O1 to O13, C9 to C12)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from scheduling.core.currency import MICRO
 from scheduling.core.policies.oasis.curves import IntArray, UnitOffers, cost_curves
 from scheduling.core.policies.oasis.market import OasisMarket, Stall
 from scheduling.core.policies.oasis.program import WorkTable
+from scheduling.core.policies.oasis.runs import Offers, RunOffers, RunTable, gangs_and_slots
 from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts
 from scheduling.core.posted import menu
 from scheduling.core.speed import most_servers
@@ -20,7 +21,8 @@ from scheduling.core.types import Cluster, FloatArray, Job, Reason
 
 @dataclass(frozen=True, eq=False)
 class BestSchedule:
-    """The schedule from which a job gains most: units in each slot from `first` on, and its price."""
+    """The schedule from which a job gains most: units in each slot from `first` on, and its price. `row` is the row of
+    the offers that has all of an unbroken run; None where each slot has its own."""
 
     worker_type: int
     ps_type: int
@@ -30,6 +32,7 @@ class BestSchedule:
     choice: menu.Choice
     stalls: Stalls
     offers: Offers
+    row: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +48,25 @@ class Stalls:
 
 
 @dataclass(frozen=True, eq=False)
-class Offers:
-    """The offers of the stalls, the cheapest first in one measure (net price or price)."""
+class SlotTable:
+    """The cheapest schedules slot by slot, and the offers that they are bought from."""
 
-    workers: UnitOffers
-    ps: UnitOffers
+    table: WorkTable
+    offers: Offers
+
+    def costs(self) -> Iterator[menu.Costs]:
+        return self.table.costs()
+
+    def workers(self, last: int) -> list[int]:
+        return self.table.workers(last)
+
+    def place(self, last: int) -> tuple[Offers, None]:
+        """Return the offers. Each slot has a row of its own in them."""
+        del last
+        return self.offers, None
+
+
+Table = SlotTable | RunTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +126,16 @@ def soonest(
         return None
     slots = int(np.flatnonzero(question.values > 0)[-1]) + 1
     stalls = _stalls(question, market, slots)
-    offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
-    rows = np.minimum(np.arange(slots), market.rows - 1)
-    table = WorkTable(_curves(question, offers)[rows], question.work)
+    table: Table
+    if job.unbroken:
+        table = _run_table(question, stalls, slots, Stall.by_price)
+    else:
+        offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
+        rows = np.minimum(np.arange(slots), market.rows - 1)
+        table = SlotTable(WorkTable(_curves(question, offers)[rows], question.work), offers)
     for slot, (units_taken, _) in enumerate(table.costs()):
         if math.isfinite(units_taken):
-            free = menu.free_of_charge(slot, float(question.values[slot]))
-            return _best(question, table.workers(slot), free, stalls, offers)
+            return _best(question, table, menu.free_of_charge(slot, float(question.values[slot])), stalls)
     return None
 
 
@@ -200,31 +220,55 @@ def _choose(question: OasisQuestion, stalls: Stalls, rows: IntArray, least: floa
     best = wanted.best(_ways(question, stalls, offers, curves[: len(rows)], rows))
     if isinstance(best, menu.Choice):
         return wanted.why_not(best)
+    if best is None and question.job.unbroken and _runs_within(question, len(rows)):
+        return _no_run(question, stalls, len(rows))
     if best is None:
         return _dismissal(question, curves, bounds, stalls, offers)
-    choice, (table, offers) = best
-    return _best(question, table.workers(choice.slot), choice, stalls, offers)
+    choice, table = best
+    return _best(question, table, choice, stalls)
 
 
 def _ways(
     question: OasisQuestion, stalls: Stalls, offers: Offers, curves: FloatArray, rows: IntArray
-) -> Iterator[tuple[tuple[WorkTable, Offers], Iterator[menu.Costs]]]:
+) -> Iterator[tuple[Table, Iterator[menu.Costs]]]:
     """Yield the schedules of the least net cost, and those of the least cost. Both are the same where nothing comes
     back, and then they are yielded once."""
+    table: Table
+    if question.job.unbroken:
+        table = _run_table(question, stalls, len(rows), Stall.by_net_price)
+    else:
+        beside = _curves(question, offers, other=True)[rows] if stalls.something_comes_back else None
+        table = SlotTable(WorkTable(curves, question.work, beside), offers)
+    yield table, table.costs()
     if not stalls.something_comes_back:
-        table = WorkTable(curves, question.work)
-        yield (table, offers), table.costs()
         return
-    table = WorkTable(curves, question.work, _curves(question, offers, other=True)[rows])
-    yield (table, offers), table.costs()
-    offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
-    table = WorkTable(_curves(question, offers)[rows], question.work, _curves(question, offers, other=True)[rows])
-    yield (table, offers), ((net, cost) for cost, net in table.costs())
+    if question.job.unbroken:
+        table = _run_table(question, stalls, len(rows), Stall.by_price)
+    else:
+        offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
+        costs, beside = _curves(question, offers)[rows], _curves(question, offers, other=True)[rows]
+        table = SlotTable(WorkTable(costs, question.work, beside), offers)
+    yield table, ((net, cost) for cost, net in table.costs())
 
 
-def _best(
-    question: OasisQuestion, steps: list[int], choice: menu.Choice, stalls: Stalls, offers: Offers
-) -> BestSchedule:
+def _run_table(question: OasisQuestion, stalls: Stalls, slots: int, ordered: Callable[[Stall], UnitOffers]) -> RunTable:
+    """Return the unbroken runs that complete in the first `slots` slots, by the prices that `ordered` puts first."""
+    runs = []
+    for step, length in _runs_within(question, slots):
+        starts = min(slots - length + 1, stalls.workers.prices.shape[1])
+        offers = Offers(*(ordered(stall.of_runs(length, starts)) for stall in (stalls.workers, stalls.ps)))
+        costs, beside = (_curves(question, offers, other=other)[:, step] for other in (False, True))
+        runs.append(RunOffers(step, length, offers, costs, beside))
+    return RunTable(runs, slots)
+
+
+def _runs_within(question: OasisQuestion, slots: int) -> list[tuple[int, int]]:
+    """Return (units of work in a slot, slots) of the gangs that are done within so many slots, the smallest first."""
+    return [each for each in gangs_and_slots(question.gang, question.work) if each[1] <= slots]
+
+
+def _best(question: OasisQuestion, table: Table, choice: menu.Choice, stalls: Stalls) -> BestSchedule:
+    steps, (offers, row) = table.workers(choice.slot), table.place(choice.slot)
     return BestSchedule(
         worker_type=question.worker_type,
         ps_type=question.ps_type,
@@ -234,7 +278,18 @@ def _best(
         choice=choice,
         stalls=stalls,
         offers=offers,
+        row=row,
     )
+
+
+def _no_run(question: OasisQuestion, stalls: Stalls, slots: int) -> Reason:
+    """Return how many workers the smallest gang has that would be done within so many slots, and for how many there is
+    room, with their parameter servers, where there is most."""
+    step, length = _runs_within(question, slots)[0]
+    starts, workers = min(slots - length + 1, stalls.workers.prices.shape[1]), question.gang[step]
+    room, room_ps = (each.of_runs(length, starts).by_price().room.sum(axis=1) for each in (stalls.workers, stalls.ps))
+    with_ps = np.searchsorted(question.ps[: workers + 1], room_ps, side="right") - 1
+    return Reason("no_room", {"asked": workers, "free": float(np.minimum(room, with_ps).max()), "slots": length})
 
 
 def _dismissal(

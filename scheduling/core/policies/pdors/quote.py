@@ -49,6 +49,8 @@ class PdorsQuestion:
 
 def unservable(job: Job) -> Reason | None:
     """Return why no schedule of this job can be priced, whatever the load; None if some can."""
+    if job.unbroken:  # each slot has a gang of its own, drawn for that slot
+        return Reason("changes_servers")
     for worker in job.worker_types:
         for ps in job.ps_types:
             if not worker.demand.any() or not (ps.demand.any() or ps.absent):
