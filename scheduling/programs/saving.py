@@ -67,6 +67,6 @@ def unbroken_added(spec: Mapping[str, Any], saves: Saves | None) -> dict[str, An
     """Return the field that is added to a specification: that the job keeps its servers from its start to its end. So
     it is where its program cannot go on from what it saved, or its submitter said that it is no job in pieces. Whoever
     says either for itself is believed."""
-    said = spec.get(DIVISIBLE)
-    keeps = said is False or (said is None and saves is not None and not saves.goes_on)
+    answer = spec.get(DIVISIBLE)
+    keeps = answer is False or (answer is None and saves is not None and not saves.goes_on)
     return {UNBROKEN: True} if keeps and UNBROKEN not in spec else {}

@@ -16,7 +16,14 @@ from scheduling.market.view import ONES, AmountSteps
 from scheduling.models import PROGRAM, UNTIL, Lane, ResourceKind
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram, program_find
 from scheduling.quotes.pages.submit_hours import HOURS, RESERVE, SCRIPT, short_fields
-from scheduling.quotes.pages.submit_pieces import AS_PROGRAM, PIECES, WHOLE_ONLY, pieces_asked, pieces_word
+from scheduling.quotes.pages.submit_pieces import (
+    AS_PROGRAM,
+    PIECES,
+    WHOLE_ONLY,
+    pieces_asked,
+    pieces_word,
+    unbroken_follows,
+)
 from scheduling.quotes.pages.submit_program import parameter_fields, program_asked, program_values
 from scheduling.quotes.pages.submit_target import FIELDS, target_asked, target_values, threshold_flaw
 from tenants.form_fields import NumberField, WholeField
@@ -296,7 +303,7 @@ def form_values(
 ) -> dict[str, Any] | None:
     """Return the form filled with a job, or None where the job says something that the form has no field for.
     `programs` are those of the catalogue that it shows."""
-    fields = {*PLAIN, PROGRAM, UNTIL, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
+    fields = {*PLAIN, PROGRAM, UNTIL, "value", "divisible", "unbroken", "worker_demand", "ps_demand", "mode", "speed"}
     value, demands = spec.get("value", {}), [spec.get("worker_demand", {}), spec.get("ps_demand") or {}]
     if set(spec) - fields or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
         return None
@@ -310,7 +317,7 @@ def form_values(
     else:
         runs = program_values(spec)
     until = target_values(spec)
-    if runs is None or until is None:
+    if runs is None or until is None or not unbroken_follows(spec, offer.program if offer else None):
         return None
     values: dict[str, Any] = runs | until | {name: spec[name] for name in PLAIN if spec.get(name) is not None}
     for unit, demand in zip(("worker", "ps"), demands, strict=True):

@@ -18,10 +18,10 @@ from scheduling.jobs import JobWording, NotUnderstood, Understood, lines_shown
 from scheduling.market.reads import prices_now
 from scheduling.models import PROGRAM, Pool
 from scheduling.programs import hours, worth
-from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
+from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, UNBROKEN
 from scheduling.programs.sbatch.files_missing import ANYTHING
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram, program_find
-from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word
+from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word, unbroken_follows
 from tenants.ledger.amounts import micro, typed
 from tenants.templatetags.look import duration
 
@@ -231,7 +231,7 @@ def values_in_hours(
     spec: Mapping[str, Any], slot_seconds: float, at: datetime, programs: Sequence[OfferedProgram]
 ) -> dict[str, Any] | None:
     """Return the fields of the short form that mean a job, or None where they cannot say it."""
-    rest = {name: entry for name, entry in spec.items() if name not in (PROGRAM, DIVISIBLE, SAVE_SLOTS)}
+    rest = {name: entry for name, entry in spec.items() if name not in (PROGRAM, DIVISIBLE, SAVE_SLOTS, UNBROKEN)}
     answers, answer = hours.answers_of(rest), worth.answers_of(spec.get("value", {}), slot_seconds)
     if answers is None or answer is None or len(answers["worker"]) != 1 or set(answers["worker"].values()) != {1}:
         return None
@@ -239,8 +239,9 @@ def values_in_hours(
     program = spec.get(PROGRAM)
     runs = runs_values(program, programs) if program is None or isinstance(program, Mapping) else None
     offer = program_find(programs, program) if isinstance(program, Mapping) else None
-    divides = pieces_in_hours(spec, offer.program if offer else None, slot_seconds)
-    if runs is None or divides is None:
+    its_program = offer.program if offer else None
+    divides = pieces_in_hours(spec, its_program, slot_seconds)
+    if runs is None or divides is None or not unbroken_follows(spec, its_program):
         return None
     return runs | {
         "divisible": divides,

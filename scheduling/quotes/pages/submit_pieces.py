@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduling.programs.catalogue import Program
-from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, saves_of
+from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, UNBROKEN, saves_of, unbroken_added
 
 AS_PROGRAM, PIECES, WHOLE_ONLY = "", "yes", "no"
 MEANING = {PIECES: True, WHOLE_ONLY: False}
@@ -29,6 +29,14 @@ def pieces_word(spec: Mapping[str, Any]) -> str | None:
         return AS_PROGRAM
     divisible = spec[DIVISIBLE]
     return next((word for word, meaning in MEANING.items() if divisible is meaning), None)
+
+
+def unbroken_follows(spec: Mapping[str, Any], program: Program | None) -> bool:
+    """Return whether a submission adds by itself what a specification says of being unbroken: no form has a field for
+    it."""
+    rest = {name: entry for name, entry in spec.items() if name != UNBROKEN}
+    added = unbroken_added(rest, None if program is None else saves_of(program))
+    return UNBROKEN not in spec or added == {UNBROKEN: spec[UNBROKEN]}
 
 
 def pieces_in_hours(spec: Mapping[str, Any], program: Program | None, slot_seconds: float) -> str | None:

@@ -48,7 +48,7 @@ class Stalls:
 
 
 @dataclass(frozen=True, eq=False)
-class SlotTable:
+class ScheduleTable:
     """The cheapest schedules slot by slot, and the offers that they are bought from."""
 
     table: WorkTable
@@ -66,7 +66,7 @@ class SlotTable:
         return self.offers, None
 
 
-Table = SlotTable | RunTable
+Table = ScheduleTable | RunTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def soonest(
     else:
         offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
         rows = np.minimum(np.arange(slots), market.rows - 1)
-        table = SlotTable(WorkTable(_curves(question, offers)[rows], question.work), offers)
+        table = ScheduleTable(WorkTable(_curves(question, offers)[rows], question.work), offers)
     for slot, (units_taken, _) in enumerate(table.costs()):
         if math.isfinite(units_taken):
             return _best(question, table, menu.free_of_charge(slot, float(question.values[slot])), stalls)
@@ -238,7 +238,7 @@ def _ways(
         table = _run_table(question, stalls, len(rows), Stall.by_net_price)
     else:
         beside = _curves(question, offers, other=True)[rows] if stalls.something_comes_back else None
-        table = SlotTable(WorkTable(curves, question.work, beside), offers)
+        table = ScheduleTable(WorkTable(curves, question.work, beside), offers)
     yield table, table.costs()
     if not stalls.something_comes_back:
         return
@@ -247,7 +247,7 @@ def _ways(
     else:
         offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
         costs, beside = _curves(question, offers)[rows], _curves(question, offers, other=True)[rows]
-        table = SlotTable(WorkTable(costs, question.work, beside), offers)
+        table = ScheduleTable(WorkTable(costs, question.work, beside), offers)
     yield table, ((net, cost) for cost, net in table.costs())
 
 
