@@ -571,7 +571,9 @@ class ReasonCode(StrEnum):
     )  # fmt: skip
     RESERVATION_ENDED = (
         "reservation_ended", Ends.OVER, "its reservation ended", _reservation_ended,
-        "Submit it again with the times that were measured: the form offers them.", "epoch", "epochs",
+        "Submit it again with more time. Where its program reports numbers, the form offers the times that were"
+        " measured.",
+        "epoch", "epochs",
     )  # fmt: skip
     NO_PROGRESS = (
         "no_progress", Ends.OVER, "its pieces brought it no further", _no_progress,

@@ -278,7 +278,7 @@ def _at_home(plan: Plan, reason: Reason | None) -> QuotedTerms:
     floor = _floor(plan)
     if floor is None:
         return QuotedTerms(False, reason or Reason("waiting_for_interval"))
-    workers = max(row.workers for row in floor.allocation)
+    workers = sum(row.workers for row in floor.allocation if row.start <= floor.start < row.end)
     span = (floor.start, floor.end, workers)
     return QuotedTerms(True, reason, "own", *span, payees={}, worth=floor.value, home=floor)
 

@@ -96,6 +96,8 @@ def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: dat
             terms = QuotedTerms(False, never)
             return Quote(lane, terms, None, _cheapest(job, terms, desk))
         estimate = start_estimate(pool, checked.read)
+        if terms.admitted and terms.start is not None:  # others may make it start sooner or later than it would alone
+            estimate = replace(estimate, latest=max(estimate.latest, terms.start))
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
 
 

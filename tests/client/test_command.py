@@ -215,6 +215,23 @@ def test_array_is_bought_together_where_that_is_asked_for(bourse: Bourse, job_fi
     assert "--together is for an array of jobs" in file.err
 
 
+def test_script_says_itself_how_many_jobs_it_is(bourse: Bourse) -> None:
+    with stub_server() as stub:
+        words = ("jobs", "submit", "-", "--pool", "main", "--count", "3", *WORDS)
+        ended = bourse(*words, stdin=SCRIPT, url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, stub.asked) == (2, [])
+    assert "--array=0-2" in ended.err
+
+
+def test_job_that_is_over_is_listed_with_its_end_and_not_with_that_of_its_award(bourse: Bourse) -> None:
+    times = {"starts_at": "2026-03-02T12:20:00Z", "ends_at": "2026-03-02T13:30:00Z", "ended_at": "2026-03-02T12:24:00Z"}
+    listed = page(JOB | times | {"state": "finished"})
+    with stub_server(listed) as stub:
+        ended = bourse("jobs", "list", url=stub.address, token="t", tenant="lumen", TZ="UTC")
+    assert "12:24" in ended.out
+    assert "13:30" not in ended.out
+
+
 def test_jobs_of_a_pool_that_there_is_not_are_a_mistake(bourse: Bourse) -> None:
     with stub_server(bad(404, "unknown_pool", "There is no such pool.")) as stub:
         ended = bourse("jobs", "list", "--pool", "nope", url=stub.address, token="t", tenant="lumen")

@@ -342,6 +342,16 @@ def test_error_of_the_short_form_stands_at_its_field(world, fields: dict[str, st
     assert jobs() == []
 
 
+def test_more_gpus_than_an_engine_starts_are_told_of_at_their_field(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    register(member(lumen))
+    for where in ("", "quote/"):
+        page = post(client, where, gpus="200", runs=":align:1").content.decode()
+        assert "Must be at most 95, not 200: a gang would have 200 members" in text_of(page), text_of(page)
+    assert jobs() == []
+
+
 def test_program_of_the_catalogue_is_chosen_in_hours_and_opens_again(world) -> None:
     _, lumen, client = world
     allow(lumen)

@@ -45,6 +45,8 @@ def submit(session: Session) -> int:
         return bulk.submit(session)
     text = text_of(session)
     if is_script(text):
+        if words.count:
+            raise exits.UsageError("--count is for job files; a script says how many it is: #SBATCH --array=0-2.")
         return describe(session, text)
     if words.by or words.worth or words.later or words.dry_run or words.brings:
         raise exits.UsageError("--by, --worth, --later, --with and --dry-run are for batch scripts; the file is none.")
@@ -210,7 +212,7 @@ def list_jobs(session: Session) -> int:
 
 
 def _row(job: Job) -> tuple[str, ...]:
-    times = (moment(job["starts_at"]), moment(job["ends_at"]))
+    times = (moment(job["starts_at"]), moment(job["ended_at"] or job["ends_at"]))
     price, workers, reason = credits(job["price"]), count(job["workers"]), job["reason"]
     why = "" if reason["code"] == job["state"] else reason["sentence"]  # the other columns say what a state says
     return (str(job["id"]), job["name"], job["lane"], job["state"], price, workers, *times, why)

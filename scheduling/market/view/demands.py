@@ -141,7 +141,7 @@ def members_check(job: Job, resources: Sequence[str], spec: Mapping[str, Any]) -
         place = f"{field}[{little.index}]" if isinstance(spec[field], list) else field
         raise BadScenario(f"{place}.{little.resource}" if little.resource else place, little.sentence)
     if (most := members_most(job)) > MOST_MEMBERS:
-        fitting = (fewer for fewer in range(MOST_MEMBERS - 1, 0, -1) if _members(job, fewer) <= MOST_MEMBERS)
+        fitting = (fewer for fewer in range(MOST_MEMBERS, 0, -1) if _members(job, fewer) <= MOST_MEMBERS)
         beside = "" if job.all_reduce else "with the parameter servers that its workers need, "
         sentence = f"must be at most {next(fitting, 0)}, not {job.max_workers}: {beside}"
         sentence += f"a gang would have {most} members, and an engine starts {MOST_MEMBERS} of a program"

@@ -417,7 +417,8 @@ def _complain(form: JobForm, refused: Refused) -> None:
         return
     field = field_of(refused.field, form.cleaned_data.get("program", ""), form.chosen_program)
     if source == HOURS:
-        field = "runs" if field == "program" else field if "." in str(field) or field == "divisible" else None
+        here = {"program": "runs", "divisible": "divisible", "min_workers": "gpus", "max_workers": "gpus"}
+        field = field if "." in str(field) else here.get(str(field))
         if field is None:
             form.add_error(None, refused.sentence)
             return
