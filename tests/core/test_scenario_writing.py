@@ -22,7 +22,7 @@ UNUSUAL: Document = {
     **{"epochs": 5, "chunks": 7, "minibatches": 2, "minibatch_seconds": 1800, "update_seconds": 2},
     **{"gradient_mb": 0.5, "worker_mbps": 100, "ps_mbps": 200, "worker_demand": {"worker": 2}, "ps_demand": {"ps": 1}},
     **{"min_workers": 2, "max_workers": 5, "max_ps": 3, "asked_workers": 4, "max_price": 12.5, "rent": "never"},
-    **{"value": {"kind": "convex", "scale": 50, "power": 0.5}, "divisible": True, "save_slots": 0.25},
+    **{"value": {"kind": "convex", "scale": 50, "power": 0.5}, "divisible": True, "save_slots": 0.25, "unbroken": True},
     **{"samples": 640, "batch_size": 32, "sample_seconds": 0.5, "internal_mbps": 1000, "ps_ratio": 2},
     **{"mode": "async", "speed": [1, 0.5], "model": "resnet"},
 }

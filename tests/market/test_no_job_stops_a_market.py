@@ -58,6 +58,7 @@ SAID: dict[str, Callable[[Dice], Any]] = {
     "value": lambda dice: dice.choice(VALUES),
     "divisible": lambda dice: dice.choice((True, False)),
     "save_slots": lambda dice: dice.choice((0.0, 0.3, 9.0)),
+    "unbroken": lambda dice: dice.choice((True, False)),
     "samples": lambda dice: dice.choice((1.0, 1e5)),
     "batch_size": lambda dice: dice.choice((1, 64)),
     "sample_seconds": lambda dice: dice.choice((1e-6, 2.0)),

@@ -248,7 +248,7 @@ class JobWithSpec(JobShown):
     spec = Numbers(
         source="job.spec",
         help_text="As it was submitted, with the version of its program and, where that can be saved and go on, with "
-        "`divisible` and `save_slots`.",
+        "`divisible` and `save_slots`; where it cannot, with `unbroken`.",
     )
 
 
