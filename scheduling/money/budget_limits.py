@@ -75,12 +75,15 @@ def _refusal(period: str, soft: int | None, hard: int | None, reason: str) -> Re
     if period not in Period.values:
         return Refused("invalid_budget", f"period: must be one of {', '.join(Period.values)}.")
     if soft is None and hard is None:
-        return Refused("invalid_budget", "A budget has a soft limit, a hard limit, or both.")
+        return Refused(
+            "invalid_budget", "A budget has a limit that gives notice (soft), one that refuses (hard), or both."
+        )
     for name, limit in (("soft", soft), ("hard", hard)):
         if limit is not None and not 0 <= limit <= MOST:
             return Refused("invalid_budget", f"{name}: {limit} micro-credits is not a limit.")
     if soft is not None and hard is not None and soft > hard:
-        return Refused("invalid_budget", "The soft limit comes before the hard one: it must not be above it.")
+        sentence = "The limit that gives notice (soft) must not be above the one that refuses (hard)."
+        return Refused("invalid_budget", sentence)
     return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
 
 

@@ -23,8 +23,8 @@ class BudgetForm(forms.Form):
 
     member = forms.ModelChoiceField(User.objects.all(), required=False)
     period = forms.ChoiceField(choices=Period.choices)
-    soft = AmountField(required=False)
-    hard = AmountField(required=False)
+    soft = AmountField(label="Notice at", required=False)
+    hard = AmountField(label="Refuse at", required=False)
     reason = forms.CharField(required=False, max_length=300)
 
 
@@ -35,7 +35,7 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     form = BudgetForm(request.POST)
     if not form.is_valid():
         field, errors = next(iter(form.errors.items()))
-        messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
+        messages.error(request, f"Nothing was changed. {form.fields[field].label or field.capitalize()}: {errors[0]}")
         return _back(request)
     fields, by, at = form.cleaned_data, request.access, timezone.now()
     member, period, reason = fields["member"], fields["period"], fields["reason"]
