@@ -539,8 +539,9 @@ class ReasonCode(StrEnum):
         "", "server",
     )  # fmt: skip
     NOT_NEEDED = (
-        "not_needed", Ends.OVER, "its program had ended before it began",
-        lambda pool, n: "Its program had ended before this piece began: what was not paid of it yet came back.", "",
+        "not_needed", Ends.OVER, "the job was over before it began",
+        lambda pool, n: "The job was over before anything ran in this piece: what was not paid of it yet came back.",
+        "",
     )  # fmt: skip
     GIVEN_UP = (
         "given_up", Ends.OVER, "given up after several failures",

@@ -35,8 +35,8 @@ def measure() -> Iterator[dict[str, Any]]:
 
 def _deaf(engine: LocalEngine) -> float:
     """Run a gang that ignores SIGTERM and has to be killed. Return the seconds from its end to the end of its time."""
-    asked = gang("naughty", {"sin": "deaf"}, seconds=SECONDS)
-    return asked.end_at - (_ended(engine, start(engine, asked), asked).ended_at or 0.0)
+    deaf_gang = gang("naughty", {"sin": "deaf"}, seconds=SECONDS)
+    return deaf_gang.end_at - (_ended(engine, start(engine, deaf_gang), deaf_gang).ended_at or 0.0)
 
 
 def _one(engine: LocalEngine, number: int) -> tuple[float, float]:

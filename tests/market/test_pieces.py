@@ -181,7 +181,7 @@ def test_a_program_that_ended_before_its_next_piece_pays_nothing_for_it(world: W
     page = text_of(
         client_as(OWNER, world.guest).get(reverse("job", args=["guest", job.pk]), secure=True).content.decode()
     )
-    assert "Its program had ended before this piece began" in page
+    assert "The job was over before anything ran in this piece" in page
     assert "; given back" in page
     assert "done again" not in page
 

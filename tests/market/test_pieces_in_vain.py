@@ -73,9 +73,9 @@ def test_after_five_pieces_in_vain_a_job_rents_no_more(world: World, later: dict
     pass_by(world, job, lambda piece: later if piece else {"epoch": 7, "of": 8}, upto=80)
     assert [award.work for award in delivered(world, job)][:2] == [8, 1]
     assert len(delivered(world, job)) == 6
-    found = vain(job)
-    assert found is not None
-    assert (found.pieces, found.done, found.whole) == (5, 7.0, 8.0)
+    in_vain = vain(job)
+    assert in_vain is not None
+    assert (in_vain.pieces, in_vain.done, in_vain.whole) == (5, 7.0, 8.0)
     row = world.row(job)
     assert (row.state, row.reason_code, row.reason_numbers) == ("stopped", "no_progress", {"pieces": 5, "done": 0.875})
     with scope_disabled("the test reads the feed"):
@@ -213,9 +213,9 @@ def test_while_a_rent_is_open_no_report_ends_a_job() -> None:
     world = World(nothing.pool, nothing.owner, nothing.guest)
     job = nothing.long_job(epochs=60, value=LASTS, program={"name": "x"})
     pass_by(world, job, lambda piece: {"epoch": 3, "of": 60}, upto=66)
-    found = vain(job)
-    assert found is not None
-    assert found.pieces >= 5
+    in_vain = vain(job)
+    assert in_vain is not None
+    assert in_vain.pieces >= 5
     assert world.row(job).reason_code != "no_progress"
     assert nothing.is_proved
 

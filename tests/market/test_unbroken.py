@@ -63,8 +63,8 @@ def test_a_script_for_one_number_of_gpus_stays_where_it_is() -> None:
     fund(lumen)
     allow(lumen)
     without_ps = {name: entry for name, entry in SPEC.items() if not name.startswith("ps_")} | ONE | {"ps_demand": []}
-    taken = job_submit(pool=pool, name="one", spec=without_ps, lane="instant", by=member(lumen), at=moment(1.5))
-    assert isinstance(taken, Submitted)
+    first = job_submit(pool=pool, name="one", spec=without_ps, lane="instant", by=member(lumen), at=moment(1.5))
+    assert isinstance(first, Submitted)
     script = "#!/bin/bash\n#SBATCH --ntasks=1 --time=0:00:40\nsleep 30\n"
     wording = JobWording(script=script, worth={"credits": "5", "within_seconds": 600, "later": "half"}, name="mine")
     answer = job_describe(pool=pool, wording=wording, lane="instant", by=member(lumen), at=moment(0))

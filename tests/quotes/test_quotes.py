@@ -285,11 +285,11 @@ def test_batch_quote_at_home_counts_workers_on_all_servers_and_its_range_has_its
     whole = {"chunks": 4, "min_workers": 4, "max_workers": 4, "value": {"kind": "linear", "slope": -0.1, "base": 100.0}}
     for _ in range(30):  # its own cells are busy beyond two windows
         submitted(pool, castor, lane="batch", slot=0.2, epochs=4, **whole)
-    found = quote(pool, castor, lane="batch", slot=0.5, **whole)
-    assert (found.terms.admitted, found.terms.phase, found.terms.workers) == (True, "own", 4)
-    assert found.estimate is not None
-    assert found.terms.start is not None
-    assert found.estimate.earliest <= found.terms.start <= found.estimate.latest
+    answer = quote(pool, castor, lane="batch", slot=0.5, **whole)
+    assert (answer.terms.admitted, answer.terms.phase, answer.terms.workers) == (True, "own", 4)
+    assert answer.estimate is not None
+    assert answer.terms.start is not None
+    assert answer.estimate.earliest <= answer.terms.start <= answer.estimate.latest
 
 
 def test_estimate_is_kept_with_a_submission_and_told_when_the_job_began() -> None:

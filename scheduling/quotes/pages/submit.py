@@ -54,6 +54,7 @@ from scheduling.quotes.pages.submit_hours import (
     SCRIPT,
     ToldCard,
     complaints,
+    field_in_hours,
     in_words,
     lines_of,
     lines_refused,
@@ -417,8 +418,7 @@ def _complain(form: JobForm, refused: Refused) -> None:
         return
     field = field_of(refused.field, form.cleaned_data.get("program", ""), form.chosen_program)
     if source == HOURS:
-        here = {"program": "runs", "divisible": "divisible", "min_workers": "gpus", "max_workers": "gpus"}
-        field = field if "." in str(field) else here.get(str(field))
+        field = field if "." in str(field) else field_in_hours(field)
         if field is None:
             form.add_error(None, refused.sentence)
             return

@@ -42,6 +42,8 @@ FIELDS = {
     "hours.most": "gpus",
     "hours.least": "gpus",
     "hours.worker": "gpus",
+    "min_workers": "gpus",
+    "max_workers": "gpus",
     "hours.scaling": "scaling",
     "worth.by": "by",
     "worth.within_seconds": "by",
@@ -211,6 +213,11 @@ def said_in(
 def complaints(refused: NotUnderstood, source: str) -> list[tuple[str | None, str]]:
     """Return each fault with the form's field where it is shown, or None where the form has no such field."""
     return [(_place(fault, source), _sentence(fault)) for fault in refused.faults]
+
+
+def field_in_hours(name: str | None) -> str | None:
+    """Return the field of the short form that says what a field of a specification says; None where there is none."""
+    return FIELDS.get(name or "")
 
 
 def _place(fault: Mapping[str, Any], source: str) -> str | None:
