@@ -19,6 +19,7 @@ from tests.engines.local import kill_people_of, people_of, until
 from tests.filled import tables_filled_in
 from tests.marketplace.conftest import short_folder  # noqa: F401
 from tests.marketplace.test_up import ROOT, WORDS, Up, free_port
+from tests.patience import PATIENCE
 
 PRODUCTION = {"DEBUG": "false", "SECRET_KEY": secrets.token_urlsafe(50)}  # and no demonstration
 ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could ask them
@@ -43,7 +44,7 @@ def work(var: Path, what: str) -> None:
         "BOURSE_VAR": str(var),
     }
     command = [sys.executable, "-m", "tests.concurrency.faulty", what]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
@@ -59,7 +60,7 @@ def trains(var: Path, run: int) -> int:
     def epoch() -> int:
         return max((row[0] or 0 for row in asked(var, question)), default=0)
 
-    until(lambda: epoch() > 0, patience=90.0)
+    until(lambda: epoch() > 0, patience=PATIENCE)
     first = epoch()
     until(lambda: epoch() > first)
     return epoch()

@@ -25,6 +25,7 @@ from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.programs import PROGRAMS, WHOLE, RegisteredProgram, TrainerParameter
 from tests.conftest import FOLDER
 from tests.engines.logs import log_lines
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
 SINS = ("fork", "eat", "swell", "flood", "deaf", "outside", "spin", "fill", "suicide", "peek", "die")
@@ -137,7 +138,7 @@ def gang(program: str, parameters: dict[str, Any], *, seconds: float = 20.0, wor
     return Gang(secrets.token_hex(16), "job-1", program, values, planned, now + seconds, **fields)
 
 
-def ended(engine: LocalEngine, handle: Handle, patience: float = 60.0) -> Status:
+def ended(engine: LocalEngine, handle: Handle, patience: float = PATIENCE) -> Status:
     """Its last word."""
     until(lambda: look(engine, handle).state == ENDED, lambda: story(engine, handle), patience, engine)
     return look(engine, handle)
@@ -152,7 +153,7 @@ def gone_by(end_at: float, status: Status) -> bool:
     return status.ended_at is not None and status.ended_at <= end_at + BUSY_SECONDS
 
 
-def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 60.0) -> None:
+def told(engine: LocalEngine, handle: Handle, event: str, patience: float = PATIENCE) -> None:
     """Wait until its program has told of this."""
 
     def came() -> bool:
@@ -190,7 +191,7 @@ def story(engine: LocalEngine, handle: Handle) -> str:
 def until(
     condition: Callable[[], object],
     say: Callable[[], str] = lambda: "",
-    patience: float = 60.0,
+    patience: float = PATIENCE,
     engine: LocalEngine | None = None,
 ) -> None:
     """Ask again and again until it is true. Whoever is waited for needs the processor too: a question that takes long

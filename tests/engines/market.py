@@ -15,6 +15,7 @@ from scheduling.runs.runs import handle_of, runs_tick
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.engines.local import QUICK, until
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant, tell_history
 from tests.scheduling.clocks import advance
 from tests.scheduling.live import SPEC, again, enter, fund, make_award, make_live_pool, publish
@@ -95,7 +96,7 @@ def planned_end(engine: LocalEngine, run: Run) -> float:
     return float(plan["end_at"])
 
 
-def drive(engine: LocalEngine, award: Award, *states: str, epoch: int = 0, patience: float = 60.0) -> Run:
+def drive(engine: LocalEngine, award: Award, *states: str, epoch: int = 0, patience: float = PATIENCE) -> Run:
     """Let the engine's process do its work until the run is in one of the states, and as far as asked."""
 
     def there() -> bool:

@@ -52,6 +52,7 @@ from tests.engines.local import (
     until,
 )
 from tests.engines.own import own, script
+from tests.patience import PATIENCE
 
 QUICKLY = replace(SMALL, cpu_least=1, cpu_share=1e-9, nice=0)
 no_landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
@@ -72,7 +73,7 @@ def launched(
     """A process that has given everything up, as one of a gang has before it becomes the program."""
     place = words(str(folder), None, cpu_seconds, asdict(SMALL), bare=bare, readable=readable, temporary=temporary)
     command = [sys.executable, *place, sys.executable, "-S", "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @no_filter
@@ -122,7 +123,7 @@ os._exit(0)  # the block stays, as after a program that was killed
 def _own_shared_memory() -> None:
     """Tried in a process that ends with it."""
     code = "import sys; from scheduling.engines.launcher import confine; sys.exit(not confine.own_names(1))"
-    if subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode:
+    if subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=PATIENCE, check=False).returncode:
         pytest.skip("this machine gives no shared memory of one's own")
 
 
@@ -205,7 +206,7 @@ def test_who_is_not_root_has_one_by_a_space_of_names(apart: Path, seen: str) -> 
     for path in (apart, apart / TEMPORARY.parent, apart / TEMPORARY):
         os.chown(path, 65_534, 65_534)
     command = [sys.executable, "-c", AS_NOBODY, str(apart), seen]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if done.stdout == "[]\n":
         pytest.skip("this machine gives such spaces to root alone")
     assert done.stdout == "['/dev/shm', '/tmp']\n", done.stderr
@@ -256,6 +257,7 @@ def test_devices_of_gpus_are_open_to_those_who_were_dealt_some(tmp_path: Path, d
     code = f"""
 import os, resource
 from scheduling.engines.launcher import confine
+from tests.patience import PATIENCE
 confine.give_up({limits}, {str(tmp_path)!r}, None, 60, bare=False, readable=(), ports=(), devices={devices})
 opened = []
 for path in ("/dev/full", "/dev/zero"):
@@ -267,7 +269,7 @@ for path in ("/dev/full", "/dev/zero"):
 print(opened, resource.getrlimit(resource.RLIMIT_AS)[0] == {resource.getrlimit(resource.RLIMIT_AS)[0]})
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.stdout == f"{opened} True\n", done.stderr
 
@@ -418,8 +420,8 @@ def test_gang_that_nothing_keeps_from_our_keys_is_warned_of(monkeypatch: pytest.
 )
 def test_program_that_takes_too_much_is_ended_with_everybody_it_made(sin: str, why: str) -> None:
     with engine_in(limits=QUICKLY if sin == "spin" else SMALL) as engine:
-        handle = start(engine, gang("naughty", {"sin": sin}, seconds=70))
-        status = ended(engine, handle, patience=60)
+        handle = start(engine, gang("naughty", {"sin": sin}, seconds=PATIENCE))
+        status = ended(engine, handle)
         assert status.end == FAILED
         assert why in status.detail
         assert why in text_of(engine, handle)

@@ -28,6 +28,7 @@ from tests.database import as_superuser
 from tests.engines.local import ALL, SMALL, engine_in, look, nobody_is_left, until
 from tests.engines.logs import log_lines
 from tests.engines.market import PARAMETERS
+from tests.patience import PATIENCE
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
 from tests.scheduling.live import again, book_is_sound, member
@@ -238,14 +239,14 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
         state = files.read(Folder(engine.root, f"job-{job.pk}", run.key).state) if run else None
         return sum(row[0] == "worker" for row in (state or {"members": []})["members"])
 
-    until(lambda: epoch() >= 2, patience=60)
+    until(lambda: epoch() >= 2, patience=PATIENCE)
     assert workers() == 2
     now = pool.slot_at(timezone.now())
     for _ in range(8):
         make_elastic_job(pool, renter, now + 0.01, slots=50)
-    until(lambda: workers() == 1, patience=60)
+    until(lambda: workers() == 1, patience=PATIENCE)
     before = epoch()
-    until(lambda: epoch() > before + 1, patience=60)
+    until(lambda: epoch() > before + 1, patience=PATIENCE)
     (run,) = runs()
     told = [line.text for line in log_lines(engine.root, f"job-{job.pk}", run.key)]
     assert any(line.endswith("is asked to leave.") for line in told)

@@ -113,7 +113,9 @@ def attempts(room: Path, who: str, *, devices: bool, closed: bool = False) -> di
         command = ["setpriv", f"--reuid={GUEST}", f"--regid={GUEST}", "--clear-groups", *command]
     if closed:
         command = ["unshare", "--mount", "sh", "-c", f'{CLOSED} && exec "$@"', "sh", *command]
-    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd="/", env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert isinstance(answer, dict)

@@ -256,7 +256,7 @@ def test_supervisor_that_has_ended_is_let_go() -> None:
             engine.touch()
             return not psutil.pid_exists(handle.reference["pid"])
 
-        until(is_gone, patience=5.0)
+        until(is_gone)
 
 
 def test_full_disk_below_the_engine_is_an_alert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,7 +320,7 @@ def test_modules_are_loaded_before_and_no_word_is_read_by_the_shell_that_loads_t
 
     def said(*modules: str) -> tuple[int, str]:
         words = with_modules(("printf", "<%s>", "a b", "$(id)", ""), modules)
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
         return done.returncode, done.stdout
 
     assert said() == (0, "<a b><$(id)><>")

@@ -27,6 +27,7 @@ from tenants.scoping import scope_disabled
 from tests.database import serving_addresses
 from tests.engines.local import ROOT, kill_people_of, people_of, until
 from tests.engines.market import jobs_of, run_of, sold
+from tests.patience import PATIENCE
 from tests.scheduling.live import again, events, money
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,7 +128,7 @@ def test_whatever_dies_of_live_gangs_is_repaired_or_refunded_once_and_the_engine
 
         # The engine itself, while another one waits for its turn: the gang goes on, and is the other one's.
         with engine_of(var) as other:
-            until(lambda: engines_there() == 2, patience=90.0)
+            until(lambda: engines_there() == 2, patience=PATIENCE)
             engine.kill()
             engine.wait(90)
             epoch = run_of(mended).progress["epoch"]
@@ -136,7 +137,7 @@ def test_whatever_dies_of_live_gangs_is_repaired_or_refunded_once_and_the_engine
 
             # Asked to stop, it leaves its gangs alone, and the next one goes on with them.
             with engine_of(var) as third:
-                until(lambda: engines_there() == 2, patience=90.0)
+                until(lambda: engines_there() == 2, patience=PATIENCE)
                 other.send_signal(signal.SIGTERM)
                 assert other.wait(90) == 0
                 assert people_of(adopted.key) != []
@@ -146,7 +147,7 @@ def test_whatever_dies_of_live_gangs_is_repaired_or_refunded_once_and_the_engine
                 assert third.wait(90) == 0
 
     # Nobody comes after it: the gang saves and ends by itself, and the next engine finds that it can go on.
-    until(lambda: people_of(str(var)) == [], patience=90.0)
+    until(lambda: people_of(str(var)) == [], patience=PATIENCE)
     assert (again(mended).returned, jobs_of(mended).state) == (0, JobState.RUNNING)
     assert again(mended).state == AwardState.RUNNING
     books_are_right()

@@ -19,6 +19,7 @@ from scheduling.engines.local.surroundings import ours
 from scheduling.engines.plans import limits_of
 from tests.engines.local import ALL, ROOT
 from tests.engines.own import own, script
+from tests.patience import PATIENCE
 
 no_ports = pytest.mark.skipif(landlock_version() < PORTS_SINCE, reason="this kernel's Landlock says nothing of ports")
 
@@ -38,7 +39,7 @@ def launched(
         beside=beside,
     )  # fmt: skip
     command = [sys.executable, *place, sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

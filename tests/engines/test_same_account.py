@@ -18,6 +18,7 @@ from scheduling.engines.launcher.confine import can_never_kill, landlock_version
 from scheduling.engines.launcher.launch import words
 from scheduling.engines.local.surroundings import ours
 from tests.engines.local import ALL, ROOT, SMALL, possible
+from tests.patience import PATIENCE
 
 no_filter = pytest.mark.skipif(not can_never_kill(), reason="this machine has no filter of system calls")
 TRIES = """
@@ -74,7 +75,7 @@ def launched(folder: Path, code: str, *, alone: bool, named: dict[str, str] | No
     readable = (*possible().readable, *ours(ROOT, ALL.values()).readable) if landlock_version() else ()
     place = words(str(folder), None, 60, asdict(SMALL), bare=False, readable=readable, alone=alone)
     command = [sys.executable, *place, sys.executable, "-S", "-c", code, json.dumps(named or {})]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -166,15 +166,15 @@ def answer(address: str, expression: str) -> list[Any]:
     try:
         with urllib.request.urlopen(f"{address}/api/v1/query?{query}", timeout=10) as reply:
             return list(json.load(reply)["data"]["result"])
-    except ConnectionError:
+    except (ConnectionError, TimeoutError):
         return []
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.SERVICE_UNAVAILABLE:
             return []  # it listens, and still reads what it has stored
         raise
     except urllib.error.URLError as error:
-        if isinstance(error.reason, ConnectionError):
-            return []  # it has not begun to listen
+        if isinstance(error.reason, ConnectionError | TimeoutError):
+            return []  # it has not begun to listen, or stands still
         raise
 
 

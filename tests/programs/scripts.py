@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scheduling.programs.sbatch import Script, read
 from scheduling.programs.sbatch.beginning import beginning
+from tests.patience import PATIENCE
 
 HEAD = "#!/bin/bash\n#SBATCH --time=10 --gpus-per-node=2 --nodes=2\n"
 RING = {
@@ -49,5 +50,5 @@ def ran(
         env=variables | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )

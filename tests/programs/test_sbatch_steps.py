@@ -10,6 +10,7 @@ from scheduling.programs.sbatch import Script, read
 from scheduling.programs.sbatch.beginning import beginning
 from scheduling.programs.sbatch.steps import step_function, steps
 from scheduling.programs.sbatch.variables import LOCAL, NODES, PROCESSES
+from tests.patience import PATIENCE
 
 HEAD = "#!/bin/bash -eu\n#SBATCH --time=10 --gpus-per-node=2 --nodes=3\n"
 RING = {"WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "2"}
@@ -25,7 +26,7 @@ def script(body: str) -> Script:
 def ran(body: str, *, shell: str = "-eu", **environment: str) -> subprocess.CompletedProcess[str]:
     text = "\n".join([*beginning(script(body), "step", "INDEX", 2), body])
     variables = {"PATH": "/usr/bin:/bin", "BOURSE_HOSTS": "n1,n2,n3", "BOURSE_JOB": "7", **environment}
-    return subprocess.run(["bash", shell, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
+    return subprocess.run(["bash", shell, "-c", text], env=variables, capture_output=True, text=True, timeout=PATIENCE)
 
 
 KEPT = (

@@ -8,6 +8,7 @@ import pytest
 
 from scheduling.programs.sbatch import Script, read
 from scheduling.programs.sbatch.variables import variables_missing, variables_told
+from tests.patience import PATIENCE
 
 HEAD = "#!/bin/bash\n#SBATCH --job-name=\"a 'b'\" --gpus=2 --time=10 --cpus-per-task=3\n"
 
@@ -24,7 +25,7 @@ def printed(body: str, **environment: str) -> str:
     text = "".join(f"export {name}={value}\n" for name, value in told) + body
     variables = {"PATH": "/usr/bin:/bin", "HOME": "/home/job", "BOURSE_JOB": "7", **environment}
     done = subprocess.run(
-        ["bash", "-eu", "-c", text], env=variables, capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-eu", "-c", text], env=variables, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     return done.stdout
 

@@ -16,6 +16,7 @@ from scheduling.programs.sbatch.files_missing import FileNames, files_missing
 from scheduling.programs.sbatch.launchers import calls
 from scheduling.programs.sbatch.steps import steps
 from scheduling.programs.sbatch.variables import variables_missing, variables_told
+from tests.patience import PATIENCE
 from tests.programs.scripts import RING, ran, script
 
 COMMANDS = ("srun -u echo a", "scontrol show job 1", "module load cuda", "torchrun a.py")
@@ -111,7 +112,7 @@ def calls_of_bash(folder: Path, body: str) -> set[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert "syntax error" not in done.stderr
     return set((folder / "calls.txt").read_text().splitlines()) - {"program module"}  # of which nothing is said
