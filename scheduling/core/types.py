@@ -135,7 +135,8 @@ class Job:
     rent: str | None = None  # overrides the tenant's rent policy
     divisible: bool = False  # it may be saved and continue later: it rents in pieces (D1)
     save_slots: float = 0.0  # slots that a save and the load after it lose
-    unbroken: bool = False  # the instant lane sells it one gang on the same servers, from its start to its end (O13)
+    # One gang on the same servers from its start to its end: in the instant lane (O13), and in elastic pools.
+    unbroken: bool = False
     together: int | None = None  # its group: all waiting jobs of the group are bought in one interval, or none is
     samples: Samples = field(default_factory=Samples)
 

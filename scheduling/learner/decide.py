@@ -18,6 +18,7 @@ from scheduling.core import policies, records
 from scheduling.core.policies.dl2.files import BadWeights, Network, WeightFile, decode, encode
 from scheduling.core.policies.dl2.guard import reward
 from scheduling.core.policies.dl2.networks import still
+from scheduling.core.policies.elastic import UNBROKEN
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.training import course as courses
 from scheduling.core.training.course import Course, TrainingState
@@ -116,7 +117,7 @@ def shadow_slot(policy: bytes, view: bytes, plan: bytes, content: bytes) -> Slot
     inner = settings["policy"] | {"weights": WeightFile("candidate", content), "digest": "", "since": None}
     inner |= {"guard": False, "mode": "active"}
     own = policies.build(settings | {"policy": inner}, pool_view.cluster, ())
-    memory = {name: pool_view.memory[name] for name in ("ran", "teacher") if name in pool_view.memory}
+    memory = {name: pool_view.memory[name] for name in ("ran", "teacher", UNBROKEN) if name in pool_view.memory}
     pair = records.plan_from(plan), own.decide(replace(pool_view, memory=memory))
     return SlotPair(pool_view.slot, *(reward(each, pool_view) for each in pair))
 

@@ -113,6 +113,20 @@ def test_one_gang_lives_through_the_slots_and_who_stays_keeps_its_rank() -> None
     assert not engine.stopped
 
 
+def test_a_gang_that_cannot_go_on_elsewhere_keeps_its_members_when_others_come() -> None:
+    pool, renter, _ = make_running({"name": "dominant_resource_fairness"}, unbroken=True)
+    engine = Told()
+    tick(pool, engine, 0)
+    alone = engine.members()
+    for _ in range(2):
+        make_elastic_job(pool, renter, 0.5, slots=1)
+    for slot in (1, 2, 3):
+        tick(pool, engine, slot)
+        assert engine.members() == alone
+    assert len(runs()) == 1
+    assert not engine.stopped
+
+
 def test_a_gang_waits_for_the_decision_and_is_stopped_when_its_job_is_paused() -> None:
     pool, renter, job = make_running({"name": "srtf", "workers": 4})
     engine = Told()

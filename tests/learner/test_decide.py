@@ -8,14 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduling.core import records
-from scheduling.core.policies.dl2.files import decode
+from scheduling.core import policies, records
+from scheduling.core.policies.dl2.files import WeightFile, decode
 from scheduling.core.policies.dl2.guard import Memory
 from scheduling.core.training.own_slots import DRAIN, ENDS, WINDOW, ScenarioTrial, end_of, scenario_of, trial
 from scheduling.learner import decide
 from scheduling.learner.decide import SlotPair, verdict_of
+from scheduling.market.decide.chain import policy_bytes
 from scheduling.market.reads import contents_of
 from scheduling.models import Interval
+from tests.core.builders import make_cluster, make_job, make_view
 from tests.learner.world import NARROW, WIDE, learnt_pool
 
 ALIKE = [ScenarioTrial(5.0, 0.3, 4, 4), ScenarioTrial(6.0, 0.3, 4, 4), ScenarioTrial(7.0, 0.3, 4, 4)]
@@ -131,6 +133,26 @@ def test_past_is_played_again_and_practice_is_the_same_each_time() -> None:
 
 def begun_again(course):
     return decide.training_begun(course, narrow())
+
+
+def test_shadow_leaves_an_unbroken_job_where_it_is_too() -> None:
+    """By itself the network serves the job that came first alone, which has more work."""
+    first, unbroken = (
+        make_job(0, arrival=0.0, chunks=4, minibatches=9, max_ps=4),
+        make_job(1, arrival=1.0, chunks=4, max_ps=4, minibatches=3, unbroken=True),
+    )
+    cluster = make_cluster([[4], [4]], quota=[[0], [0]])
+    remembered = {"unbroken": {"slot": 1, "gangs": {"1": [0, 0, [[cluster.servers[0], 4, 4]]]}}}
+    view = make_view(cluster=cluster, waiting=(first, unbroken), slot=2, memory=remembered)
+    weights = {"weights": WeightFile("narrow", NARROW), "digest": "", "since": None, "guard": False}
+    settings = {"name": "elastic", "policy": {"name": "dl2"} | weights, "prices": {}}
+    policy = policies.build(settings, cluster, ())
+    plan = policy.decide(view)
+    assert [booking.job for booking in plan.bookings] == [1]
+    assert [booking.job for booking in policy.decide(replace(view, memory={})).bookings] == [0]
+    stored = policy_bytes(policy), records.view_bytes(view), records.plan_bytes(plan)
+    pair = decide.shadow_slot(*stored, NARROW)
+    assert pair.reward == pair.reward_in_use > 0
 
 
 def test_judging_set_is_the_same_for_everybody() -> None:

@@ -2,5 +2,6 @@
 
 from scheduling.core.policies.elastic.policy import Elastic, build
 from scheduling.core.policies.elastic.prices import owners_shares
+from scheduling.core.policies.elastic.stays import UNBROKEN
 
-__all__ = ["Elastic", "build", "owners_shares"]
+__all__ = ["UNBROKEN", "Elastic", "build", "owners_shares"]

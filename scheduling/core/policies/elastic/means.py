@@ -8,7 +8,7 @@ what it gives is priced anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -74,16 +74,18 @@ class SlotLimit:
         return Reason("smaller_size", numbers | {"left": self.short.credits, "limit": self.short.limit.code})
 
 
-def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dict[int, Short]:
-    """Return the jobs that cannot pay for the slot, in order of arrival. A tenant's money goes to its earlier jobs
-    first."""
+def shortages(
+    view: View, bookings: Sequence[Booking], rates: FloatArray, first: Container[int] = ()
+) -> dict[int, Short]:
+    """Return the jobs that cannot pay for the slot, in the order in which a tenant's money goes to its jobs: to those
+    of `first`, which have no other size, before all others, and else to the earlier ones."""
     funds = np.full(len(view.cluster.tenants), np.inf) if view.funds is None else view.funds.copy()
     spent, missing = view.spent.copy(), {}
-    for booking in sorted(bookings, key=lambda booking: (view.jobs[booking.job].arrival, booking.job)):
+    for booking in sorted(bookings, key=lambda each: (each.job not in first, view.jobs[each.job].arrival, each.job)):
         job, price = view.jobs[booking.job], booking.paid
         means, limit = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
         if price > max(means, 0.0) + ROUNDING:
-            sizes = list(smaller_sizes(job, booking, rates, view.cluster.least_payment))
+            sizes = [] if job.number in first else [*smaller_sizes(job, booking, rates, view.cluster.least_payment)]
             size = next((each for each in sizes if each.price <= means + ROUNDING), None)
             least = sizes[-1] if sizes else None
             missing[job.number] = Short(booking, limit, max(means, 0.0), size, least)

@@ -3,7 +3,8 @@
 The price of a slot is what the gang takes of each server times the operator's prices. It goes to the owners of the
 server's units in proportion to what they have there; the payer's own part is not charged. Where a job's funds, budget
 or limit do not cover its slot, it gets the largest size that they cover, and nothing if that is less than its least.
-The other jobs are decided again each time, so that no room is lost.
+The other jobs are decided again each time, so that no room is lost. An unbroken job keeps the gang that it began with:
+the policy is asked about the others (`stays.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from scheduling.core.policies.elastic.means import Short, SlotLimit, shortages
 from scheduling.core.policies.elastic.prices import owners_shares, priced
+from scheduling.core.policies.elastic.stays import remembered, stays_of, without_stays
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Plan, Policy, Reason, Refusal, View
 
@@ -32,23 +34,35 @@ class Elastic:
     prices: Mapping[str, float]
 
     def decide(self, view: View) -> Plan:
-        """Return the policy's plan with prices, and with each job as large as it can pay."""
+        """Return the policy's plan with prices, with each job as large as it can pay, and with unbroken jobs where they
+        are."""
         rates = np.array([self.prices.get(name, 0.0) for name in view.cluster.resources])
         shares = owners_shares(view.cluster)
         limits: dict[int, SlotLimit] = {}
         unpaid: dict[int, Reason] = {}
+        stays = stays_of(view)
         for _ in range(MOST_ROUNDS):
-            plan = self.policy.decide(_limited(view, limits, unpaid))
-            bookings = [priced(booking, view, rates, shares) for booking in plan.bookings]
-            short = shortages(view, bookings, rates)
+            staying = [booking for number, booking in stays.items() if number not in unpaid]
+            plan = self.policy.decide(_limited(without_stays(view, staying), limits, unpaid))
+            bookings = [priced(booking, view, rates, shares) for booking in (*staying, *plan.bookings)]
+            short = shortages(view, bookings, rates, first=stays.keys())
             if not short:
                 break
             for number, each in short.items():
-                _less(number, each, limits, unpaid)
+                if number in stays:  # no smaller gang goes on with what it has done
+                    unpaid[number] = each.reason
+                else:
+                    _less(number, each, limits, unpaid)
         unpaid |= {number: each.reason for number, each in short.items()}
         payable = [booking for booking in bookings if booking.job not in unpaid]
         smaller = {booking.job: limits[booking.job].reason(booking) for booking in payable if booking.job in limits}
-        return replace(plan, bookings=payable, refusals=_refusals(view, plan, payable, limits, unpaid), smaller=smaller)
+        return replace(
+            plan,
+            bookings=payable,
+            refusals=_refusals(view, plan, payable, limits, unpaid),
+            smaller=smaller,
+            memory=remembered(view, payable, plan.memory),
+        )
 
 
 def _less(number: int, short: Short, limits: dict[int, SlotLimit], unpaid: dict[int, Reason]) -> None:

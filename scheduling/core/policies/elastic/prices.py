@@ -27,7 +27,7 @@ def owners_shares(cluster: Cluster) -> FloatArray:
     return shares
 
 
-def _units_of(booking: Booking, job: Job, resources: int, servers: int) -> FloatArray:
+def units_of(booking: Booking, job: Job, resources: int, servers: int) -> FloatArray:
     """Return (resources, servers) the units that a booking of one slot takes."""
     worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
     units = np.zeros((resources, servers))
@@ -41,7 +41,7 @@ def priced(booking: Booking, view: View, rates: FloatArray, shares: FloatArray) 
     if (booking.start, booking.end) != (view.slot, view.slot + 1):
         raise NotOneSlot(f"job {booking.job}: [{booking.start}, {booking.end}) in slot {view.slot}")
     job, least = view.jobs[booking.job], view.cluster.least_payment
-    units = _units_of(booking, job, len(rates), shares.shape[2])
+    units = units_of(booking, job, len(rates), shares.shape[2])
     costs = units * rates[:, None]
     payouts = np.einsum("rs,ros->o", costs, shares)
     payouts[job.tenant] = 0.0
