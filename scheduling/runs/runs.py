@@ -279,8 +279,9 @@ def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
         _tell(run)
         return ended
     if run.award.work_left is not None and run.award.state not in ALIVE:
+        open_before = still_open(run)  # asked first: the boundary may be decided between the two questions
         if (following := next_slot(run)) is None:
-            if not still_open(run):
+            if not open_before:
                 engine.stop(handle_of(run))
             return False
         _carry_on(engine, run, following, at)

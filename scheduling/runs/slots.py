@@ -6,7 +6,8 @@ from scheduling.models import ALIVE, Award, JobState, Lane, LaneClock, Run, Trai
 
 
 def next_slot(run: Run) -> Award | None:
-    """Return the job's next award after the run's own, once it is decided."""
+    """Return the job's next award after the run's own, once it is decided. None means that there will be none only if
+    `still_open` was asked before, and said no."""
     later = Award.objects.filter(job=run.job_id, state__in=ALIVE, start__gt=run.award.start)
     return later.select_related("pool", "job").order_by("start").first()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,10 @@ from scheduling.engines.local.ports import Ports
 from scheduling.engines.plans import Phase, continued
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.market.elastic.read_slots import slots_so_far
+from scheduling.market.settle.slots import slot_settle
 from scheduling.models import JobState, Pool, Run, RunState, Server, TrainingJob
+from scheduling.runs import runs as following
+from scheduling.runs import slots
 from scheduling.runs.failures import server_lose
 from scheduling.runs.runs import handle_of, runs_tick
 from tenants.access import access_of_system
@@ -111,6 +114,32 @@ def test_one_gang_lives_through_the_slots_and_who_stays_keeps_its_rank() -> None
     tick(pool, engine, 1.5)
     assert engine.members() == crowded
     assert not engine.stopped
+
+
+def test_a_gang_whose_boundary_is_decided_while_it_is_looked_at_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of the boundary takes two questions; the decision may be committed after the first one."""
+    pool, _, job = make_running({"name": "srtf", "workers": 4})
+    engine, asked = Told(), list[str]()
+    tick(pool, engine, 0)
+    slot_settle(pool_id=pool.pk, slot=0, at=moment(pool, 1))  # the first half of a boundary
+
+    def then_decided(question: Callable[[Run], Any]) -> Callable[[Run], Any]:
+        def answer(run: Run) -> Any:
+            answered = question(run)
+            asked.append(question.__name__)
+            if len(asked) == 1:
+                advance(pool, 1.1)
+            return answered
+
+        return answer
+
+    for question in (slots.next_slot, slots.still_open):
+        monkeypatch.setattr(following, question.__name__, then_decided(question))
+    for at in (1.2, 1.3):
+        runs_tick(engine=engine, at=moment(pool, at))
+    assert set(asked) == {"next_slot", "still_open"}
+    assert not engine.stopped
+    assert [run.award_id for run in runs()] == [slots_of(job)[1].pk]
 
 
 def test_a_gang_that_cannot_go_on_elsewhere_keeps_its_members_when_others_come() -> None:
