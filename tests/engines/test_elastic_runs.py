@@ -34,7 +34,7 @@ from tests.engines.market import PARAMETERS
 from tests.patience import PATIENCE
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
-from tests.scheduling.live import again, book_is_sound, member
+from tests.scheduling.live import again, book_is_sound, explained, member
 from tests.scheduling.markets import make_waiting
 
 pytestmark = pytest.mark.django_db
@@ -238,6 +238,9 @@ def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:
     engine.ended = dict.fromkeys(engine.gangs, "finished")
     runs_tick(engine=engine, at=moment(pool, 1.5))
     assert again(job).state == JobState.FINISHED
+    with scope_disabled("the test looks at why"):
+        sentence = explained(again(job)).reason.sentence
+    assert f"{moment(pool, 1.5):%H:%M:%S}, at last on " in sentence
     tick(pool, engine, 2)
     assert len(slots_of(job)) == 2
     assert book_is_sound()

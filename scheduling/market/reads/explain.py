@@ -162,5 +162,7 @@ def _sized(pool: Pool, job: TrainingJob, award: Award) -> ReasonInWords:
     if job.state == JobState.RUNNING:
         sentence = f"Runs on {units}; its size is decided again at {slot_clock(pool, award.end)}."
     else:
-        sentence = f"Ran until {slot_clock(pool, award.end)}, at last on {units}."
+        early = job.ended_at is not None and job.ended_at < pool.slot_start(award.end)
+        until = clock(job.ended_at, "s") if early else slot_clock(pool, award.end)
+        sentence = f"Ran until {until}, at last on {units}."
     return ReasonInWords(job.state, numbers, sentence)
