@@ -450,7 +450,9 @@ class View:
     windows: tuple[Window, ...] = ()  # published windows that end after `slot`
     tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None if nothing is
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
-    paid: Mapping[int, float] = field(default_factory=dict)  # by waiting job: credits that it paid for earlier slots
+    # By waiting job: credits that it paid for earlier slots. In an elastic pool of the live market every job that has
+    # begun is in it, also one whose slots were free.
+    paid: Mapping[int, float] = field(default_factory=dict)
     # (tenants,) credits that a tenant can pay now, whatever its instructions allow; None means no limit.
     funds: FloatArray | None = None
     resale: tuple[Resale, ...] = ()

@@ -226,6 +226,8 @@ def test_a_job_that_has_begun_is_never_refused_for_good() -> None:
     assert [refusal.state for refusal in decided(view).refusals] == ["rejected"]
     begun = replace(view, remaining=np.array([float(job.work - 1)]))
     assert [refusal.state for refusal in decided(begun).refusals] == ["waiting"]
+    reports_nothing = replace(view, paid={0: 0.0})
+    assert [refusal.state for refusal in decided(reports_nothing).refusals] == ["waiting"]
 
 
 @pytest.mark.parametrize("policy", ASKED)

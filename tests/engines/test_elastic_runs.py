@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import intervals_verify
 from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
@@ -21,6 +22,7 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.market.elastic.read_slots import slots_so_far
 from scheduling.market.settle.slots import slot_settle
 from scheduling.models import JobState, Pool, Run, RunState, Server, TrainingJob
+from scheduling.operator.server_states import server_return
 from scheduling.runs import runs as following
 from scheduling.runs import slots
 from scheduling.runs.failures import server_lose
@@ -32,12 +34,14 @@ from tests.engines.local import ALL, SMALL, engine_in, look, nobody_is_left, unt
 from tests.engines.logs import log_lines
 from tests.engines.market import PARAMETERS
 from tests.patience import PATIENCE
+from tests.scheduling.builders import make_cells, make_server
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
 from tests.scheduling.live import again, book_is_sound, explained, member
 from tests.scheduling.markets import make_waiting
 
 pytestmark = pytest.mark.django_db
+OPERATOR = access_of_system("the tests")
 PROGRAM = {"name": "trainer", "parameters": PARAMETERS | {"minibatch_ms": 20.0}}
 
 
@@ -222,6 +226,28 @@ def test_a_gang_on_a_lost_server_is_stopped_at_once_and_begun_again_elsewhere_wi
         (1, "running", 0),
     ]
     assert book_is_sound()
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+def test_a_job_that_has_begun_outlasts_the_loss_of_the_only_server_that_holds_it(is_free: bool) -> None:
+    """No other server has six units for its worker. Its program has reported nothing, so what it did is unknown."""
+    pool, owner, renter = make_elastic({"name": "srtf", "workers": 4})
+    large = make_server(pool, "s03", worker=6, ps=4)
+    make_cells(large, owner, {"worker": 6, "ps": 4})
+    demand = {"worker_demand": {"worker": 6}, "ps_demand": [], "max_workers": 1, "unbroken": True}
+    job = make_elastic_job(pool, owner if is_free else renter, slots=30, program=PROGRAM, **demand)
+    engine = Told()
+    for slot in (0, 1):
+        tick(pool, engine, slot)
+    server_lose(server=large, by=OPERATOR, reason="smoke", at=moment(pool, 1.5))
+    tick(pool, engine, 2)
+    assert [(award.state, award.paid > 0) for award in slots_of(job)] == [("done", not is_free), ("void", not is_free)]
+    assert (again(job).state, again(job).reason_code) == (JobState.QUEUED, "no_room")
+    server_return(server=large, by=OPERATOR, reason="repaired", at=moment(pool, 2.5))
+    tick(pool, engine, 3)
+    assert again(job).state == JobState.RUNNING
+    assert book_is_sound()
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
 def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:

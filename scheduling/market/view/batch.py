@@ -131,7 +131,7 @@ def batch_view(
         paid={
             number: credits_of(so_far.paid)
             for number, so_far in (before | begun).items()
-            if so_far.paid and number not in unfit
+            if (so_far.paid or number in before) and number not in unfit
         },
         memory=clock.memory,
         frontier=clock.frontier,

@@ -93,8 +93,8 @@ def _refusals(
     unpaid: Mapping[int, Reason],
 ) -> tuple[Refusal, ...]:
     """Return a refusal for each job that does not run in the slot, in order. A job that has begun is never refused for
-    good, as a server that is missing now may come back. Nor is a job refused for good because its money limits its
-    size."""
+    good, as a server that is missing now may come back; that it has begun is said by what it paid where its program
+    reports nothing that it did. Nor is a job refused for good because its money limits its size."""
     by_job = {refusal.job: refusal for refusal in plan.refusals}
     by_job |= {number: Refusal(number, reason) for number, reason in unpaid.items()}
     running = {booking.job for booking in bookings}
@@ -105,7 +105,7 @@ def _refusals(
         refusal = by_job.get(job.number) or Refusal(job.number, Reason("not_its_turn"))
         if refusal.state == REJECTED and job.number in limits:
             refusal = Refusal(job.number, limits[job.number].short.reason)
-        if refusal.state == REJECTED and remaining < job.work:
+        if refusal.state == REJECTED and (remaining < job.work or job.number in view.paid):
             refusal = replace(refusal, state=WAITING)
         refusals.append(refusal)
     return tuple(refusals)
