@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -116,10 +116,14 @@ def tenant_lefts(budgets: Iterable[BudgetLimit]) -> dict[int, int]:
     return lefts
 
 
-def member_caps(budgets: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
+def member_caps(
+    budgets: Iterable[BudgetLimit], waiting: Iterable[TrainingJob], going_on: Mapping[int, int] | None = None
+) -> dict[int, int]:
     """Map each job to the most that it may cost under its submitter's hard limits.
 
-    All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left.
+    All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left. Jobs that
+    would lose what they did if they were paused come first: `going_on` has, in their order, the micro-credits that each
+    needs to go on. They get these before the rest is divided, and a part of the rest like all others.
     """
     jobs: defaultdict[tuple[int, int | None], list[int]] = defaultdict(list)
     for row in waiting:
@@ -127,9 +131,16 @@ def member_caps(budgets: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) 
     caps: dict[int, int] = {}
     for limit in budgets:
         theirs = jobs.get((limit.tenant_id, limit.member_id), []) if limit.member_id is not None else []
-        for number in theirs if limit.left is not None else []:
-            share = (limit.left or 0) // len(theirs)
-            caps[number] = min(share, caps.get(number, share))
+        if limit.left is None or not theirs:
+            continue
+        first, left = dict.fromkeys(theirs, 0), limit.left
+        for number, needed in (going_on or {}).items():
+            if number in first:
+                first[number] = min(needed, left)
+                left -= first[number]
+        for number in theirs:
+            most = first[number] + left // len(theirs)
+            caps[number] = min(most, caps.get(number, most))
     return caps
 
 

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from scheduling.models import Award, LaneClock, Pool, Server, TrainingJob
+from scheduling.models import Award, Budget, LaneClock, Pool, Server, TrainingJob
 from scheduling.runs.failures import server_lose
 from tenants.access import access_of_system
 from tenants.models import Tenant
-from tenants.scoping import scope_disabled
+from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import make_server
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, slots_of
 from tests.scheduling.live import events
-from tests.scheduling.markets import again
+from tests.scheduling.markets import MICRO, again
+from tests.tenants.builders import make_member
 
 pytestmark = pytest.mark.django_db
 OPERATOR = access_of_system("the tests")
@@ -102,3 +104,24 @@ def test_what_it_cannot_pay_ends_it_and_its_room_goes_to_others() -> None:
     assert again(job).reason_numbers == {"price": 3.0, "left": 0.999999}
     assert slots_of(other)[-1].start == 2
     all_is_sound(pool)
+
+
+def test_a_members_other_jobs_do_not_take_the_part_of_its_budget_that_keeps_the_gang() -> None:
+    """What is left of a member's budget is divided among the waiting jobs, as all of them may be awarded at once."""
+    pool, _, renter = make_elastic()
+    ada = make_member(renter, "submitter").user
+    with scope(renter):
+        Budget.objects.create(period="day", hard_limit=20 * MICRO, tenant=renter, member=ada)
+    job = make_elastic_job(pool, renter, slots=5, unbroken=True)
+    run(pool, 0, 1)
+    others = crowd(pool, renter, 1.5, jobs=6)
+    with scope_disabled("the test says who submitted"), as_superuser():
+        TrainingJob.objects.update(submitted_by=ada)
+    run(pool, 2, 4)
+    assert [award.paid for award in slots_of(job)] == [3 * MICRO] * 5
+    with scope_disabled("the test adds up what the member spent"):
+        spent = sum(award.paid for award in Award.objects.all())
+    assert 15 * MICRO < spent <= 20 * MICRO
+    run(pool, 5, 5)
+    assert again(job).state == "finished"
+    assert "over_budget" in {again(other).reason_code for other in others}

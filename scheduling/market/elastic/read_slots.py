@@ -16,7 +16,7 @@ from scheduling.models import PROGRAM, Award, AwardState, Run, RunState, Trainin
 class SlotsSoFar:
     """What a job has had so far. `work_left` is mini-batches, as planned. `epochs_left` is the part of all epochs that
     its program still has to do, by its own report; None for a job without a program. `paid` is micro-credits for all
-    slots. The other fields are about the last slot."""
+    slots. The other fields are about the last slot; `price` is what it cost, in micro-credits."""
 
     work_left: float
     epochs_left: float | None
@@ -24,6 +24,7 @@ class SlotsSoFar:
     end: int
     workers: int
     ps: int
+    price: int
 
 
 def slots_so_far(jobs: Iterable[TrainingJob]) -> dict[int, SlotsSoFar]:
@@ -43,9 +44,17 @@ def slots_so_far(jobs: Iterable[TrainingJob]) -> dict[int, SlotsSoFar]:
             end=award.end,
             workers=award.workers,
             ps=award.ps,
+            price=award.paid,
         )
         for number, award in awards.items()
     }
+
+
+def gangs_going_on(slot: int, jobs: Iterable[Job], before: Mapping[int, SlotsSoFar]) -> dict[int, int]:
+    """Map each unbroken job that ran in the slot before this one, in the order of these jobs, to the micro-credits of
+    that slot: its gang stays where it is if it can pay as much again."""
+    ran = {number for number, so_far in before.items() if so_far.end == slot}
+    return {job.number: before[job.number].price for job in jobs if job.unbroken and job.number in ran}
 
 
 def _reports(numbers: list[int]) -> Mapping[int, float]:

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from scheduling.core.currency import credits_of_each
 from scheduling.core.types import OWN, REJECTED, Allocation, Booking, FloatArray, Floor, Job, Refusal, View
-from scheduling.market.elastic.read_slots import SlotsSoFar, remaining, slots_so_far
+from scheduling.market.elastic.read_slots import SlotsSoFar, gangs_going_on, remaining, slots_so_far
 from scheduling.market.view.demands import member_too_little, within_engine
 from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
@@ -108,7 +108,8 @@ def batch_view(
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
     begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
-    lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
+    going_on = gangs_going_on(slot, (jobs[number] for number in waiting), before)
+    lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values(), going_on)
     jobs |= _capped(jobs, caps, {number: so_far.paid for number, so_far in (before | begun).items()})
     if pool.is_elastic:
         jobs |= {number: within_engine(jobs[number]) for number, row in waiting.items() if PROGRAM in row.spec}
