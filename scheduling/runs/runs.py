@@ -23,6 +23,7 @@ from scheduling.feed import EventKind, events_append, job_event, tenant_tell
 from scheduling.market.decide import program_kept, program_of
 from scheduling.models import ALIVE, PROGRAM, Award, JobState, Pool, Run, RunState, Server
 from scheduling.models.runs import OPEN
+from scheduling.programs.catalogue import NONE
 from scheduling.programs.stored import stored_program
 from scheduling.runs.ends import run_end
 from scheduling.runs.plans import amounts, decided_within, ends_at, gang_fault, generations, is_all_reduce, own_program
@@ -280,9 +281,11 @@ def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
         return ended
     if run.award.work_left is not None and run.award.state not in ALIVE:
         open_before = still_open(run)  # asked first: the boundary may be decided between the two questions
-        if (following := next_slot(run)) is None:
-            if not open_before:
-                engine.stop(handle_of(run))
+        following = next_slot(run)
+        if following is None and open_before:
+            return False  # it waits for the decision
+        if following is None or _begins_anew(run, following):
+            engine.stop(handle_of(run))
             return False
         _carry_on(engine, run, following, at)
     end = ends_at(run.award, at)
@@ -292,6 +295,15 @@ def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
         engine.change(handle_of(run), end.timestamp())
     _note(run, status, end, at)
     return False
+
+
+def _begins_anew(run: Run, award: Award) -> bool:
+    """Return whether the gang cannot go on with the members of the next slot: its program keeps its size, and gets
+    another one. Once the gang has ended, another one begins."""
+    if (award.workers, award.ps) == (run.award.workers, run.award.ps):
+        return False
+    kept = program_kept(award.job.spec, tenant_id=award.tenant_id)
+    return kept is not None and kept[0].program.resize == NONE
 
 
 def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:

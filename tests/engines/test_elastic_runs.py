@@ -22,13 +22,15 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.market.elastic.read_slots import slots_so_far
 from scheduling.market.settle.slots import slot_settle
 from scheduling.models import JobState, Pool, Run, RunState, Server, TrainingJob
-from scheduling.operator.server_states import server_return
+from scheduling.operator.server_states import server_drain, server_return
 from scheduling.runs import runs as following
 from scheduling.runs import slots
 from scheduling.runs.failures import server_lose
 from scheduling.runs.runs import handle_of, runs_tick
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
+from tests.catalogue.builders import allow, register
+from tests.catalogue.builders import member as program_member
 from tests.database import as_superuser
 from tests.engines.local import ALL, SMALL, engine_in, look, nobody_is_left, until
 from tests.engines.logs import log_lines
@@ -248,6 +250,33 @@ def test_a_job_that_has_begun_outlasts_the_loss_of_the_only_server_that_holds_it
     assert again(job).state == JobState.RUNNING
     assert book_is_sound()
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+
+
+def test_a_program_that_keeps_its_size_is_begun_anew_where_its_server_hosts_nothing_new() -> None:
+    """Told another size it would end as lost, and its slot would be given back."""
+    pool, _, renter = make_elastic({"name": "dominant_resource_fairness"})
+    allow(renter)
+    script = {"name": "script", "shape": "independent", "command": None, "script": "sleep 60", "parameters": []}
+    row = register(program_member(renter), **script)
+    program = {"name": "script", "version": row.version, "parameters": {}}
+    job = make_elastic_job(pool, renter, slots=30, program=program, ps_demand=[], unbroken=True)
+    engine = Told()
+    tick(pool, engine, 0)
+    (first,) = engine.gangs
+    alone = engine.members()
+    make_elastic_job(pool, renter, 0.5, ps_demand=[])
+    server_drain(server=Server.objects.get(name="s02"), by=OPERATOR, reason="smoke", at=moment(pool, 0.5))
+    tick(pool, engine, 1)
+    assert [award.workers for award in slots_of(job)] == [4, 2]
+    assert (engine.members(), engine.stopped) == (alone, {first})
+    engine.ended[first] = STOPPED
+    runs_tick(engine=engine, at=moment(pool, 1.2))
+    second = next(key for key in engine.gangs if key != first)
+    assert {(role, server) for role, _, server in engine.gangs[second][1][-1]["members"]} == {("worker", "s01")}
+    tick(pool, engine, 2)
+    assert [run.award_id for run in runs()] == [award.pk for award in slots_of(job) if award.start in (0, 2)]
+    assert {award.returned for award in slots_of(job)} == {0}
+    assert book_is_sound()
 
 
 def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:
