@@ -13,8 +13,10 @@ from scheduling.models import ALIVE, Award, JobState, Pool
 from scheduling.programs.catalogue import NONE, Program, command_of
 from scheduling.programs.parameters import Value
 
-# A gang waits so long after a slot's beginning for the slot's decision, at most a slot; then it has saved and ended.
-DECIDED_WITHIN = timedelta(seconds=8)
+# A gang waits so long after a slot's beginning for the slot's decision; then it has saved and ended. A long slot leaves
+# time for a large pool to be decided, and for a worker that starts anew (0355).
+LEAST_WAIT, MOST_WAIT = 8.0, 60.0  # seconds
+PART_OF_SLOT = 0.1
 
 
 def ends_at(award: Award, at: datetime) -> datetime:
@@ -30,7 +32,8 @@ def ends_at(award: Award, at: datetime) -> datetime:
 
 def decided_within(pool: Pool) -> timedelta:
     """Return how long after a boundary a gang waits for its decision, unpaid."""
-    return min(DECIDED_WITHIN, timedelta(seconds=pool.slot_seconds))
+    seconds = min(max(LEAST_WAIT, PART_OF_SLOT * pool.slot_seconds), MOST_WAIT)
+    return timedelta(seconds=min(seconds, pool.slot_seconds))
 
 
 def generations(

@@ -184,15 +184,17 @@ def test_a_gang_whose_job_is_cancelled_is_gone_at_the_end_of_the_slot_that_is_pa
     assert not engine.stopped
 
 
-def test_no_gang_waits_longer_for_its_decision_than_a_slot() -> None:
+@pytest.mark.parametrize(("slot", "waits"), [(5, 5), (10, 8), (80, 8), (300, 30), (600, 60), (3_600, 60)])
+def test_a_gang_waits_a_tenth_of_a_slot_for_its_decision_and_no_longer_than_a_minute(slot: int, waits: int) -> None:
+    """No longer than a slot, and eight seconds where slots are short."""
     pool, _, _ = make_running({"name": "srtf", "workers": 4})
     with as_superuser():
-        Pool.objects.filter(pk=pool.pk).update(slot_seconds=5)
+        Pool.objects.filter(pk=pool.pk).update(slot_seconds=slot)
     pool.refresh_from_db()
     engine = Told()
     tick(pool, engine, 0)
     ((end, _),) = engine.gangs.values()
-    assert end == moment(pool, 2).timestamp()
+    assert end == moment(pool, 1).timestamp() + waits
 
 
 def test_a_gang_that_ended_for_want_of_a_decision_is_begun_again() -> None:

@@ -19,6 +19,7 @@ from tests.scheduling.clocks import advance, everything, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, set_prices, slots_of
 from tests.scheduling.live import events, explained, member, money, operator_money
 from tests.scheduling.markets import MICRO, again
+from tests.tenants.builders import make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -109,7 +110,7 @@ def test_a_budget_that_made_a_job_smaller_is_named_as_such() -> None:
     run(pool, 0, 1)
     assert [award.workers for award in slots_of(job)] == [4, 1]
     assert (again(job).reason_code, again(job).reason_numbers["limit"]) == ("smaller_size", "over_budget")
-    member_of = member(renter).user
+    member_of = make_member(renter, "submitter").user
     with scope(renter):
         Budget.objects.all().delete()
         Budget.objects.create(period="day", hard_limit=5 * MICRO, tenant=renter, member=member_of)
