@@ -227,7 +227,8 @@ def job_describe(
 
 @dataclass(frozen=True)
 class JobHead:
-    """A description without its worth. If `run` is None, the `faults` say why."""
+    """A description without its worth. If `run` is None, the `faults` say why. If `deadline_unread`, the script may
+    have a deadline, which its faults hide."""
 
     name: str
     run: InHours | None = None
@@ -235,6 +236,7 @@ class JobHead:
     begin: datetime | None = None
     deadline: datetime | None = None
     deadline_line: int = 0
+    deadline_unread: bool = False
     lines: tuple[OptionLine, ...] = ()
     document: Mapping[str, Any] | None = None
     indexes: tuple[int, ...] = ()
@@ -258,7 +260,7 @@ def understand(
         faults.append(FieldRefusal("begin", f"must be within {MOST_AHEAD.days} days"))
         begin = None
     arrival = max(at, begin or at)
-    answer = _worth(wording, at, arrival, head.deadline)
+    answer = _worth(wording, at, arrival, head)
     names_moment = wording.worth.get("within_seconds") is None
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
         by_deadline = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
@@ -310,7 +312,7 @@ def _of_script(
 ) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
-        return JobHead("", faults=script)
+        return JobHead("", faults=script, deadline_unread=True)
     options = script.options
     name = wording.name or options.job_name or UNNAMED[wording.how]
     request = ask(script, resources)
@@ -324,14 +326,15 @@ def _of_script(
     ]
     begin, deadline = (None if isinstance(moment, str) else moment for moment in moments_by_option.values())
     begin = begin or wording.begin
-    place = script.place("deadline")
+    place, unread = script.place("deadline"), isinstance(moments_by_option["deadline"], str)
     if isinstance(request, tuple):
-        return JobHead(name, None, tuple(faults), begin, deadline, place)
+        return JobHead(name, None, tuple(faults), begin, deadline, place, unread)
     document = script_document(script, request, name, wording.archive) if has_commands(script) else None
     if isinstance(document, tuple):
-        return JobHead(name, None, (*faults, *document), begin, deadline, place)
+        return JobHead(name, None, (*faults, *document), begin, deadline, place, unread)
     if document is None and wording.archive:
-        return JobHead(name, None, (*faults, FieldRefusal("archive", "belongs to a script that runs something")))
+        faults.append(FieldRefusal("archive", "belongs to a script that runs something"))
+        return JobHead(name, None, tuple(faults), begin, deadline, place, unread)
     lines = tuple(script_lines(script, request, name, lines_here(script, request), files, wording.files_field))
     return JobHead(
         name,
@@ -340,6 +343,7 @@ def _of_script(
         begin,
         deadline,
         place,
+        unread,
         lines,
         document,
         indexes=options.array or (),
@@ -390,18 +394,18 @@ def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Faul
         yield LineRefusal(script.place("array"), "--array", f"{flaw.field} {flaw.sentence}")
 
 
-def _worth(
-    wording: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
-) -> Worth | tuple[FieldRefusal, ...]:
-    """Return the worth from its three answers, with times counted from the arrival. If the script has a `deadline`,
-    `by` and `within_seconds` may both be absent."""
-    answers = wording.worth
+def _worth(wording: JobWording, at: datetime, arrival: datetime, head: JobHead) -> Worth | tuple[Fault, ...]:
+    """Return the worth from its three answers, with times counted from the arrival. If the script has a deadline, `by`
+    and `within_seconds` may both be absent; what is wrong with that moment is then told at the deadline's line."""
+    answers, deadline = wording.worth, head.deadline
     unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]
-    faults = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
+    faults: list[Fault] = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
     by, within = answers.get("by"), answers.get("within_seconds")
     seconds: object = within
     if by is not None and within is not None:
         faults.append(FieldRefusal("worth.by", "and within_seconds say the same: leave one out"))
+    elif by is None and within is None and head.deadline_unread:
+        seconds = worth.MOST_SECONDS  # so that the other answers are checked; the script is refused anyway
     elif by is None and within is None and deadline is None:
         faults.append(FieldRefusal("worth.by", "must be said: by when do you want it?"))
     elif within is None:
@@ -422,8 +426,16 @@ def _worth(
     answer = worth.read({"within_seconds": seconds, "credits": credits, "later": answers.get("later")})
     if isinstance(answer, Worth):
         return answer
-    names = {"within_seconds": "by"} if within is None else {}
-    return tuple(replace(each, field=f"worth.{names.get(each.field, each.field)}") for each in answer)
+    return tuple(_worth_fault(each, head, by_deadline=by is None, by_moment=within is None) for each in answer)
+
+
+def _worth_fault(flaw: FieldRefusal, head: JobHead, *, by_deadline: bool, by_moment: bool) -> Fault:
+    """Return the flaw of an answer at the place where it was said."""
+    if flaw.field == "within_seconds" and by_moment:
+        if by_deadline:
+            return LineRefusal(head.deadline_line, "--deadline", f"--deadline {flaw.sentence}")
+        return replace(flaw, field="worth.by")
+    return replace(flaw, field=f"worth.{flaw.field}")
 
 
 def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:

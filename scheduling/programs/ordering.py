@@ -73,8 +73,10 @@ def until(worth: Worth, submitted_at: float, deadline: float, run_seconds: float
     """Return the worth of a job with a deadline: as it was described until then, and nothing after it. It is refused if
     even a run that began at once would end after the deadline."""
     seconds = deadline - submitted_at
+    if seconds <= 0.0:
+        return FieldRefusal("deadline", "must be a moment to come")
     if seconds < run_seconds:
-        short = run_seconds - max(seconds, 0.0)
+        short = run_seconds - seconds
         return FieldRefusal("deadline", f"is {short:,.0f} seconds too soon for a run that began at once")
     if worth.later == NOTHING and worth.within_seconds <= seconds:
         return worth

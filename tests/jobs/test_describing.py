@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta, timezone
 from typing import Any
 
 from scheduling.jobs.describing import Fault, JobWording, Understood, understand
@@ -11,6 +12,7 @@ from scheduling.programs.sbatch import NOT_KEPT, UNDERSTOOD, LineRefusal
 from tests.tenants.builders import NOW
 
 POOL = ("gpu", "cpu")
+WEST = timezone(timedelta(hours=-12))
 WORTH = {"within_seconds": 36_000, "credits": "100", "later": "half"}
 TEXT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gpus=8 -t 6:00:00\n#SBATCH --mem-per-gpu=4G\nsrun ./train\n"
 HEAD = 5  # the options and the first line of TEXT; what becomes of its commands comes after them
@@ -69,3 +71,23 @@ def test_all_that_is_wrong_with_either_part_is_told() -> None:
     script = TEXT.replace("--gpus=8", "--gpus=many")
     assert faults(JobWording({**WORTH, "credits": "0"}, script=script)) == [3, "worth.credits"]
     assert faults(JobWording(WORTH, script=TEXT), ("cpu",)) == [3]
+
+
+def test_of_a_script_that_names_its_deadline_nobody_asks_by_when() -> None:
+    dated = TEXT.replace("--gpus=8", "--gpus=8 --deadline=now+12hours")
+    asked = {"credits": "3", "later": "nothing"}
+    assert understood(JobWording(asked, script=dated)).spec["value"]["deadline"] == 144.0
+    assert faults(JobWording(asked, script=dated.replace("=8", "=many"))) == [3]
+    assert faults(JobWording(asked, script=dated.replace("--gpus=8", "--array=0-4%2"))) == [3]
+    assert faults(JobWording(asked, script=dated.replace("now+12hours", "9999-12-31T23:59:59"), zone=WEST)) == [3]
+    assert faults(JobWording({**asked, "credits": "0"}, script=dated.replace("=8", "=many"))) == [3, "worth.credits"]
+
+
+def test_a_deadline_that_is_over_is_told_at_its_line() -> None:
+    over = TEXT.replace("--gpus=8", "--gpus=8 --deadline=2020-01-01T08:00:00")
+    outcome = understand(JobWording({"credits": "3", "later": "nothing"}, script=over), POOL, 300.0, NOW)
+    assert outcome == (LineRefusal(3, "--deadline", "--deadline must be a moment to come, within ten years"),)
+    outcome = understand(JobWording(WORTH, script=over), POOL, 300.0, NOW)
+    assert outcome == (LineRefusal(3, "--deadline", "--deadline must be a moment to come"),)
+    early = JobWording({**WORTH, "within_seconds": None, "by": "2020-01-01T08:00:00"}, script=TEXT)
+    assert faults(early) == ["worth.by"]
