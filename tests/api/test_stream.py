@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -17,6 +18,7 @@ from django.contrib.sessions.models import Session
 from django.test import AsyncClient, Client
 from django.utils import timezone
 
+from bourse_client.stream import Place
 from scheduling.feed.api import hub, stream
 from scheduling.feed.api.events import MOST_STREAMS
 from scheduling.feed.events import event, events_append
@@ -78,7 +80,8 @@ def listening(caller: Program | Client, do: Callable[[Told], Awaitable[Any]], **
 
 
 def ids(seen: str) -> list[int]:
-    return [int(line.removeprefix("id: ")) for line in seen.splitlines() if line.startswith("id: ")]
+    """Those of events: the first id of a stream says only where it begins."""
+    return [int(number) for number in re.findall(r"^id: (\d+)\nevent: ", seen, re.MULTILINE)]
 
 
 def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, monkeypatch) -> None:
@@ -110,6 +113,23 @@ def test_client_that_comes_back_gets_what_it_missed(tenant: Tenant) -> None:
         return await until("event: job_started")
 
     assert ids(listening(caller, do, Last_Event_ID=str(told[0]))) == told[1:]
+
+
+def test_client_whose_stream_breaks_before_its_first_event_misses_none(tenant: Tenant) -> None:
+    caller = program_of(OWNER, tenant)
+    tell(tenant, "job_submitted")
+
+    async def nothing(until: Told) -> str:
+        return await until("\n\n")
+
+    place = Place()
+    assert not [*filter(None, place.messages(listening(caller, nothing).encode().splitlines(keepends=True)))]
+    missed = tell(tenant, "job_awarded", "job_started")
+
+    async def do(until: Told) -> str:
+        return await until("event: job_started")
+
+    assert ids(listening(caller, do, Last_Event_ID=place.last)) == missed
 
 
 def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:

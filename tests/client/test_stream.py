@@ -48,6 +48,12 @@ def test_stream_begins_behind_the_event_that_was_named() -> None:
     assert places(stub) == ["41"]
 
 
+def test_stream_that_breaks_before_its_first_event_is_resumed_where_it_began() -> None:
+    with stub_server(streaming("retry: 2000\nid: 7\n\n"), streaming(piece(8))) as stub:
+        assert followed(stub, Hours(), 1) == [8]
+    assert places(stub) == [None, "7"]
+
+
 def test_comments_and_lines_of_several_parts_are_read_as_the_standard_has_it() -> None:
     spread = ': still here\n\nid: 5\ndata: {"id":\ndata: 5}\n\n'
     with stub_server(streaming(spread.replace("\n", "\r\n"))) as stub:

@@ -57,7 +57,8 @@ EXAMPLE: dict[str, Any] = {
     "data": {"job": 4711, "award": 902, "lane": "instant", "phase": "shared", "workers": 4, "paid": "12.500000"},
 }
 STREAM_EXAMPLE = (
-    'retry: 2000\n\nid: 120344\nevent: job_awarded\ndata: {"id":120344,"kind":"job_awarded"}\n\n: still here\n\n'
+    "retry: 2000\nid: 120343\n\n"
+    'id: 120344\nevent: job_awarded\ndata: {"id":120344,"kind":"job_awarded"}\n\n: still here\n\n'
 )
 EVENTS = Listing(
     EventShown,
@@ -102,7 +103,8 @@ class EventStream(TenantView):
         summary="What happens, as it happens",
         description=VISIBILITY
         + "Server-sent events: `id` is the cursor, `event` the kind, `data` the event as in the list. "
-        "It begins behind the header `Last-Event-ID`, else behind `after`, else now. A comment comes every fifteen "
+        "It begins behind the header `Last-Event-ID`, else behind `after`, else now; its first `id`, without an event, "
+        "says where. A comment comes every fifteen "
         "seconds in which nothing happens. The stream ends after half an hour, or when the caller loses the right to "
         "it, as by a log-out or a new password; a client comes back with the last id and misses nothing. Whoever has "
         "sixteen open already gets 429 `too_many_streams`.",

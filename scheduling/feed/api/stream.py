@@ -24,7 +24,7 @@ BEAT_SECONDS = 15.0
 TOGETHER_SECONDS = 0.05  # one boundary sends several pieces of news, which are read together
 LIFE_SECONDS = 1_800.0
 RIGHTS_ASKED = timedelta(seconds=10)
-RETRY = b"retry: 2000\n\n"
+RETRY_MILLISECONDS = 2_000
 BEAT = b": still here\n\n"
 CLOSED = b"event: closed\ndata: {}\n\n"
 
@@ -52,7 +52,7 @@ class StreamReader:
 
 def pieces_now(reader: StreamReader) -> Iterator[bytes]:
     """Yield what the feed has now, where the server cannot wait. The client connects again for what follows."""
-    yield RETRY
+    yield _beginning(reader.cursor)
     while pieces := reader.read():
         yield b"".join(pieces)
 
@@ -64,7 +64,7 @@ async def stream(reader: StreamReader, groups: Sequence[str], caller: str) -> As
     open_streams[caller] += 1
     try:
         async with hub().listening(reader.access.tenant.pk, groups) as woken:
-            yield RETRY
+            yield _beginning(reader.cursor)
             while loop.time() < ends:
                 woken.clear()
                 pieces = await database_sync_to_async(reader.read)()
@@ -88,6 +88,12 @@ async def _woken(woken: asyncio.Event) -> None:
         await asyncio.sleep(TOGETHER_SECONDS)
     except TimeoutError:
         pass
+
+
+def _beginning(cursor: int) -> bytes:
+    """Return how a stream begins. Its id is of no event: it says where the stream begins, so that a client whose
+    stream breaks before the first event comes back there and not at the now of then."""
+    return f"retry: {RETRY_MILLISECONDS}\nid: {cursor}\n\n".encode()
 
 
 def _piece(document: dict[str, object]) -> bytes:
