@@ -20,7 +20,7 @@ from typing import Any
 from scheduling.models import BETTER_ALONE, NOT_DONE, JobState, Pool
 from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
-from tenants.ledger.amounts import rounded
+from tenants.ledger.amounts import DIGITS, rounded
 from tenants.templatetags.look import clock
 
 Numbers = Mapping[str, Any]
@@ -170,7 +170,27 @@ def slot_clock(pool: Pool, slot: int) -> str:
 def _credits(number: float) -> str:
     """Return an amount as a decision used it. Funds there are less what the rounding of payments may cost, so they
     equal nobody's balance."""
-    return rounded(number, 2).replace("-", "\N{MINUS SIGN}")
+    return _signed(rounded(number, 2))
+
+
+def _signed(figure: str) -> str:
+    return figure.replace("-", "\N{MINUS SIGN}")
+
+
+def _is_zero(amount: float, digits: int) -> bool:
+    return rounded(amount, digits) == rounded(0.0, digits)
+
+
+def _compared(one: float, other: float) -> list[str]:
+    """Return two amounts that a sentence compares, with as few digits, two at least, as show that they differ, and that
+    neither is nothing."""
+    amounts = (one, other)
+    for digits in range(2, DIGITS + 1):
+        words = [rounded(amount, digits) for amount in amounts]
+        hidden = any(_is_zero(amount, digits) and not _is_zero(amount, DIGITS) for amount in amounts)
+        if words[0] != words[1] and not hidden:
+            return [_signed(word) for word in words]
+    return [_credits(amount) for amount in amounts]  # what is paid would be the same
 
 
 def units_words(workers: int, ps: int) -> str:
@@ -249,14 +269,14 @@ def _either(parts: Sequence[str]) -> str:
 
 
 def _outbid(pool: Pool, numbers: Numbers) -> str:
-    worth = f"the job is worth {_credits(numbers['value'])}"
     if "net_price_at_least" in numbers and "price" not in numbers:
-        return f"After your own part it costs at least {_credits(numbers['net_price_at_least'])}, and {worth}."
-    price = numbers.get("price", numbers.get("price_at_least"))
+        price, worth = _compared(numbers["net_price_at_least"], numbers["value"])
+        return f"After your own part it costs at least {price}, and the job is worth {worth}."
+    price, worth = _compared(float(numbers.get("price", numbers.get("price_at_least")) or 0), numbers["value"])
     least = "at least " if "price" not in numbers else ""
     own_part = numbers.get("own_part")
     comes_back = f", of which {_credits(own_part)} come back to you" if own_part else ""
-    return f"The price is {least}{_credits(float(price or 0))}{comes_back}, and {worth}."
+    return f"The price is {least}{price}{comes_back}, and the job is worth {worth}."
 
 
 def _not_worth_it(pool: Pool, numbers: Numbers) -> str:
@@ -267,16 +287,23 @@ def _not_worth_it(pool: Pool, numbers: Numbers) -> str:
 
 
 def _over_max_price(pool: Pool, numbers: Numbers) -> str:
-    price, limit = f"{_credits(numbers['price'])}{_least(numbers)}", _credits(numbers["max_price"])
     if "spent" not in numbers:
-        return f"Costs {price}, more than your limit {limit}."
-    rest = _credits(max(0.0, numbers["max_price"] - numbers["spent"]))
-    return f"Its next slot costs {price}, and {rest} of your limit {limit} are left."
+        price, limit = _compared(numbers["price"], numbers["max_price"])
+        return f"Costs {price}{_least(numbers)}, more than your limit {limit}."
+    price, rest = _compared(numbers["price"], max(0.0, numbers["max_price"] - numbers["spent"]))
+    limit = _credits(numbers["max_price"])
+    return f"Its next slot costs {price}{_least(numbers)}, and {rest} of your limit {limit} are left."
 
 
 def _low_balance(pool: Pool, numbers: Numbers) -> str:
     funds = numbers.get("available", numbers.get("left", 0.0))
-    return f"Costs {_credits(numbers['price'])}{_least(numbers)}, and {_credits(funds)} are available."
+    price, rest = _compared(numbers["price"], funds)
+    return f"Costs {price}{_least(numbers)}, and {rest} are available."
+
+
+def _over_budget(pool: Pool, numbers: Numbers) -> str:
+    price, rest = _compared(numbers["price"], numbers["left"])
+    return f"Costs {price}{_least(numbers)}, and {rest} of the budget are left."
 
 
 def _smaller(pool: Pool, numbers: Numbers) -> str:
@@ -466,10 +493,7 @@ class ReasonCode(StrEnum):
         "Raise its limit, or ask when there is less demand.", "price", "max_price", "spent", "least_price",
     )  # fmt: skip
     OVER_BUDGET = (
-        "over_budget", Ends.EITHER, "over the budget",
-        lambda pool, n: (
-            f"Costs {_credits(n['price'])}{_least(n)}, and {_credits(n['left'])} of the budget are left."
-        ),
+        "over_budget", Ends.EITHER, "over the budget", _over_budget,
         "Have the budget raised, or wait for its next period.", "price", "left", "least_price",
     )  # fmt: skip
     LOW_BALANCE = (

@@ -210,7 +210,7 @@ def test_what_is_worth_less_than_its_net_price_is_outbid_and_told_so() -> None:
     assert least * MICRO == pytest.approx(terms.net, abs=3)
     with scope(castor):
         sentence = explained(job).reason.sentence
-    assert sentence == f"After your own part it costs at least {least:.2f}, and the job is worth {worth:.2f}."
+    assert sentence == f"After your own part it costs at least {least:.3f}, and the job is worth {worth:.3f}."
     change = quoted(pool, castor, **cheap).change
     assert change is not None
     assert (change.what, change.after) == ("higher_value", pytest.approx(terms.net / MICRO * 1.001, abs=3e-6))

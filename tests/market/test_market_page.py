@@ -143,6 +143,17 @@ def test_page_says_so_where_there_is_no_pool() -> None:
     [
         ("outbid", {"price": 3.5, "value": 2.0}, "The price is 3.50, and the job is worth 2.00."),
         ("outbid", {"price_at_least": 3.5, "value": 2.0}, "The price is at least 3.50, and the job is worth 2.00."),
+        ("outbid", {"price": 2.004, "value": 2.0}, "The price is 2.004, and the job is worth 2.000."),
+        ("over_max_price", {"price": 0.2, "max_price": 0.1999}, "Costs 0.2000, more than your limit 0.1999."),
+        ("over_max_price", {"price": 0.2, "max_price": 0.0001}, "Costs 0.2000, more than your limit 0.0001."),
+        ("over_max_price", {"price": 0.2, "max_price": 0.0}, "Costs 0.20, more than your limit 0.00."),
+        (
+            "over_max_price",
+            {"price": 0.2, "max_price": 3.0, "spent": 2.801},
+            "Its next slot costs 0.200, and 0.199 of your limit 3.00 are left.",
+        ),
+        ("over_budget", {"price": 3.001, "left": 3.0}, "Costs 3.001, and 3.000 of the budget are left."),
+        ("low_balance", {"price": 3.000001, "available": 3.0}, "Costs 3.000001, and 3.000000 are available."),
         ("larger_than_window", {"needs_slots": 9, "window_slots": 8}, "Needs 9 slots; the longest interval has 8."),
         ("no_room", {"asked": 12, "free": 3.0}, "Not enough room: it asks for 12, and 3 are free."),
         ("outbid", {}, "Outbid."),
