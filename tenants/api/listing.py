@@ -119,12 +119,17 @@ def parameters_read(request: Request, filters: Sequence[Filter], others: Sequenc
                 raise ValueError("there is no such parameter")
             read[name] = _values(by_name.get(name), texts)
         except ValueError as error:
-            errors.append(FieldError(name, "invalid_parameter", f"{error}".capitalize() + "."))
+            errors.append(FieldError(name, "invalid_parameter", _as_sentence(f"{error}")))
     if errors:
         first = errors[0]
         sentence = f"{first.field[:60]}: {first.detail}"
         raise ProblemRaised(Problem(400, "invalid_request", sentence, errors=errors))
     return read
+
+
+def _as_sentence(words: str) -> str:
+    """Return the words as a sentence. The other letters stay as they are: a time has a large T and Z."""
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _values(filter_: Filter | None, texts: Sequence[str]) -> Any:

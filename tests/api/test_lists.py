@@ -123,6 +123,19 @@ def test_filters_choose(listed) -> None:
     assert len(ids(f"submitted_before={since}")) == 4
 
 
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("submitted_from=yesterday", "submitted_from: Must be a time such as 2026-03-02T12:00:00Z."),
+        ("name=%00", "name: Holds a NUL character."),
+        ("limit=0", "limit: Must be a whole number from 1 to 200."),
+    ],
+)
+def test_what_a_parameter_should_be_is_told_as_it_can_be_written(listed, query: str, sentence: str) -> None:
+    caller, _ = listed
+    assert problem(caller.get(f"{JOBS}?{query}"), 400, "invalid_request")["detail"] == sentence
+
+
 def lines_of(reply: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(b"".join(reply.streaming_content).decode())))
 
