@@ -117,9 +117,10 @@ def webhook_remove(*, webhook_id: int, by: Access, at: datetime) -> Refused | No
     row = _mine(webhook_id, by)
     if isinstance(row, Refused):
         return row
+    before = _values(row)
     row.active, row.removed_at = False, at
     row.save(update_fields=["active", "removed_at"])
-    _remember("webhook_remove", row, by, at, before=_values(row) | {"active": True})
+    _remember("webhook_remove", row, by, at, before=before)
     return None
 
 

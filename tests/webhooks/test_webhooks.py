@@ -225,6 +225,16 @@ class TestTelling:
             assert webhook_remove(webhook_id=webhook.pk, by=by, at=NOW) is None
         assert go(Receiver()) == 0
 
+    @pytest.mark.parametrize("active", [True, False])
+    def test_history_says_of_a_removed_webhook_whether_it_was_on(self, active: bool) -> None:
+        by = owner()
+        webhook = make(by)
+        with scope(by.tenant):
+            done(webhook_change(webhook_id=webhook.pk, active=active, by=by, at=NOW))
+            assert webhook_remove(webhook_id=webhook.pk, by=by, at=NOW) is None
+        entry = AuditEntry.objects.get(action="webhook_remove")
+        assert entry.before == {"url": URL, "kinds": [], "active": active}
+
     def test_new_secret_signs_from_the_next_try_on_and_none_is_stored(self) -> None:
         by = owner()
         with scope(by.tenant):
