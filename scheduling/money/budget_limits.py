@@ -11,7 +11,7 @@ from scheduling.feed import EventKind, event, events_append
 from scheduling.models import Budget, Period
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.ledger.amounts import MOST
+from tenants.ledger.amounts import MOST, spelt
 from tenants.models import Membership, Tenant, User
 from tenants.roles import Permission
 from tenants.scoping import scope
@@ -78,9 +78,11 @@ def _refusal(period: str, soft: int | None, hard: int | None, reason: str) -> Re
         return Refused(
             "invalid_budget", "A budget has a limit that gives notice (soft), one that refuses (hard), or both."
         )
-    for name, limit in (("soft", soft), ("hard", hard)):
-        if limit is not None and not 0 <= limit <= MOST:
-            return Refused("invalid_budget", f"{name}: {limit} micro-credits is not a limit.")
+    for what, limit in (("gives notice (soft)", soft), ("refuses (hard)", hard)):
+        if limit is not None and limit < 0:
+            return Refused("invalid_budget", f"The limit that {what} must be 0 or more credits, not {spelt(limit)}.")
+        if limit is not None and limit > MOST:
+            return Refused("invalid_budget", f"The limit that {what} must be at most {spelt(MOST)} credits.")
     if soft is not None and hard is not None and soft > hard:
         sentence = "The limit that gives notice (soft) must not be above the one that refuses (hard)."
         return Refused("invalid_budget", sentence)

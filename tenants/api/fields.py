@@ -16,7 +16,7 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from tenants.ledger.amounts import DIGITS, DIGITS_IN_WORDS, amount_read, exported, micro
+from tenants.ledger.amounts import DIGITS, DIGITS_IN_WORDS, MOST, amount_read, exported, micro, shown
 
 SHOWN_CREDITS = rf"^-?[0-9]+\.[0-9]{{{DIGITS}}}$"
 READ_CREDITS = rf"^-?[0-9]{{1,13}}(\.[0-9]{{1,{DIGITS}}})?$"
@@ -202,7 +202,8 @@ class Credits(serializers.Field[Any, Any, Any, Any]):
     """Micro-credits inside, a decimal text of credits outside: "12.500000". Taken with up to six digits."""
 
     default_error_messages = {
-        "invalid": f'Write credits as a text such as "12.5", with at most {DIGITS_IN_WORDS} digits after the point.'
+        "invalid": f'Write credits as a text such as "12.5": at most {shown(MOST, 0)}, with at most {DIGITS_IN_WORDS} '
+        "digits after the point."
     }
 
     def to_internal_value(self, data: Any) -> int:

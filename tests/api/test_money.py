@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from tenants.ledger.amounts import MOST, shown
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER
@@ -172,5 +173,9 @@ def test_budget_is_set_changed_and_lifted_by_name() -> None:
         problem(caller.post(budgets, {"member": email, "period": "month", "hard_limit": "5"}), 404, "unknown_member")
         problem(caller.post(f"{budgets}remove/", {"member": email, "period": "month"}), 404, "unknown_budget")
     problem(caller.post(budgets, {"period": "month"}), 422, "invalid_budget")
+    below = problem(caller.post(budgets, {"period": "month", "soft_limit": "-1.5"}), 422, "invalid_budget")
+    assert below["detail"] == "The limit that gives notice (soft) must be 0 or more credits, not -1.50."
+    large = problem(caller.post(budgets, {"period": "month", "hard_limit": "1000000000000.1"}), 400, "invalid_request")
+    assert f"at most {shown(MOST, 0)}, with" in large["detail"]
     problem(caller.post(budgets, {"period": "year", "hard_limit": "5"}), 400, "invalid_request")
     problem(caller.post(budgets, {"period": "month", "hard_limit": 5}), 400, "invalid_request")
