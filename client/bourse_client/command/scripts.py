@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import shlex
 from argparse import Namespace
 from datetime import datetime
@@ -28,11 +30,26 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
         )
     worth = {"credits": words.worth, "later": words.later or "nothing"}
     worth |= {"by": words.by} if words.by else {}
-    offset = datetime.now().astimezone().strftime("%z")  # such as +0200
-    description: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
+    description: dict[str, Any] = {"script": script, "worth": worth, "zone": zone_of_machine()}
     description |= after_said(words)
     description |= pieces_said(words)
     return description | ({"name": words.name} if words.name else {})
+
+
+def zone_of_machine() -> str:
+    """Return the zone of this machine's clock by its name, such as Europe/Berlin, which also knows when summer begins;
+    where no name is known that says what the clock says, its offset of now, such as +02:00."""
+    from zoneinfo import ZoneInfo  # it loads much, and few commands need it
+
+    now = datetime.now().astimezone()
+    name = os.environ.get("TZ", os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]).removeprefix(":")
+    # A name without a stroke may mean this very machine, as `localtime` does, or be a rule such as XYZ-3.
+    if "/" in name and not name.startswith(("/", "posix/", "right/")):
+        with contextlib.suppress(ValueError, OSError, LookupError):
+            if now.astimezone(ZoneInfo(name)).utcoffset() == now.utcoffset():
+                return name
+    offset = now.strftime("%z")  # such as +0200
+    return f"{offset[:3]}:{offset[3:5]}"
 
 
 def pieces_said(words: Namespace) -> dict[str, bool]:
