@@ -412,6 +412,9 @@ def _worth(wording: JobWording, at: datetime, arrival: datetime, head: JobHead) 
         moment = deadline if by is None else _moment_said(by, at, wording.zone)
         if isinstance(moment, str):
             faults.append(FieldRefusal("worth.by", moment))
+        elif moment is not None and at < moment <= arrival:
+            too_early = FieldRefusal("within_seconds", "must be a moment after the one at which the job may begin")
+            faults.append(_worth_fault(too_early, head, by_deadline=by is None, by_moment=True))
         elif moment is not None:
             # Slots end with whole seconds, so a run that ends at that very moment is in time.
             seconds = math.ceil((moment - arrival).total_seconds())

@@ -134,6 +134,8 @@ def _plain(amount: float) -> float | int:
 
 def _seconds(hours: object) -> int | FieldRefusal:
     """Return hours as whole seconds, rounded up."""
+    if hours is None:
+        return FieldRefusal("hours", "is missing")
     text = str(hours).strip()
     if isinstance(hours, bool) or not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,12})?", text, re.ASCII):
         return FieldRefusal("hours", f"must be a number of hours, not {shown(text)}")
@@ -144,6 +146,8 @@ def _seconds(hours: object) -> int | FieldRefusal:
 
 
 def _count(value: object, field: str) -> int | FieldRefusal:
+    if value is None:
+        return FieldRefusal(field, "is missing")
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_WORKERS:
         return FieldRefusal(field, f"must be a whole number from 1 to {MOST_WORKERS:,}, not {shown(str(value))}")
     return value

@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduling.jobs.describing import Fault, JobWording, Understood, understand
 from scheduling.programs import hours
+from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.sbatch import NOT_KEPT, UNDERSTOOD, LineRefusal
 from tests.tenants.builders import NOW
 
@@ -91,3 +92,18 @@ def test_a_deadline_that_is_over_is_told_at_its_line() -> None:
     assert outcome == (LineRefusal(3, "--deadline", "--deadline must be a moment to come"),)
     early = JobWording({**WORTH, "within_seconds": None, "by": "2020-01-01T08:00:00"}, script=TEXT)
     assert faults(early) == ["worth.by"]
+
+
+def test_a_job_wanted_before_it_may_begin_is_told_so() -> None:
+    sentence = "must be a moment after the one at which the job may begin"
+    asked = {"credits": "3", "later": "nothing", "by": "now+1hours"}
+    late = JobWording(asked, hours={"hours": 1, "most": 1}, begin=NOW + timedelta(hours=2))
+    assert understand(late, POOL, 300.0, NOW) == (FieldRefusal("worth.by", sentence),)
+    dated = TEXT.replace("--gpus=8", "--gpus=8 --begin=now+2hours --deadline=now+1hours")
+    outcome = understand(JobWording({"credits": "3", "later": "nothing"}, script=dated), POOL, 300.0, NOW)
+    assert outcome == (LineRefusal(3, "--deadline", f"--deadline {sentence}"),)
+
+
+def test_an_answer_in_hours_that_is_not_given_is_missing() -> None:
+    outcome = understand(JobWording(WORTH, hours={}), POOL, 300.0, NOW)
+    assert outcome == (FieldRefusal("hours.hours", "is missing"), FieldRefusal("hours.most", "is missing"))
