@@ -663,6 +663,24 @@ def test_output_that_cannot_be_written_is_said_so(tmp_path: Path, words: tuple[s
     assert (ended.returncode, ended.stderr) == (2, "bourse: The output cannot be written: No space left on device.\n")
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_output_that_lacks_a_letter_has_its_code_and_the_submission_is_told(
+    tmp_path: Path, job_file: Path, as_json: bool
+) -> None:
+    environment = {"PATH": os.environ["PATH"], "BOURSE_CONFIG": str(tmp_path / "none.json"), "PYTHONPATH": str(CLIENT)}
+    environment |= {"PYTHONIOENCODING": "ascii", "BOURSE_TOKEN": "t", "BOURSE_TENANT": "lumen", "BOURSE_POOL": "main"}
+    with stub_server(good(JOB | {"name": "ü 日"}, status=201)) as stub:
+        words = ["--url", stub.address, *(["--json"] if as_json else []), "jobs", "submit", str(job_file)]
+        ended = subprocess.run(
+            [sys.executable, "-m", "bourse_client", *words], env=environment, capture_output=True, text=True
+        )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if as_json:
+        assert json.loads(ended.stdout)["name"] == "ü 日"
+    else:
+        assert "\\xfc \\u65e5\n" in ended.stdout
+
+
 def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None:
     got = {"state": "awarded", "reason": "", "phase": "shared", "start_slot": 10, "end_slot": 14, "workers": 4}
     got |= {"parameter_servers": 1, "price": "3.200000", "worth": "90.000000", "floor": "0.000000"}

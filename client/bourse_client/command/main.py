@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from argparse import Namespace
@@ -26,6 +27,9 @@ WAYS = {
 
 def run() -> int:
     """Run the command for the shell."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A letter that the output's encoding lacks is written as its code: what was done must be told in any case.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = main(sys.argv[1:], os.environ, sys.stdin, sys.stdout, sys.stderr)
         sys.stdout.flush()  # here, where a failure can still be reported: at the end of Python it could not

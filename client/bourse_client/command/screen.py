@@ -31,11 +31,15 @@ class Screen:
 
     def document(self, value: Any) -> None:
         """Write one whole JSON document; words for people are never beside it."""
-        print(json.dumps(value, ensure_ascii=False, indent=2), file=self.out)
+        print(json.dumps(value, ensure_ascii=self._lacks_letters(), indent=2), file=self.out)
 
     def record(self, value: Any) -> None:
         """Write one line of JSON at once, for what has no end."""
-        print(json.dumps(value, ensure_ascii=False), file=self.out, flush=True)
+        print(json.dumps(value, ensure_ascii=self._lacks_letters()), file=self.out, flush=True)
+
+    def _lacks_letters(self) -> bool:
+        """Return whether the output's encoding lacks some letters. JSON then has them as its own codes."""
+        return not (getattr(self.out, "encoding", None) or "utf-8").lower().startswith("utf")
 
     def line(self, text: str = "") -> None:
         print(text, file=self.out, flush=True)
