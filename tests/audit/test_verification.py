@@ -67,6 +67,16 @@ def test_finds_nothing_from_a_later_interval_on(history: History) -> None:
     assert findings(pool, first=3) == []
 
 
+def test_finds_nothing_in_a_pool_that_has_fewer_intervals_and_still_finds_its_end_cut_off(history: History) -> None:
+    pool, _ = history
+    last = Interval.objects.filter(pool=pool).order_by("-number")[0]
+    verified = intervals_verify(pool_ids=[pool.pk], first=last.number + 100)
+    assert (verified.findings, verified.intervals) == ((), 0)
+    assert verified.heads == {pool.pk: last.digest}
+    tamper("DELETE FROM scheduling_interval WHERE id = %s", [last.pk])
+    assert any("the last digest of the chain" in found for found in findings(pool, first=last.number + 100))
+
+
 @pytest.mark.usefixtures("nothing_built")
 def test_finds_nothing_in_a_pool_that_never_decided() -> None:
     pool, _ = make_market("lumen")

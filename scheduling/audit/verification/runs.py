@@ -32,9 +32,11 @@ COMMON_PHASES = (Phase.BOOK, Phase.FEED)  # the phases over what all pools have 
 
 def pool_run(pool_id: int, *, first: int = 1) -> VerificationRun:
     """Make the walk over a pool, from interval `first` to the last one that is decided by now; it is not saved. Needs
-    the scope of all tenants."""
-    bounds, walk = bounds_of(pool_id), walk_from(pool_id, first)
-    intervals = Interval.objects.filter(pool=pool_id, number__gte=first, slot__lte=bounds.decided_slot).count()
+    the scope of all tenants. A pool that has not come as far as `first` is followed from the end of its chain on."""
+    bounds = bounds_of(pool_id)
+    decided = Interval.objects.filter(pool=pool_id, slot__lte=bounds.decided_slot)
+    first = min(first, (decided.aggregate(last=Max("number"))["last"] or 0) + 1)
+    walk, intervals = walk_from(pool_id, first), decided.filter(number__gte=first).count()
     answers, answers_digest = answers_before(pool_id, first)
     at_once = Award.objects.filter(pool=pool_id, lane=Lane.INSTANT).count()
     jobs = TrainingJob.objects.filter(pool=pool_id).count()
