@@ -170,6 +170,7 @@ def test_a_server_is_drained_and_returned(server: Server, operator: Client) -> N
     assert server.state == ServerState.DRAINING
     again = post(operator, path, **{"state-action": "drain", "state-reason": "fan"})
     assert again.status_code == 200  # somebody was faster
+    assert "s01 is draining by now." in said(again)
     post(operator, path, **{"state-action": "return", "state-reason": "mended"})
     server.refresh_from_db()
     assert server.state == ServerState.IN_SERVICE
@@ -194,6 +195,9 @@ def test_a_loss_says_first_what_it_would_refund_and_wants_the_name(server: Serve
     assert money(castor)[1] == 4_000_000
     assert post(operator, path, **{"lose-name": "s01", "lose-reason": "smoke"}).status_code == 302
     assert money(castor) == (998_000_000, 0, 0)
+    again = post(operator, path, **{"lose-name": "s01", "lose-reason": "smoke"})  # somebody was faster
+    assert "s01 is lost already." in said(again)
+    assert "s01 is lost already." in said(post(operator, path, **{"lose-name": "s1", "lose-reason": ""}))
     found = entry("server_lose")
     assert (found.reason, found.before["state"], found.after["refunded"]) == ("smoke", "in_service", 4_000_000)
 
@@ -315,7 +319,10 @@ def test_a_pool_is_held_drained_and_resumed(server: Server, operator: Client) ->
         assert post(operator, path, action=action, reason="inspection").status_code == 302
         assert {(clock.held, clock.draining) for clock in LaneClock.objects.all()} == {found}
     assert entry("pool_drain").before == {"held": True, "draining": False}
-    assert post(operator, path, action="resume", reason="again").status_code == 200  # it runs already
+    again = post(operator, path, action="resume", reason="again")
+    assert again.status_code == 200
+    assert "Main is running by now." in said(again)
+    assert "running running" not in said(again)
 
 
 # ---- credits

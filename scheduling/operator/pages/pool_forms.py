@@ -65,12 +65,14 @@ class HoldForm(ChangeForm):
         super().__init__(*args, **kwargs)
         self.options = [(code, *ACTIONS[code][:2]) for code in ACTIONS if code not in _NOT_NOW[state.word]]
         self.fields["action"] = forms.ChoiceField(
-            choices=[(code, title) for code, title, _ in self.options], initial=self.options[0][0]
+            choices=[(code, title) for code, title, _ in self.options],
+            initial=self.options[0][0],
+            error_messages={"invalid_choice": f"{state.pool.name} is {state.word} by now."},
         )
 
     def moves(self) -> list[PageChange]:
         action = self["action"].value()
-        if action not in ACTIONS:
+        if action not in [code for code, *_ in self.options]:
             return []
         return [PageChange(f"{self.state.pool.name} is", self.state.word, ACTIONS[action][2])]
 

@@ -129,7 +129,10 @@ class StateForm(ChangeForm):
         self.server = server
         super().__init__(*args, **kwargs)
         self.options = POSSIBLE[ServerState(server.state)]
-        self.fields["action"] = forms.ChoiceField(choices=[(code, title) for code, title, _ in self.options])
+        self.fields["action"] = forms.ChoiceField(
+            choices=[(code, title) for code, title, _ in self.options],
+            error_messages={"invalid_choice": f"{server.name} is {server.get_state_display().lower()} by now."},
+        )
 
     def moves(self) -> list[PageChange]:
         after = BECOMES[self.options[0][0]]
@@ -160,6 +163,11 @@ class LoseForm(ChangeForm):
         if name != self.server.name:
             raise forms.ValidationError(f"This is {self.server.name}. Nothing was declared.")
         return name
+
+    def clean(self) -> dict[str, Any]:
+        if self.server.state == ServerState.LOST:
+            self.add_error(None, f"{self.server.name} is lost already.")
+        return self.cleaned_data
 
     def moves(self) -> list[PageChange]:
         stakes = self.stakes

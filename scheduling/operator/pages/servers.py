@@ -199,7 +199,7 @@ def _server_page(request: AccessRequest, server: Server, forms: Forms) -> HttpRe
         "stakes": stakes,
         "capacity_form": forms.get("capacity") or _capacity_form(server),
         "state_form": forms.get("state") or StateForm(server, prefix="state"),
-        "lose_form": stakes and (forms.get("lose") or LoseForm(server, stakes, prefix="lose")),
+        "lose_form": forms.get("lose") or (stakes and LoseForm(server, stakes, prefix="lose")),
         "word": engine_state(server.pool.engine, timezone.now()).servers.get(server.name),
         "entries": entries_about(server_subject(server)),
     }
