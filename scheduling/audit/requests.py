@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from django.core.cache import cache
 from django.db import transaction
@@ -30,6 +30,7 @@ from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
+from tenants.zones import midnight
 
 MOST_WAITING = 5  # open requests of one person
 LONGEST = timedelta(days=93)
@@ -38,6 +39,7 @@ OPEN_AUDITS = (AuditState.QUEUED, AuditState.RUNNING)
 CAN_CANCEL = Q(state=AuditState.QUEUED) | Q(state=AuditState.RUNNING, kind=AuditKind.EVERYTHING)
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
+NO_DAYS = Refused("invalid_period", "Name the first day and the last one, like 2026-03-01.")
 NO_PERIOD = Refused("invalid_period", "The period ends before it begins.")
 TOO_LONG = Refused("invalid_period", f"A bundle is of at most {LONGEST.days} days. For more there is a command.")
 TOO_MANY = Refused("audits_waiting", f"{MOST_WAITING} requests of yours are not done yet. Wait for one of them.")
@@ -79,6 +81,17 @@ def bundle_start(*, pool: Pool, start: datetime, end: datetime, by: Access, at: 
     if end - start > LONGEST:
         return TOO_LONG
     return _start(AuditRun(kind=AuditKind.BUNDLE, pool=pool, period_start=start, period_end=end), by, at)
+
+
+def bundle_of_days(
+    *, pool: Pool, first: date | None, last: date | None, by: Access, at: datetime
+) -> AuditRun | Refused:
+    """Request the signed bundle of some days of UTC, both ends included; None is a day that could not be read. No
+    other days are put in their place: what is signed is what its reader named."""
+    if first is None or last is None:
+        return NO_DAYS
+    start, end = (midnight(day, UTC) for day in (first, last + timedelta(days=1)))
+    return bundle_start(pool=pool, start=start, end=end, by=by, at=at)
 
 
 def _is_there(pool: Pool | None, number: int | None) -> bool:

@@ -82,6 +82,24 @@ def test_what_is_not_there_is_refused_in_a_sentence() -> None:
     assert AuditRun.objects.count() == 5
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "sentence"),
+    [
+        ("2026-03-27", "2026-03-01", "The period ends before it begins."),
+        ("2026-03-02", "2026-03-01", "The period ends before it begins."),
+        ("2025-01-01", "2026-03-01", "A bundle is of at most 93 days."),
+        ("1 March", "2026-03-01", "Name the first day and the last one, like 2026-03-01."),
+        ("2026-03-01", "", "Name the first day and the last one, like 2026-03-01."),
+    ],
+)
+def test_days_that_make_no_bundle_are_refused_and_not_replaced_by_others(first: str, last: str, sentence: str) -> None:
+    pool, client = make_pool(), client_as(AUDITOR, None)
+    days = {"from": first, "to": last}
+    assert start(client, kind="bundle", pool=pool.slug, **days) == "/fairness/audits/"
+    assert sentence in lead(client, "/fairness/audits/")
+    assert not AuditRun.objects.exists()
+
+
 def test_bundle_is_made_taken_away_and_forgotten() -> None:
     fair = make_fair(8)
     client = client_as(AUDITOR, None)

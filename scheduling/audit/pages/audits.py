@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any
 
 from django.contrib import messages
@@ -19,13 +19,12 @@ from scheduling.audit.requests import (
     audit_cancel,
     audit_progress,
     bundle_bytes,
-    bundle_start,
+    bundle_of_days,
     can_cancel,
     verify_start,
 )
 from scheduling.books import charge_account
 from scheduling.fairness import interval_account
-from scheduling.fairness.pages.spans import span_asked
 from scheduling.models import AuditKind, AuditRun, AuditState, Pool, TrainingJob
 from tenants.access import AccessRequest, Refused
 from tenants.downloads import file_download
@@ -34,7 +33,7 @@ from tenants.scoping import scope_disabled
 from tenants.views.gate import costly, posted_from, requires
 from tenants.views.parts import part_or_page
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
-from tenants.zones import day_of, midnight
+from tenants.zones import day_of, day_read
 
 LIST = Table(
     (
@@ -102,9 +101,8 @@ def audit_start(request: AccessRequest) -> HttpResponse:
         if refused:
             outcome: AuditRun | Refused = refused
         elif kind == AuditKind.BUNDLE and pool:
-            span = span_asked(request.POST, today=day_of(timezone.now(), UTC))
-            start, end = (midnight(day, UTC) for day in (span.first, span.last + timedelta(days=1)))
-            outcome = bundle_start(pool=pool, start=start, end=end, by=request.access, at=timezone.now())
+            first, last = (day_read(request.POST.get(name, "")) for name in ("from", "to"))
+            outcome = bundle_of_days(pool=pool, first=first, last=last, by=request.access, at=timezone.now())
         else:
             number = request.POST.get("number", "").strip().removeprefix("J-")
             number_wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
