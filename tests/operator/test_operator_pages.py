@@ -369,6 +369,12 @@ def test_a_withdrawal_is_shown_before_and_after_and_never_goes_below_nothing(ser
     assert (money(lumen)[0], entry("credits_withdraw").reason) == (70_000_000, "quarter")
 
 
+@pytest.mark.parametrize("amount", ["0", "-1", "1000000001"])
+def test_an_amount_out_of_range_is_told_the_range_that_holds(server: Server, operator: Client, amount: str) -> None:
+    html = post(operator, "/operator/credits/", **credits(amount=amount)).content.decode()
+    assert "Must be from 0.000001 to 1 000 000 000.00 credits." in " ".join(error_at(html, "amount").split())
+
+
 @pytest.mark.parametrize("amount", ["0", "-1", "1.0000001", "1000000001", "NaN", ""])
 def test_an_impossible_amount_is_refused_at_its_field(server: Server, operator: Client, amount: str) -> None:
     assert error_at(post(operator, "/operator/credits/", **credits(amount=amount)).content.decode(), "amount")

@@ -41,7 +41,7 @@ class CreditsForm(ChangeForm):
 
     direction = forms.ChoiceField(choices=[(code, title) for code, title, _ in WORDS], initial=GRANT)
     tenant = forms.ModelChoiceField(Tenant.objects.order_by("name"), empty_label="Choose a tenant")
-    amount = AmountField(label="Credits")
+    amount = AmountField(label="Credits", least=1, most=MOST)
     key = forms.UUIDField(widget=forms.HiddenInput)
     fields_of = MappingProxyType({"invalid_amount": "amount", "beyond_funds": "amount"})
     options = WORDS
@@ -49,12 +49,6 @@ class CreditsForm(ChangeForm):
     def __init__(self, funds: Funds, *args: Any, **kwargs: Any) -> None:
         self.funds = funds
         super().__init__(*args, **kwargs)
-
-    def clean_amount(self) -> int:
-        amount: int = self.cleaned_data["amount"]
-        if not 0 < amount <= MOST:
-            raise forms.ValidationError("More than nothing, and at most a billion credits.")
-        return amount
 
     def complain(self, refused: Refused) -> None:
         if refused.code == "key_reused":
