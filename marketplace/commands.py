@@ -34,4 +34,19 @@ def main() -> None:
         _ = settings.INSTALLED_APPS
     except BadEnvironment as problem:
         sys.exit(f"{problem}\n{WHERE}")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except Exception as error:
+        if (sentence := _without_database(error)) is None or "--traceback" in sys.argv:
+            raise
+        sys.exit(sentence)
+
+
+def _without_database(error: Exception) -> str | None:
+    """Return a sentence for an error that says that the database does not answer; None for any other."""
+    from tenants.failures import DATABASE, unavailable_of
+
+    if unavailable_of(error) is not DATABASE:
+        return None
+    reason = " ".join(str(error).split()).rstrip(".")
+    return f"The database does not answer: {reason}. Look at PostgreSQL and DATABASE_URL."
