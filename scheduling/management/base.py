@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -75,8 +76,19 @@ def processes_of(options: Mapping[str, Any]) -> int:
 
 def moment_of(text: str) -> datetime:
     """Of ISO 8601; in UTC where it names no zone."""
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError("takes a time like 2026-01-31 or 2026-01-31T12:00Z") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def day_of(text: str) -> date:
+    """Of ISO 8601."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ArgumentTypeError("takes a day like 2026-01-31") from error
 
 
 def cores() -> int:

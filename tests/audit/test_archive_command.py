@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, ManagementUtility, call_command
 from django.utils import timezone
 
 from scheduling.audit import archiving
@@ -18,6 +18,25 @@ from tenants.scoping import scope_disabled
 from tests.audit.test_archives import FIRST_DAY, make_days
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["archive", "--before", "tomorrow"], "--before: takes a day like 2026-01-31"),
+        (
+            ["audit_bundle", "--pool", "main", "--from", "March", "--to", "2026-04-01", "--out", "b.zip"],
+            "--from: takes a time like 2026-01-31",
+        ),
+        (["demo", "--at", "noon"], "takes a time like 2026-01-31 or 2026-01-31T12:00Z"),
+    ],
+)
+def test_a_time_that_cannot_be_read_is_told_how_one_is_written(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        ManagementUtility(["manage.py", *arguments]).execute()
+    assert sentence in capsys.readouterr().err
 
 
 @pytest.fixture(autouse=True)

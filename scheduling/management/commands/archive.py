@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from scheduling.audit.archiving import ARCHIVE_LOCK, ArchiveFailed, archive_day, archive_days, archive_name, may_archive
 from scheduling.common import alone
-from scheduling.management.base import WRONG_INPUT
+from scheduling.management.base import WRONG_INPUT, day_of
 from scheduling.models import Pool
 from tenants.access import Access, Refused, access_of_system
 from tenants.ledger.management.base import DatabaseCommand
@@ -25,7 +25,7 @@ class Command(DatabaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--before", type=date.fromisoformat, required=True, metavar="DATE", help="of UTC")
+        parser.add_argument("--before", type=day_of, required=True, metavar="DATE", help="of UTC")
         parser.add_argument("--pool", default="", help="only this pool (its short name)")
         parser.add_argument("--folder", type=Path, metavar="FOLDER", help="default: archives in BOURSE_VAR")
         parser.add_argument("--apply", action="store_true", help="do it; with DATABASE_OWNER_URL")
