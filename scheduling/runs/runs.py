@@ -302,8 +302,8 @@ def _begins_anew(run: Run, award: Award) -> bool:
     another one. Once the gang has ended, another one begins."""
     if (award.workers, award.ps) == (run.award.workers, run.award.ps):
         return False
-    kept = program_kept(award.job.spec, tenant_id=award.tenant_id)
-    return kept is not None and kept[0].program.resize == NONE
+    program = program_kept(award.job.spec, tenant_id=award.tenant_id)
+    return program is not None and program[0].program.resize == NONE
 
 
 def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:
