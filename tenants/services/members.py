@@ -43,6 +43,8 @@ def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime
         return RESERVED_SLUG
     if is_blank(name):
         return Refused("invalid_tenant", UNSEEN_NAME)
+    if Tenant.objects.filter(slug=slug).exists():
+        return Refused("invalid_tenant", f"There is a tenant {slug} already.")
     tenant = Tenant(slug=slug, name=name.strip())
     try:
         tenant.full_clean()

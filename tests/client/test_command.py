@@ -199,6 +199,15 @@ def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_f
     assert len(stub.asked) == 1
 
 
+def test_file_that_asks_for_the_instant_lane_is_told_that_an_array_waits(bourse: Bourse, job_file: Path) -> None:
+    job_file.write_text(job_file.read_text() + "lane: instant\n")
+    said = {"token": "t", "tenant": "lumen"}
+    with stub_server(good(ARRAY, status=201)) as stub:
+        ended = bourse("jobs", "submit", job_file, "--count", "2", url=stub.address, **said)
+    assert (ended.status, ended.out.strip()) == (0, LINE)
+    assert ended.err == "The file asks for the instant lane; jobs of an array wait for the batch lane.\n"
+
+
 def test_array_is_bought_together_where_that_is_asked_for(bourse: Bourse, job_file: Path) -> None:
     said: dict[str, Any] = {"token": "t", "tenant": "lumen"}
     taken = good(ARRAY | {"together": True}, status=201)

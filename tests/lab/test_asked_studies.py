@@ -264,6 +264,10 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     fields |= {"what_1": "keep", "who_1": "vision", "what_2": "theta", "who_2": ""}
     assert client.post("/lab/new/", {**fields, "log": ""}).status_code == 422
     upload.seek(0)
+    without = client.post("/lab/new/", {**fields, "worth": []})
+    assert without.status_code == 422
+    assert without.context["form"].errors == {"worth": ["Choose one at least."]}
+    upload.seek(0)
     made = client.post("/lab/new/", fields)
     assert made.status_code == 302, made.context["form"].errors
     there = made["Location"]

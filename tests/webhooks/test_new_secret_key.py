@@ -159,6 +159,7 @@ def test_worker_carries_by_itself_and_the_first_key_is_told_of_once(settings: Se
 
 def test_exchanged_private_half_signs_nothing(tmp_path: Path) -> None:
     make_pool()
+    assert said("keys").strip() == "Bundles: none was signed yet; the first one makes a key."
     bundle(tmp_path, "first.zip")
     said("keys", new_bundle_key=True, reason="a test")
     retired, current = SigningKey.objects.order_by("made_at")

@@ -55,6 +55,8 @@ def submit(session: Session) -> int:
     asked_spec = {**words_of_job.spec, **pieces_said(words)}
     if words.count:
         _one_alone(words)
+        if words_of_job.lane == "instant":
+            session.screen.note("The file asks for the instant lane; jobs of an array wait for the batch lane.")
         spec = {"spec": asked_spec} | after_said(words)
         how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
         return _array(session, session.client.array_submit(spec, pool=words_of_job.pool, name=words_of_job.name, **how))

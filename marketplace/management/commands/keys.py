@@ -29,7 +29,10 @@ class Command(DatabaseCommand):
             outcome = signing_key_renew(by=access_of_system("keys"), reason=options["reason"], at=at)
             if isinstance(outcome, Refused):
                 raise CommandError(outcome.sentence)
-        for key in signing_keys():
+        signing = signing_keys()
+        if not signing:
+            self.stdout.write("Bundles: none was signed yet; the first one makes a key.")
+        for key in signing:
             until = f"until {key.retired_at:%Y-%m-%d %H:%M}" if key.retired_at else "and signs now"
             self.stdout.write(f"Bundles: {key.public_key} since {key.made_at:%Y-%m-%d %H:%M} {until}")
 

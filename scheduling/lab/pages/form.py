@@ -130,6 +130,8 @@ class StudyForm(forms.Form):
             self.add_error("first", "Say which days.")
         if self.chosen_pool is None and not answers.get("log"):
             self.add_error("log", "Choose a log, or a pool above.")
+        if not answers["written"] and not answers["worth"]:
+            self.add_error("worth", "Choose one at least.")
         if answers["written"]:
             self._read_text(answers)
         elif not self.errors:
@@ -156,7 +158,7 @@ class StudyForm(forms.Form):
             (answers[f"what_{number}"], answers[f"who_{number}"].strip()) for number in range(1, QUESTIONS + 1)
         ]
         rules += [_rule(what, who) for what, who in questions if what]
-        self.study = {"title": answers["title"], "rules": rules, "worth": answers["worth"] or list(WORTHS)}
+        self.study = {"title": answers["title"], "rules": rules, "worth": answers["worth"]}
         if MARKET in rules:
             self.study["answer"] = MARKET
         if self.chosen_pool is not None:

@@ -48,7 +48,8 @@ class Command(DatabaseCommand):
         pool = Pool.objects.filter(slug=options["pool"] or "").first()
         if pool is None:
             slugs = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
-            raise CommandError(f"{options['pool'] or '--pool'} is no pool; there are: {slugs}")
+            what = f"{options['pool']} is no pool" if options["pool"] else "name the pool with --pool"
+            raise CommandError(f"{what}; there are: {slugs}")
         self._change(pool, options)
         if options["step"]:
             lowest_priority()
