@@ -485,7 +485,7 @@ class ReasonCode(StrEnum):
         "best_value", "delay_cost",
     )  # fmt: skip
     RENT_NEVER = (
-        "rent_never", Ends.WAITS, "may not rent", lambda pool, n: "It may not rent, and your own cells are taken.",
+        "rent_never", Ends.EITHER, "may not rent", lambda pool, n: "It may not rent, and your own cells are taken.",
         "Allow it to rent, or wait until your own cells are free.", "price",
     )  # fmt: skip
     OVER_MAX_PRICE = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.audit.verification import intervals_verify
 from scheduling.market.decide.instant import instant_admit
-from scheduling.models import Award, Budget, CalendarCell, LaneClock, Pool, Server, TrainingJob
+from scheduling.models import Award, Budget, CalendarCell, LaneClock, Pool, Server, TenantPolicy, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -62,6 +63,30 @@ def test_admits_at_once_with_a_schedule_a_price_and_a_hold() -> None:
     assert award.charges == [[[0, 50_000]]]
     assert (again(answer.job).state, again(award).state) == ("running", "running")  # it begins with the slot itself
     assert book_is_sound()
+
+
+@pytest.mark.parametrize("whose", ["the job", "its tenant"])
+def test_who_never_rents_is_sold_nothing_of_others(whose: str) -> None:
+    pool, lumen = operators_server()
+    if whose == "its tenant":
+        with scope(lumen):
+            TenantPolicy.objects.create(tenant=lumen, pool=pool, rent="never")
+    job = refused(submit(pool, lumen, **({"rent": "never"} if whose == "the job" else {})))
+    assert (job.state, job.reason_code, job.reason_numbers) == ("rejected", "rent_never", {"price": 0.05})
+    assert money(lumen) == (1_000_000_000, 0, 0)
+    if whose == "its tenant":  # what a job says goes before it
+        assert submitted(pool, lumen, rent="auto").award is not None
+    assert book_is_sound()
+    with scope_disabled("the test verifies everything"):
+        assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+
+
+def test_who_never_rents_still_has_its_limit_and_its_empty_purse_named() -> None:
+    pool, lumen = operators_server()
+    limited = refused(submit(pool, lumen, rent="never", max_price=0.01))
+    assert (limited.reason_code, limited.reason_numbers["max_price"]) == ("over_max_price", 0.01)
+    poor = make_tenant("poor")
+    assert refused(submit(pool, poor, rent="never")).reason_code == "low_balance"
 
 
 def test_units_of_the_operator_are_entered_as_the_operators() -> None:

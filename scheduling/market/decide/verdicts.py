@@ -74,7 +74,7 @@ def _over_share(question: Question) -> Reason | None:
 
 def _booking_or_reason(plan: Plan, question: Question) -> Booking | Reason:
     """Return the booking, or a reason. For a price that is too high the reason names the limit that it exceeds: the
-    price the tenant set, its budget, or its balance."""
+    price the tenant set, that it may never rent, its budget, or its balance."""
     if plan.bookings:
         return plan.bookings[0]
     purse, own_limit, reason = question.purse, question.own_limit, plan.refusals[0].reason
@@ -83,6 +83,8 @@ def _booking_or_reason(plan: Plan, question: Question) -> Booking | Reason:
         return reason
     if own_limit is not None and price > own_limit:
         return Reason("over_max_price", {"price": price, "max_price": own_limit})
+    if question.job.max_price == 0.0 < purse.most:  # nothing else makes the limit so low
+        return Reason("rent_never", {"price": price})
     if purse.budget_left is not None and purse.budget_left <= purse.available:
         return Reason("over_budget", {"price": price, "left": credits_of(purse.budget_left)})
     return Reason("low_balance", {"price": price, "left": credits_of(purse.available)})
