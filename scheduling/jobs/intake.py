@@ -103,22 +103,20 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     if len(after) > MOST_AFTER:
         return f"must be at most {MOST_AFTER} jobs and arrays"
     named = Q(pk__in=after_jobs(after)) | Q(array__in=after_arrays(after))
-    rows = TrainingJob.objects.filter(named)
-    states: dict[Waited, list[TrainingJob]] = {each: [] for each in after}
-    for row in rows.only("state", "array_id").order_by("pk"):
-        for each in (row.pk, array_named(row.array_id or 0)):
+    rows = TrainingJob.objects.filter(named).annotate(unheard=not_heard_of())
+    states: dict[Waited, list[tuple[int, JobState]]] = {each: [] for each in after}
+    for number, state, array, unheard in rows.order_by("pk").values_list("pk", "state", "array", "unheard"):
+        for each in (number, array_named(array or 0)):
             if each in states:
-                states[each].append(row)
-    over = [row.pk for each in states.values() for row in each if row.state == JobState.STOPPED]
-    unknown = not_heard_of(over)
+                states[each].append((number, JobState.RUNNING if unheard else JobState(state)))
     for each, rows_of_it in states.items():
         if not rows_of_it:
             what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
             is_array = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
             hint = f"; the array of that number is {array_named(int(each))}" if is_array else ""
             return f"must be {what} of the tenant, and there is no {name}{hint}"
-        for row in rows_of_it:
-            if row.state not in (*LIVE_STATES, JobState.FINISHED) and row.pk not in unknown:
-                name = f"J-{row.pk} of {each}" if isinstance(each, str) else f"J-{row.pk}"
-                return f"must be jobs that can end well, and {name} is {row.get_state_display().lower()}"
-    return tuple(each for each, rows_of_it in states.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
+        for number, state in rows_of_it:
+            if state not in (*LIVE_STATES, JobState.FINISHED):
+                name = f"J-{number} of {each}" if isinstance(each, str) else f"J-{number}"
+                return f"must be jobs that can end well, and {name} is {state.label.lower()}"
+    return tuple(each for each, its in states.items() if any(state != JobState.FINISHED for _, state in its))

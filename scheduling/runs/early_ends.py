@@ -33,8 +33,9 @@ def job_end_early(
     over-reporting would be free otherwise.
 
     Its units are kept for the current slot, and no longer; what the instant lane sells of the rest goes to its tenant's
-    account. Further awards of a job that runs in pieces are taken back. One that has begun and in which nothing ever
-    ran is refunded: it was bought at a boundary after the program's end, before anybody had heard of that.
+    account. Further awards of a job that runs in pieces, or slot by slot, are taken back. One that has begun and in
+    which nothing ever ran is refunded: it was bought at a boundary after the program's end, before anybody had heard of
+    that.
     """
     award = Award.objects.select_related("job", "pool").get(pk=award_id)
     batch = lane_lock(pool_id=award.pool_id, lane=Lane.BATCH)
@@ -44,7 +45,8 @@ def job_end_early(
     if not _may_end(job, award, state):
         return None
     others = Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).exclude(pk=award.pk)
-    further = list(others.select_for_update(of=("self",)).order_by("start")) if award.work is not None else []
+    in_parts = award.work is not None or award.work_left is not None
+    further = list(others.select_for_update(of=("self",)).order_by("start")) if in_parts else []
     job.state, job.ended_at, job.reason_code, job.reason_numbers = state, at, code, dict(numbers)
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
     cut = while_running(award, job, batch, at) if award.state in ALIVE else {"award": None}

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import intervals_verify
-from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Generation, Handle, Status
+from scheduling.audit.verification.jobs import jobs_verify
+from scheduling.engines.base import ENDED, FAILED, FINISHED, RUNNING, STOPPED, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
@@ -39,8 +40,8 @@ from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
-from tests.scheduling.live import again, book_is_sound, explained, member
-from tests.scheduling.markets import make_waiting
+from tests.scheduling.live import again, book_is_sound, events, explained, member, money
+from tests.scheduling.markets import MICRO, make_waiting
 
 pytestmark = pytest.mark.django_db
 OPERATOR = access_of_system("the tests")
@@ -301,6 +302,30 @@ def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:
     tick(pool, engine, 2)
     assert len(slots_of(job)) == 2
     assert book_is_sound()
+
+
+@pytest.mark.parametrize("end", [FINISHED, FAILED])
+def test_a_slot_that_was_bought_after_the_programs_end_comes_back_at_once(end: str) -> None:
+    """The boundary was decided before the engine had looked. The platform did not fail, so nobody is told that."""
+    pool, renter, job = make_running({"name": "srtf", "workers": 4})
+    engine = Told()
+    tick(pool, engine, 0)
+    tick(pool, engine, 0.5)
+    advance(pool, 1.1)
+    engine.ended = dict.fromkeys(engine.gangs, end)
+    runs_tick(engine=engine, at=moment(pool, 1.2))
+    assert again(job).state == end
+    assert [(award.state, award.returned) for award in slots_of(job)] == [("done", 0), ("void", slots_of(job)[1].paid)]
+    spent = slots_of(job)[0].paid
+    assert money(renter)[:2] == (1_000 * MICRO - spent, 0)
+    for slot in (2, 3):
+        tick(pool, engine, slot)
+    assert [event.data["cause"] for event in events("award_cut")] == ["not_needed"]
+    assert len(runs()) == 1
+    assert book_is_sound()
+    with scope_disabled("the test verifies everything"):
+        assert jobs_verify(pool, list(TrainingJob.objects.all())) == []
+        assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
 def test_more_ports_are_taken_and_those_in_use_are_kept() -> None:

@@ -12,6 +12,7 @@ from scheduling.engines.base import ENDED, FINISHED, STOPPED, Status
 from scheduling.jobs import InvalidJob, Submitted, job_submit
 from scheduling.jobs.arrays import SubmittedArray, array_submit
 from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.decide import dependents
 from scheduling.market.decide.dependents import dependents_move, fates
 from scheduling.market.reads import jobs_named, reason_sentence
 from scheduling.models import HELD, Pool, Run, RunState, StartEstimate, TrainingJob
@@ -103,6 +104,35 @@ def test_waits_until_the_engine_has_said_how_a_program_ended_whose_time_is_over(
         assert (late.state, late.not_before) == ("queued", 0)
     else:
         assert late.sentence == f"after: must be jobs that can end well, and J-{first.pk} is stopped."
+    assert proven(pool) == []
+
+
+def test_a_job_that_is_finished_while_it_is_asked_about_has_ended_well(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine of another pool takes no lock of this one's, so it may say it at any moment."""
+    pool, by = world
+    first = submitted(pool, by)
+    second = submitted(pool, by, first)
+    slots = iter(range(1, 20))
+    while again(first).state != "running":
+        advance(pool, next(slots))
+    award = award_of(first)
+    with scope_disabled("the test plays the engine"):
+        run = Run.objects.create(
+            tenant=first.tenant, job=first, award=award, number=0, engine="local", key="a" * 32, state=RunState.RUNNING,
+            ends_at=moment(pool, award.end), due_at=moment(pool, award.start), seen_at=moment(pool, award.end),
+        )  # fmt: skip
+    advance(pool, award.end)
+    assert again(first).state == "stopped"
+    question = dependents.not_heard_of
+
+    def finished_meanwhile(*words: Any) -> Any:
+        status = Status(ENDED, end=FINISHED, ended_at=moment(pool, award.end - 0.01).timestamp())
+        assert run_end(run=run, status=status, at=moment(pool, award.end + 0.9))
+        return question(*words)
+
+    monkeypatch.setattr(dependents, "not_heard_of", finished_meanwhile)
+    assert dependents_move(pool=pool, at=moment(pool, award.end + 1)) == 1
+    assert (again(second).state, again(second).not_before) == ("queued", 0)
     assert proven(pool) == []
 
 

@@ -62,10 +62,12 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
         waiting = dict(held.order_by("pk").values_list("pk", "after"))
         waited = {each for after in waiting.values() for each in after}
         named = TrainingJob.objects.filter(Q(pk__in=after_jobs(waited)) | Q(array__in=after_arrays(waited)))
-        rows_named = list(named.order_by("pk").values_list("pk", "state", "array"))
-        states = _states({number: state for number, state, _ in rows_named})
-        members: dict[str, list[int]] = {}
-        for number, _, array in rows_named:
+        named = named.annotate(unheard=not_heard_of()).order_by("pk")
+        # A job whose time is over runs on for those that wait for it until its engine has said how its program ended,
+        # since it may have been done in the last moment.
+        states, members = dict[int, str](), dict[str, list[int]]()
+        for number, state, array, unheard in named.values_list("pk", "state", "array", "unheard"):
+            states[number] = JobState.RUNNING.value if unheard else state
             members.setdefault(array_named(array or 0), []).append(number)
         # 2. Decide.
         fate = fates(waiting, states, members)
@@ -80,13 +82,6 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
         )
         events_append(events)
         return len(rows)
-
-
-def _states(states: Mapping[int, str]) -> dict[int, str]:
-    """Return the states of jobs as far as they are known. A job whose time is over runs on for those that wait for it
-    until its engine has said how its program ended, since it may have been done in the last moment."""
-    unknown = not_heard_of([number for number, state in states.items() if state == JobState.STOPPED])
-    return {**states, **dict.fromkeys(unknown, JobState.RUNNING.value)}
 
 
 def fates(

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import Exists, OuterRef, Q
+
 from scheduling.models import JobState, Run, RunState
 from scheduling.models.runs import OPEN
 
@@ -24,11 +26,11 @@ def unfinished(award_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
     }
 
 
-def not_heard_of(job_ids: Sequence[int]) -> set[int]:
-    """Return those of these jobs whose time was over before an engine said how their programs ended. One whose program
-    was done in the last moment will be finished."""
-    if not job_ids:
-        return set()
-    open_runs = Run.objects.filter(job__in=job_ids, state__in=OPEN)
-    stopped = open_runs.filter(job__state=JobState.STOPPED, job__reason_code=RESERVATION_ENDED)
-    return set(stopped.values_list("job_id", flat=True))
+def not_heard_of() -> Q:
+    """Return a condition on jobs: their time was over before an engine said how their programs ended. One whose program
+    was done in the last moment will be finished.
+
+    It is asked together with the jobs' states. Asked after them, it would miss a job that is finished in between.
+    """
+    open_runs = Run.objects.filter(job=OuterRef("pk"), state__in=OPEN)
+    return Q(state=JobState.STOPPED, reason_code=RESERVATION_ENDED) & Q(Exists(open_runs))
