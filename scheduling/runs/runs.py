@@ -106,7 +106,7 @@ def next_start(*, at: datetime) -> datetime | None:
 
 def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
     """Yield awards with a program that run now, or will in a moment, and have no run except paused ones, of jobs that
-    are not over."""
+    are not over and of which no other gang is left: it may still be saving, or be on its way out after a loss."""
     begun = Run.objects.filter(award=OuterRef("pk")).exclude(state=RunState.PAUSED)
     lead = timedelta(seconds=engine.timings.lead)
     goes_on = Run.objects.filter(job=OuterRef("job"), state__in=OPEN)
@@ -116,11 +116,8 @@ def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
         )
         # A job that is over may have an award that is paid to its end. Nothing is started for it any more.
         wanted = alive.filter(job__spec__has_key=PROGRAM, job__state__in=(JobState.AWARDED, JobState.RUNNING))
-        due = wanted.exclude(Exists(begun)).select_related("job", "pool")
-        due = due.exclude(Exists(goes_on), work__isnull=False)  # the job's last piece may still be saving
-        if pool.is_elastic:  # the gang of the slot before continues, or has to be gone first
-            due = wanted.exclude(Exists(begun.exclude(_too_late(pool, at)))).exclude(Exists(goes_on))
-            due = due.select_related("job", "pool")
+        runs_of_it = begun.exclude(_too_late(pool, at)) if pool.is_elastic else begun
+        due = wanted.exclude(Exists(runs_of_it)).exclude(Exists(goes_on)).select_related("job", "pool")
         for award in due.order_by("start", "pk"):
             if award.used_until > max(pool.slot_at(at), award.start - 1):
                 yield award

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from scheduling.engines.base import ENDED, LOST, Fault, Gang, Status
-from scheduling.models import Award, AwardState, JobState, Pool, Run
+from scheduling.engines.local.engine import TIMINGS
+from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState
 from scheduling.reasons import reason_sentence
 from scheduling.runs.ends import losses_in_a_row, run_end
-from scheduling.runs.runs import runs_tick
+from scheduling.runs.runs import awards_due, runs_tick
 from scheduling.runs.watch import runs_watch
 from tenants.scoping import scope_disabled
 from tests.database import as_superuser
@@ -49,6 +51,25 @@ def test_losses_count_while_no_run_comes_farther_than_those_before(runs: list[tu
                 ends_at=timezone.now(), due_at=timezone.now(), seen_at=timezone.now(),
             )  # fmt: skip
         assert losses_in_a_row(award.job_id) == losses
+
+
+def test_a_job_has_no_second_gang_while_the_first_one_is_on_its_way_out() -> None:
+    """Its server was lost just before a boundary, at which it was booked again: both gangs would write its files."""
+    _pool, tenant, award = world()
+    engine = SimpleNamespace(name="local", timings=TIMINGS)
+    with scope_disabled("the test says what was sold and what runs"):
+        assert [each.pk for each in awards_due(engine, timezone.now())] == [award.pk]
+        run = Run.objects.create(
+            tenant=tenant, job=award.job, award=award, number=0, engine="local", key="first", program="trainer",
+            state=RunState.RUNNING, ends_at=timezone.now(), due_at=timezone.now(), seen_at=timezone.now(),
+        )  # fmt: skip
+        Award.objects.filter(pk=award.pk).update(state=AwardState.VOID, cut_at=award.start)
+        again_sold = again(award)
+        again_sold.pk, again_sold.attempt, again_sold.state, again_sold.cut_at = None, 1, AwardState.RUNNING, None
+        again_sold.save(force_insert=True)
+        assert list(awards_due(engine, timezone.now())) == []
+        Run.objects.filter(pk=run.pk).update(state=RunState.STOPPED)
+        assert [each.pk for each in awards_due(engine, timezone.now())] == [again_sold.pk]
 
 
 def test_gang_that_is_lost_for_the_fifth_time_ends_its_job_with_the_refund(
