@@ -63,11 +63,38 @@ class Deadline:
         return np.where(np.asarray(elapsed, dtype=np.float64) <= self.deadline, self.base, 0.0)
 
 
+@dataclass(frozen=True)
+class LinearUntil(Linear):
+    """The linear value for a completion at elapsed time `until` or earlier, and after it 0, or less where it is."""
+
+    until: float
+
+    def __call__(self, elapsed: npt.ArrayLike) -> FloatArray:
+        return _none_after(self.until, elapsed, super().__call__(elapsed))
+
+
+@dataclass(frozen=True)
+class SigmoidUntil(Sigmoid):
+    """The sigmoid value for a completion at elapsed time `until` or earlier, and 0 after it."""
+
+    until: float
+
+    def __call__(self, elapsed: npt.ArrayLike) -> FloatArray:
+        return _none_after(self.until, elapsed, super().__call__(elapsed))
+
+
+def _none_after(until: float, elapsed: npt.ArrayLike, values: FloatArray) -> FloatArray:
+    """Return the values until then, and after it none above 0. What is below 0 stays there, or it would rise."""
+    return np.where(np.asarray(elapsed, dtype=np.float64) <= until, values, np.minimum(values, 0.0))
+
+
 KINDS: dict[str, type[Linear | Convex | Sigmoid | Deadline]] = {
     "linear": Linear,
     "convex": Convex,
     "sigmoid": Sigmoid,
     "deadline": Deadline,
+    "linear_until": LinearUntil,
+    "sigmoid_until": SigmoidUntil,
 }
 
 
@@ -75,13 +102,21 @@ def from_later(value: Value, slots: float) -> Value:
     """Return f with f(x) = value(x + slots), for slots >= 0: what the same moments are worth, counted from an arrival
     that is so much later. A convex value has no such f of its kind and stays as it is."""
     match value:
+        case LinearUntil(slope, base, until):
+            return LinearUntil(slope, base + slope * slots, _sooner(until, slots))
+        case SigmoidUntil(priority, decay, target, until):
+            return SigmoidUntil(priority, decay, target - slots, _sooner(until, slots))
         case Linear(slope, base):
             return Linear(slope, base + slope * slots)
         case Sigmoid(priority, decay, target):
             return Sigmoid(priority, decay, target - slots)
         case Deadline(base, deadline):
-            return Deadline(base, max(deadline - slots + ROUNDING, 0.0))
+            return Deadline(base, _sooner(deadline, slots))
     return value
+
+
+def _sooner(end: float, slots: float) -> float:
+    return max(end - slots + ROUNDING, 0.0)
 
 
 class ValuesOfMany:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.worth import NOTHING, Worth
@@ -78,9 +78,9 @@ def until(worth: Worth, submitted_at: float, deadline: float, run_seconds: float
     if seconds < run_seconds:
         short = run_seconds - seconds
         return FieldRefusal("deadline", f"is {short:,.0f} seconds too soon for a run that began at once")
-    if worth.later == NOTHING and worth.within_seconds <= seconds:
-        return worth
-    return Worth(math.ceil(seconds), worth.credits, NOTHING)
+    if seconds <= worth.within_seconds:
+        return Worth(math.ceil(seconds), worth.credits, NOTHING)
+    return worth if worth.later == NOTHING else replace(worth, until_seconds=math.ceil(seconds))
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@ With T slots until that moment and W credits:
     nothing   W up to T, and nothing after it
     half      about W up to T, exactly W at T, exactly half at 2 T, and soon nothing; never more than 1.01 W
     hardly    W at T, and a hundredth less for each time as long again
+
+A batch script may also name a deadline. After that the job is worth nothing, whatever the answers say.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.programs.fields import FieldRefusal, path_of
@@ -25,11 +27,13 @@ ABOVE = 0.01  # an early end may be worth more than W by this part of it
 
 @dataclass(frozen=True)
 class Worth:
-    """The answers: `credits` for an end within `within_seconds` of the submission, and what a later end is worth."""
+    """The answers: `credits` for an end within `within_seconds` of the submission, and what a later end is worth. Where
+    `later` is not "nothing", there may be a deadline, as `until_seconds` after the submission."""
 
     within_seconds: int
     credits: float
     later: str  # nothing | half | hardly
+    until_seconds: int | None = None
 
 
 def read(answers: Mapping[str, Any]) -> Worth | tuple[FieldRefusal, ...]:
@@ -54,6 +58,9 @@ def read(answers: Mapping[str, Any]) -> Worth | tuple[FieldRefusal, ...]:
 
 def value(answer: Worth, slot_seconds: float) -> dict[str, Any]:
     """Return the value function of a specification, in slots of the pool."""
+    if answer.until_seconds is not None:
+        described = value(replace(answer, until_seconds=None), slot_seconds)
+        return described | {"kind": f"{described['kind']}_until", "until": answer.until_seconds / slot_seconds}
     slots, most = answer.within_seconds / slot_seconds, answer.credits
     if answer.later == NOTHING:
         return {"kind": "deadline", "base": most, "deadline": slots}

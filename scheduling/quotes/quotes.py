@@ -194,8 +194,9 @@ def _tried(what: str, before: float, after: float, fields: Spec, desk: Desk) -> 
 def _raised(value: Spec, worth: float, price: float) -> dict[str, Any] | None:
     """Return the same curve, raised until the schedule in question is worth a little more than its price. Return None
     if the number is higher than a job may have: no sensible factor raises a curve that has almost reached zero."""
-    name = {"linear": "base", "deadline": "base", "convex": "scale", "sigmoid": "priority"}[value["kind"]]
-    if value["kind"] == "linear" or worth <= 0:
+    kind = value["kind"].removesuffix("_until")
+    name = {"linear": "base", "deadline": "base", "convex": "scale", "sigmoid": "priority"}[kind]
+    if kind == "linear" or worth <= 0:
         raised = value[name] + price * MARGIN - worth
     else:
         raised = value[name] * price * MARGIN / worth

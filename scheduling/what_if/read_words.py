@@ -81,7 +81,9 @@ def said_words(field: str, value: Any) -> str:
 
 def _curve(value: Any) -> str:
     try:
-        return _CURVES[value["kind"]](value)
+        curve, _, ends = str(value["kind"]).partition("_")
+        words = _CURVES[curve](value)
+        return f"{words}, nothing after {_plain(value['until'])} slots" if ends else words
     except (KeyError, TypeError, ValueError, OverflowError):
         return json.dumps(value)
 

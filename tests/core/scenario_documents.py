@@ -93,6 +93,10 @@ values = st.one_of(
     st.builds(lambda s, p: {"kind": "convex", "scale": s, "power": p}, positive, st.floats(0, 3)),
     st.builds(lambda p, d, t: {"kind": "sigmoid", "priority": p, "decay": d, "target": t}, credit, credit, credit),
     st.builds(lambda b, d: {"kind": "deadline", "base": b, "deadline": d}, credit, credit),
+    st.builds(lambda s, b, u: {"kind": "linear_until", "slope": -s, "base": b, "until": u}, credit, credit, credit),
+    st.builds(
+        lambda p, d, u: {"kind": "sigmoid_until", "priority": p, "decay": d, "target": p, "until": u}, *[credit] * 3
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from scheduling.core.scenario import BadScenario, read
 from scheduling.core.speed import exact
 from scheduling.core.types import Samples
-from scheduling.core.value import Convex, Deadline, Linear, Sigmoid
+from scheduling.core.value import Convex, Deadline, Linear, LinearUntil, Sigmoid, SigmoidUntil
 from tests.core.scenario_documents import Change, Document, at, changed, make_document, make_row, spoiled, text
 
 
@@ -91,9 +91,12 @@ def test_reads_every_kind_of_value() -> None:
         {"kind": "convex", "scale": 2, "power": 3},
         {"kind": "sigmoid", "priority": 1, "decay": 2, "target": -3},
         {"kind": "deadline", "base": 5, "deadline": 6},
+        {"kind": "linear_until", "slope": -1, "base": 3, "until": 4},
+        {"kind": "sigmoid_until", "priority": 1, "decay": 2, "target": -3, "until": 4},
     ]
+    ended = [LinearUntil(-1, 3, 4), SigmoidUntil(1, 2, -3, 4)]
     jobs = read(make_document(jobs=[make_row(f"j{k}", value=kind) for k, kind in enumerate(kinds)])).jobs
-    assert [job.value for job in jobs] == [Linear(-1, 3), Convex(2, 3), Sigmoid(1, 2, -3), Deadline(5, 6)]
+    assert [job.value for job in jobs] == [Linear(-1, 3), Convex(2, 3), Sigmoid(1, 2, -3), Deadline(5, 6), *ended]
 
 
 def test_reads_what_other_policies_need_of_a_job() -> None:
@@ -278,12 +281,17 @@ FLAWS: list[tuple[str, Change]] = [
     ),
     ("jobs[0].value: must be an object, not 3", job("value")(3)),
     (
-        'jobs[0].value.kind: must be one of linear, convex, sigmoid, deadline, not "quadratic"',
+        "jobs[0].value.kind: must be one of linear, convex, sigmoid, deadline, linear_until, sigmoid_until, "
+        'not "quadratic"',
         job("value")({"kind": "quadratic"}),
     ),
     (
         "jobs[0].value.slope: must be 0 or less, not 2: a value never rises with time",
         job("value")({"kind": "linear", "slope": 2, "base": 1}),
+    ),
+    (
+        "jobs[0].value.slope: must be 0 or less, not 2: a value never rises with time",
+        job("value")({"kind": "linear_until", "slope": 2, "base": 1, "until": 3}),
     ),
     ("jobs[0].value.base: is missing", job("value")({"kind": "linear", "slope": -1})),
     ("jobs[0].value.base: unknown field", job("value")({"kind": "convex", "scale": 1, "power": 1, "base": 1})),

@@ -84,6 +84,12 @@ def test_of_a_script_that_names_its_deadline_nobody_asks_by_when() -> None:
     assert faults(JobWording({**asked, "credits": "0"}, script=dated.replace("=8", "=many"))) == [3, "worth.credits"]
 
 
+def test_a_deadline_after_it_is_wanted_ends_what_it_is_worth_and_raises_nothing() -> None:
+    dated = TEXT.replace("--gpus=8", "--gpus=8 --deadline=now+20hours")
+    described, found = (understood(JobWording(WORTH, script=text)).spec["value"] for text in (TEXT, dated))
+    assert found == described | {"kind": "sigmoid_until", "until": 240.0}
+
+
 def test_a_deadline_that_is_over_is_told_at_its_line() -> None:
     over = TEXT.replace("--gpus=8", "--gpus=8 --deadline=2020-01-01T08:00:00")
     outcome = understand(JobWording({"credits": "3", "later": "nothing"}, script=over), POOL, 300.0, NOW)

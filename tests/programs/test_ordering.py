@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from scheduling.programs import ordering
+from scheduling.core.scenario.jobs import read_value
+from scheduling.programs import ordering, worth
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.ordering import WaitStanding, arrival, members, standing, until, waited_in_order
-from scheduling.programs.worth import HALF, NOTHING, Worth
+from scheduling.programs.worth import HALF, LATER, NOTHING, Worth
 
 many = settings(max_examples=200, deadline=None, database=None)
 
@@ -46,13 +48,44 @@ def test_it_arrives_no_sooner_than_it_may_begin() -> None:
 def test_after_a_deadline_it_is_worth_nothing() -> None:
     said = Worth(36_000, 100.0, HALF)
     assert until(said, 0.0, 7200.0, 3600.0) == Worth(7200, 100.0, NOTHING)
-    assert until(said, 0.0, 72_000.0, 3600.0) == Worth(72_000, 100.0, NOTHING)
+    assert until(said, 0.0, 72_000.0, 3600.0) == Worth(36_000, 100.0, HALF, until_seconds=72_000)
     earlier = Worth(1800, 100.0, NOTHING)
     assert until(earlier, 0.0, 7200.0, 900.0) is earlier
     refused = until(said, 1000.0, 4000.0, 3600.0)
     assert isinstance(refused, FieldRefusal)
     assert refused == FieldRefusal("deadline", "is 600 seconds too soon for a run that began at once")
     assert isinstance(until(said, 1000.0, 0.0, 1.0), FieldRefusal)
+
+
+def test_a_deadline_lets_the_worth_fall_as_it_was_described() -> None:
+    """Wanted within two hours, half after as long again: of 100 credits nobody has 60 at hour 19, because of a deadline
+    at hour 20."""
+    answer = until(Worth(7200, 100.0, HALF), 0.0, 72_000.0, 3600.0)
+    assert isinstance(answer, Worth)
+    hourly = read_value(worth.value(answer, 3600.0), "value")
+    assert np.round(hourly([2, 4, 6, 8, 19, 20, 21]), 2).tolist() == [100.0, 50.0, 0.96, 0.01, 0.0, 0.0, 0.0]
+
+
+@many
+@seed(43)
+@given(
+    said=st.builds(Worth, st.integers(1, 10**6), st.floats(0.01, 1e9), st.sampled_from(LATER)),
+    seconds=st.floats(1.0, 2e6),
+    slot_seconds=st.sampled_from([10.0, 300.0, 3600.0]),
+)
+def test_a_deadline_never_makes_a_job_worth_more(said: Worth, seconds: float, slot_seconds: float) -> None:
+    answer = until(said, 0.0, seconds, 1.0)
+    assert isinstance(answer, Worth)
+    described, found = (read_value(worth.value(each, slot_seconds), "value") for each in (said, answer))
+    ends = np.concatenate([np.linspace(0.0, 4.0 * said.within_seconds, 200), np.linspace(0.0, 2.0 * seconds, 200)])
+    elapsed = np.sort(np.append(ends, [said.within_seconds, seconds])) / slot_seconds
+    values = found(elapsed)
+    assert (values <= described(elapsed) + 1e-9 * said.credits).all()
+    assert (np.diff(values) <= 1e-9 * said.credits).all()
+    over = elapsed * slot_seconds > seconds + 1.0
+    assert (values[over] <= 0.0).all()
+    before = ~over & (elapsed * slot_seconds < seconds - 1e-3)
+    assert (values[before] >= np.minimum(described(elapsed[before]), said.credits) - 1e-9 * said.credits).all()
 
 
 def test_an_array_is_one_job_for_each_index() -> None:

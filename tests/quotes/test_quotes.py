@@ -160,6 +160,8 @@ def test_change_may_be_a_higher_value() -> None:
 LOW = {"kind": "linear", "slope": -0.00001, "base": 0.002}  # far below the least that anything costs
 LATE = {"kind": "linear", "slope": -1.0, "base": 0.5}  # worth nothing when its second slot is over
 CLIFF = {"kind": "deadline", "base": 0.001, "deadline": 8.0}
+ENDED = LOW | {"kind": "linear_until", "until": 8.0}
+FADING = {"kind": "sigmoid_until", "priority": 0.002, "decay": 0.5, "target": 6.0, "until": 8.0}
 GANG = {"chunks": 8, "min_workers": 8, "max_workers": 8, "ps_mbps": 8.0, "epochs": 2}
 
 
@@ -181,6 +183,8 @@ def lane_of_its_own(lane: str) -> tuple[Pool, Tenant]:
         (LOW, 0.003, "outbid"),
         (LATE, None, "not_worth_it"),
         (CLIFF, None, "outbid"),
+        (ENDED, None, "outbid"),
+        (FADING, None, "outbid"),
         (SPEC["value"], 0.003, "over_max_price"),
     ],
 )

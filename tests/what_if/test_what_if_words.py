@@ -85,6 +85,12 @@ def test_what_was_said_is_told_in_words_and_what_has_none_as_it_stands() -> None
         "deadline": "100 until 12 slots have passed, nothing after that",
         "sigmoid": "80, about half of it left after 6 slots",
     }
+    kinds = ("linear_until", "sigmoid_until")
+    ended = {kind: said_words("value", {"kind": kind, "until": 9.0, **numbers}) for kind in kinds}
+    assert ended == {
+        "linear_until": "100, less 0.5 for each slot, nothing after 9 slots",
+        "sigmoid_until": "80, about half of it left after 6 slots, nothing after 9 slots",
+    }
     assert said_words("max_price", 2.5) == "2.5 credits"
     assert said_words("rent", "never") == "never: home only"
     assert said_words("worker_demand", {"gpu": 2, "cpu": 4.0}) == "2 gpu, 4 cpu"

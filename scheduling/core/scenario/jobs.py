@@ -67,6 +67,8 @@ VALUE_BOUNDS: dict[str, dict[str, dict[str, float]]] = {
     "sigmoid": {"priority": {"least": 0.0}, "decay": {"least": 0.0}, "target": {}},
     "deadline": {"base": {"least": 0.0}, "deadline": {"least": 0.0}},
 }
+for _kind in ("linear", "sigmoid"):
+    VALUE_BOUNDS[f"{_kind}_until"] = VALUE_BOUNDS[_kind] | {"until": {"least": 0.0}}
 
 
 class ScenarioJobs:
@@ -229,7 +231,7 @@ def read_value(value: object, place: str) -> ValueFunction:
     bounds = VALUE_BOUNDS[kind]
     row = Section(value, place, ("kind", *bounds))
     numbers = {name: row.number(name, **bounds[name]) for name in bounds}
-    if kind == "linear" and numbers["slope"] > 0:
+    if numbers.get("slope", 0.0) > 0:
         raise BadScenario(
             row.at("slope"), f"must be 0 or less, not {numbers['slope']:g}: a value never rises with time"
         )

@@ -70,7 +70,7 @@ def _width(value: Mapping[str, Any], ends: list[float]) -> float:
         "linear": base / slope if slope > 0 else 0.0,
         "deadline": 1.4 * float(value.get("deadline", 0)),
         "sigmoid": 2.0 * float(value.get("target", 0)),
-    }.get(str(value["kind"]), 0.0)
+    }.get(str(value["kind"]).removesuffix("_until"), 0.0)
     latest = max(ends, default=0.0)
     most = 6.0 * latest if latest else natural
     return max(1.3 * latest, min(natural, most), 4.0)
