@@ -80,7 +80,7 @@ class _Wish:
     after: Sequence[Waited]
     description: JobDescription | None = None
     together: bool = False
-    names_moment: bool = False
+    worth_from: datetime | None = None
 
 
 def array_submit(
@@ -147,7 +147,7 @@ def array_describe(
     indexes = understood.indexes or range(count or 0)
     who, later = (by.tenant, by.user, at, client_key), (understood.begin, understood.after)
     wish = _Wish(pool, understood.name, spec, indexes, *who, digest, *later, understood.row, together)
-    return _submit(replace(wish, names_moment=understood.names_moment))
+    return _submit(replace(wish, worth_from=understood.worth_from))
 
 
 def _earlier(tenant: Tenant, client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
@@ -175,7 +175,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return InvalidJob("invalid_job", as_sentence(f"{field}: {entries.sentence}"), field)
     first, lane = entries[0].name, Lane.BATCH.value
     later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
-    later |= {"names_moment": wish.names_moment}
+    later |= {"worth_from": wish.worth_from}
     intake = Intake(pool, tenant, wish.user, at, waits=True)
     checked = job_ready(intake, first, wish.spec, lane, **later)
     if isinstance(checked, Refused):

@@ -133,7 +133,7 @@ def _ready(intake: Intake, words: JobWords, by: Access) -> Checked | Refused:
     if isinstance(understood, Refused):
         return understood
     later: dict[str, Any] = {"begin": understood.begin, "after": understood.after}
-    later |= {"names_moment": understood.names_moment}
+    later |= {"worth_from": understood.worth_from}
     ready = job_ready(intake, understood.name, understood.spec, lane, **later)
     return ready if isinstance(ready, Refused) else replace(ready, description=understood.row)
 

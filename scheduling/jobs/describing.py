@@ -127,7 +127,7 @@ class Understood:
     indexes: tuple[int, ...] = ()  # of the script's array
     after: tuple[Waited, ...] = ()
     after_line: int = 0  # the line of the script that names them
-    names_moment: bool = False  # the worth counts from the arrival as it is now, whatever becomes of that
+    worth_from: datetime | None = None  # the worth counts from then at the latest, however late the job arrives
     # The specification as the batch lane reads it now. None if the job begins later, or if its program is registered
     # only with the submission.
     read: SpecRead | None = None
@@ -221,7 +221,7 @@ def job_describe(
             return program
         spec = {**spec, **program}
     described: dict[str, Any] = {"description": understood.row, "begin": understood.begin, "after": understood.after}
-    described |= {"names_moment": understood.names_moment}
+    described |= {"worth_from": understood.worth_from}
     return job_submit(name=understood.name, spec=spec, at=at, **wish, **described)
 
 
@@ -261,13 +261,15 @@ def understand(
         begin = None
     arrival = max(at, begin or at)
     answer = _worth(wording, at, arrival, head)
-    names_moment = wording.worth.get("within_seconds") is None
+    worth_from = arrival if wording.worth.get("within_seconds") is None else None
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
         by_deadline = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
         if isinstance(by_deadline, FieldRefusal):
             faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {by_deadline.sentence}"))
         else:
-            names_moment = names_moment or by_deadline != answer
+            # A time from the arrival on moves with the arrival, but to no later end than the deadline.
+            ends = by_deadline.until_seconds or by_deadline.within_seconds
+            worth_from = worth_from or max(arrival, head.deadline - timedelta(seconds=ends))
             answer = by_deadline
     faults += _faults(answer)
     if faults or head.run is None or not isinstance(answer, Worth):
@@ -288,7 +290,7 @@ def understand(
         indexes=head.indexes,
         after=tuple(waited_in_order({*wording.after, *head.after})),
         after_line=head.after_line,
-        names_moment=names_moment,
+        worth_from=worth_from,
     )
 
 

@@ -87,7 +87,7 @@ class Wish:
     description: JobDescription | None
     begin: datetime | None
     after: Sequence[Waited]
-    names_moment: bool
+    worth_from: datetime | None
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,17 @@ def job_submit(
     description: JobDescription | None = None,
     begin: datetime | None = None,
     after: Sequence[Waited] = (),
-    names_moment: bool = False,
+    worth_from: datetime | None = None,
 ) -> Submitted | Refused:
     """Submit one job. `spec` is the job as in a scenario file, without name, tenant, lane and arrival.
 
     `otherwise` is "batch" for a job that shall wait for the next interval if the instant lane does not accept it at
     once. `description` is the person's description that `spec` was made of, and is stored with the job. The job arrives
     no sooner than `begin`, and its value counts from then. `after` holds numbers of the tenant's jobs that must have
-    ended well before, and arrays all of whose jobs must have, such as A-12. `names_moment` says that the worth stays
-    where it is when the job arrives later, because it waits for others or gets a second chance. A submission with a
-    client key happens once: a repetition, also after a lost reply, returns the same job and completes what had not been
-    done.
+    ended well before, and arrays all of whose jobs must have, such as A-12. The value counts from `worth_from` at
+    the latest, if there is one, also when the job arrives later because it waits for others or gets a second chance. A
+    submission with a client key happens once: a repetition, also after a lost reply, returns the same job and completes
+    what had not been done.
     """
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
@@ -131,7 +131,7 @@ def job_submit(
         return refusal
     after = waited_in_order(after)
     digest = job_digest(pool, name, spec, lane, otherwise, description, begin, after)
-    wish = Wish(by.tenant, pool, name, spec, by.user, at, client_key, digest, description, begin, after, names_moment)
+    wish = Wish(by.tenant, pool, name, spec, by.user, at, client_key, digest, description, begin, after, worth_from)
     with scope(by.tenant):
         answer = _submit(wish, lane)
         if otherwise is not None and isinstance(answer, Refused) and answer.code in NOT_AT_ONCE:
@@ -172,7 +172,7 @@ def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
     if earlier := earlier_submission(wish.tenant, wish.client_key, wish.digest):
         return earlier
     intake = Intake(wish.pool, wish.tenant, wish.user, wish.at, waits=lane == Lane.BATCH)
-    later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "names_moment": wish.names_moment}
+    later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "worth_from": wish.worth_from}
     checked = job_ready(intake, wish.name, wish.spec, lane, **later)
     if isinstance(checked, Refused):
         return checked
@@ -189,10 +189,10 @@ def job_ready(
     begin: datetime | None = None,
     after: Sequence[Waited] = (),
     together: bool = False,
-    names_moment: bool = False,
+    worth_from: datetime | None = None,
 ) -> Checked | Refused:
     """Return the row as it will wait in its lane, without the client's key, or a refusal. `after` is in order, and
-    `names_moment` says that the worth stays where it is if the job arrives later."""
+    the worth counts from `worth_from` at the latest, if there is one."""
     checked = job_checked(intake, name, spec, lane, begin=begin, together=together)
     if isinstance(checked, Refused):
         return checked
@@ -202,7 +202,7 @@ def job_ready(
     if isinstance(unfinished, str):
         return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
     checked.job.after, checked.job.not_before = list(after), HELD if unfinished else 0
-    checked.job.worth_from = checked.job.arrival if names_moment else None
+    checked.job.worth_from = None if worth_from is None else arrival_of(intake.pool, worth_from)
     return checked
 
 

@@ -71,8 +71,8 @@ class TrainingJob(TenantOwned):
     submitted_at = models.DateTimeField()
     submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     arrival = models.FloatField()  # slots of the pool since its epoch; kept when the job is queued again
-    # Where its worth names a moment: the arrival from which the specification counts that. The worth stays where it is
-    # when the arrival is set later. NULL: it counts from whatever is the arrival.
+    # Where its worth names a moment: the latest arrival from which the specification counts that. The worth stays where
+    # it is when the arrival is set to later than this. NULL: it counts from whatever is the arrival.
     worth_from = models.FloatField(null=True, blank=True)
     # The client's own key of the submission. The same key means the same job, also after a lost reply.
     client_key = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  NULL: the client gave none

@@ -90,6 +90,19 @@ def test_a_deadline_after_it_is_wanted_ends_what_it_is_worth_and_raises_nothing(
     assert found == described | {"kind": "sigmoid_until", "until": 240.0}
 
 
+def test_a_worth_counts_from_the_arrival_at_the_latest_unless_it_is_a_time_from_then_on() -> None:
+    dated = TEXT.replace("--gpus=8", "--gpus=8 --deadline=now+20hours")
+    within = {**WORTH, "later": "nothing"}
+    asked = {"credits": "100", "later": "nothing"}
+    assert understood(JobWording(within, script=TEXT)).worth_from is None
+    assert understood(JobWording(within, script=dated)).worth_from == NOW + timedelta(hours=10)
+    for worth in (WORTH, {**asked, "within_seconds": 90_000}, {**asked, "by": "now+12hours"}, asked):
+        assert understood(JobWording(worth, script=dated)).worth_from == NOW
+    begun = dated.replace("--deadline", "--begin=now+4hours --deadline")
+    assert understood(JobWording({**asked, "by": "now+12hours"}, script=begun)).worth_from == NOW + timedelta(hours=4)
+    assert understood(JobWording(within, script=begun)).worth_from == NOW + timedelta(hours=14)
+
+
 def test_a_deadline_that_is_over_is_told_at_its_line() -> None:
     over = TEXT.replace("--gpus=8", "--gpus=8 --deadline=2020-01-01T08:00:00")
     outcome = understand(JobWording({"credits": "3", "later": "nothing"}, script=over), POOL, 300.0, NOW)

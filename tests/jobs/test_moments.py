@@ -153,6 +153,31 @@ def test_a_time_from_the_submission_on_moves_with_the_arrival() -> None:
     assert ends(second.job) > [30]
 
 
+@pytest.mark.parametrize(("deadline", "state"), [(35, "expired"), (90, "finished")])
+def test_a_time_from_the_submission_on_moves_no_further_than_to_the_deadline(deadline: int, state: str) -> None:
+    """The second job takes six slots and is freed after about forty."""
+    pool, by, first = world_with_a_long_job(40)
+    script = (
+        f"#!/bin/bash\n#SBATCH --gpus=2 -t 1 --deadline=now+{deadline * 10}\n#SBATCH --dependency=afterok:{first.pk}\n"
+    )
+    worth = {"within_seconds": 300, "credits": "100", "later": "nothing"}
+    second = job_describe(
+        pool=pool, wording=JobWording(worth, script=script), lane="batch", by=by, at=moment(pool, 0.25)
+    )
+    assert isinstance(second, Submitted), second
+    pass_until_all_is_over(pool, most=100)
+    assert again(first).state == JobState.FINISHED
+    assert again(second.job).state == state
+    assert all(30 < end <= deadline + 0.25 for end in ends(second.job))
+    with scope_disabled("the test verifies everything"):
+        assert intervals_verify(pool_ids=[pool.pk]).is_clean
+        assert jobs_verify(pool, list(TrainingJob.objects.order_by("pk"))) == []
+        with as_superuser():
+            TrainingJob.objects.filter(pk=second.job.pk).update(worth_from=None)
+        (finding,) = jobs_verify(pool, list(TrainingJob.objects.order_by("pk")))
+        assert "worth_from" in finding.what
+
+
 def test_an_end_at_the_very_moment_is_in_time() -> None:
     pool, (lumen, _) = make_market("lumen", "castor")
     at = moment(pool, 0.2345678)

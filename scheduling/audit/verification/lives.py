@@ -41,7 +41,7 @@ class Life:
     submitted_lane: str
     lane: str
     arrived_at: datetime
-    worth_from: datetime | None = None  # the first arrival, where the worth names a moment
+    worth_from: datetime | None = None  # from when its worth counts at the latest, where it names a moment
     state: str = JobState.QUEUED.value
     reason: tuple[str, Mapping[str, Any]] | None = None
     attempt: int = 0
@@ -61,7 +61,9 @@ def life_of(events: Iterable[JobEvent], *, elastic: bool) -> Life | None:
             begins_at = event.data.get("begins_at")
             arrived_at = event.at if begins_at is None else datetime.fromisoformat(begins_at)
             life = Life(event.data.get("digest"), lane, lane, arrived_at)
-            life.worth_from = arrived_at if event.data.get("names_moment") else None
+            if event.data.get("names_moment"):
+                counts_from = event.data.get("worth_from")
+                life.worth_from = arrived_at if counts_from is None else datetime.fromisoformat(counts_from)
             life.not_before = HELD if event.data.get("after") else 0
         elif life is not None and event.kind in _STEPS:
             if event.data.get("award") is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -66,6 +66,9 @@ def submission_event(
         data["begins_at"] = begin.astimezone(UTC).isoformat(timespec="microseconds")
     if job.worth_from is not None:
         data["names_moment"] = True  # the worth stays there, whatever becomes of the arrival
+        if job.worth_from > job.arrival:
+            counts_from = job.pool.epoch_at + timedelta(seconds=job.pool.slot_seconds * job.worth_from)
+            data["worth_from"] = counts_from.astimezone(UTC).isoformat(timespec="microseconds")
     if job.not_before == HELD:
         data["after"] = job.after
     return job_event(EventKind.JOB_SUBMITTED, job, at=at, data=data)

@@ -25,7 +25,7 @@ def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def worth_kept(job: Job, worth_from: float | None) -> Job:
     """Return the job with its worth at the moments that it names, though the arrival may have been set later. It counts
-    from `worth_from`, or from the arrival where that is None."""
+    from `worth_from` where the arrival is later than that, else from the arrival."""
     late = 0.0 if worth_from is None else job.arrival - worth_from
     return replace(job, value=from_later(job.value, late)) if late > 0 else job
 
