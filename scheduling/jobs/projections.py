@@ -91,8 +91,8 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
     scope, and the job with its pool."""
     if job.state != JobState.QUEUED:
         return None
-    rows = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
-    floors = list(rows.order_by("-attempt", "-interval")[:MOST_FLOORS])
+    rows = JobFloor.objects.filter(job=job, attempt=job.attempt).select_related("interval").defer(*HEAVY)
+    floors = list(rows.order_by("-interval")[:MOST_FLOORS])
     if not floors or not floors[0].draft or not floors[0].allocation:
         return None
     pool, slot = job.pool, job.pool.slot_at(at)
@@ -148,8 +148,6 @@ def _first_starts(pool: Pool, slot: int) -> list[_FirstStart]:
 def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> ProjectionMove | None:
     """Return the last change of the job's start, or None where there was none."""
     for newer, older in pairwise(floors):
-        if older.attempt != newer.attempt:
-            return None
         if (newer.start, newer.end) != (older.start, older.end):
             interval = newer.interval
             why, jobs = _why(interval.pk, interval.digest, job.pk)

@@ -138,7 +138,7 @@ def _decided(job: TrainingJob, award: Award | None, news: Sequence[Happening]) -
         return LifeStep(DONE, "Awarded", decided or job.submitted_at, None, interval + where)
     if job.state == JobState.QUEUED:
         since = next(
-            (each.at for each in news if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
+            (each.at for each in reversed(news) if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
             job.submitted_at,
         )
         note = "for other jobs" if job.not_before == HELD else "for an interval that gives it a place"
@@ -150,9 +150,10 @@ def _begun(job: TrainingJob, award: Award | None, floor: JobFloor | None, now: d
     pool = job.pool
     if award is None:
         if job.state == JobState.QUEUED and floor is not None and floor.end > floor.start:
-            return LifeStep(
-                AHEAD, "Starts at the latest", pool.slot_start(floor.start), floor.start, "its place at home"
-            )
+            title, note = "Starts at the latest", "its place at home"
+            if floor.draft:
+                title, note = "Projected to start", f"{note}, planned again at each interval"
+            return LifeStep(AHEAD, title, pool.slot_start(floor.start), floor.start, note)
         waits = job.state == JobState.QUEUED
         return LifeStep(AHEAD, "Starts" if waits else "Never started", None, None, "not known yet" if waits else "")
     at, workers = pool.slot_start(award.start), f"{award.workers} worker{'s' * (award.workers != 1)} at most"

@@ -15,6 +15,7 @@ from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
 from scheduling.market.elastic import MOST_SLOTS, SoFar, award_of_slots, so_far
 from scheduling.market.reads import JobView, NamedPayee, job_view, payees
+from scheduling.market.view import floor_stands
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.programs.ordering import after_arrays, after_jobs
@@ -196,8 +197,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         newest.paid_before = sum(each.paid - each.returned for each in awards[:-1])
     if parts:
         award = award_of_pieces(parts)
-    floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
-    floor = floors.order_by("-attempt", "-interval").first()
+    floor = _floor(job)
     events_of_job = happenings(pool, job.tenant_id, job.pk)
     on_servers = [row for each in parts or awards[-1:] for row in each.allocation]
     names = _server_names([*on_servers, *(floor.allocation if floor else [])])
@@ -246,6 +246,14 @@ def _awards(job: TrainingJob) -> list[Award]:
     """Return the job's awards, oldest first; of a job with an award for each slot, the newest ones."""
     awards = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     return list(awards.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
+
+
+def _floor(job: TrainingJob) -> JobFloor | None:
+    """Return the floor of the job's present attempt, if it was given one. While the job waits for it, it has to stand:
+    of a place that was lost nothing may be promised."""
+    floors = JobFloor.objects.filter(job=job, attempt=job.attempt).select_related("interval").defer(*HEAVY)
+    floor = floors.order_by("-interval").first()
+    return None if floor and job.state == JobState.QUEUED and not floor_stands(floor) else floor
 
 
 def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:

@@ -12,7 +12,7 @@ from scheduling.market.view.demands import (
     steps_flaw,
     within_engine,
 )
-from scheduling.market.view.floors import floors_standing
+from scheduling.market.view.floors import floor_stands, floors_standing
 from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, PoolShape, frame_of, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.intake import IntakeRows, intake_rows
@@ -55,6 +55,7 @@ __all__ = [
     "batch_view",
     "demands_check",
     "fixed_settings",
+    "floor_stands",
     "floors_standing",
     "for_the_core",
     "frame_of",

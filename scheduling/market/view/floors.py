@@ -10,7 +10,7 @@ losses need no record: a floor that only an earlier loss made void was over befo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import NamedTuple
 
 from django.db.models import Exists, F, OuterRef, Q
@@ -41,8 +41,7 @@ def floors_standing(
 ) -> dict[int, StandingFloor]:
     """Return by row the valid floors of a pool, drafts too, that meet one of the conditions `among`. Needs the scope of
     all tenants. `cache` has rows that were read before; rows read now are added to it."""
-    servers = Server.objects.filter(pool=pool_id).values_list("pk", "lost_after", "lost_from")
-    lost = {number: (after, first) for number, after, first in servers if after is not None and first is not None}
+    lost = _losses(pool_id)
     later = JobFloor.objects.filter(
         job=OuterRef("job"), attempt=OuterRef("attempt"), interval__gt=OuterRef("interval")
     ).order_by()
@@ -53,14 +52,32 @@ def floors_standing(
         rows = JobFloor.objects.filter(pk__in=new).values_list("pk", *COLUMNS)
         rows_known.update((number, StandingFloor(*columns)) for number, *columns in rows)
     standing = {number: rows_known[number] for number in numbers}
-    return {number: row for number, row in standing.items() if row.draft or not (lost and _is_void(row, lost))}
+    return {
+        number: row
+        for number, row in standing.items()
+        if row.draft or not (lost and _is_void(row.allocation, row.given_at, lost))
+    }
 
 
-def _is_void(row: StandingFloor, lost: Mapping[int, tuple[int, int]]) -> bool:
-    """Return whether a loss made the floor void. `lost` maps a server's id to the last slot decided before its loss,
-    and the first slot that it did not deliver."""
-    for server, _, end, *_ in row.allocation:
+def floor_stands(floor: JobFloor) -> bool:
+    """Return whether the latest floor of a job's latest attempt is valid. Needs its interval."""
+    if floor.draft:
+        return True
+    pool_id, given_at = floor.interval.pool_id, floor.interval.slot
+    return not _is_void(floor.allocation, given_at, _losses(pool_id))
+
+
+def _losses(pool_id: int) -> dict[int, tuple[int, int]]:
+    """Map the id of a server that was lost to the last slot decided before that, and the first slot that it did not
+    deliver."""
+    servers = Server.objects.filter(pool=pool_id).values_list("pk", "lost_after", "lost_from")
+    return {number: (after, first) for number, after, first in servers if after is not None and first is not None}
+
+
+def _is_void(allocation: Sequence[Sequence[int]], given_at: int, lost: Mapping[int, tuple[int, int]]) -> bool:
+    """Return whether a loss made a floor void that the interval of the slot `given_at` gave."""
+    for server, _, end, *_ in allocation:
         after, first = lost.get(server, (-1, end))
-        if row.given_at <= after and first < end:
+        if given_at <= after and first < end:
             return True
     return False
