@@ -292,7 +292,8 @@ def _over_max_price(pool: Pool, numbers: Numbers) -> str:
         return f"Costs {price}{_least(numbers)}, more than your limit {limit}."
     price, rest = _compared(numbers["price"], max(0.0, numbers["max_price"] - numbers["spent"]))
     limit = _credits(numbers["max_price"])
-    return f"Its next slot costs {price}{_least(numbers)}, and {rest} of your limit {limit} are left."
+    what = "Its next slot costs" if pool.is_elastic else "Costs"
+    return f"{what} {price}{_least(numbers)}, and {rest} of your limit {limit} are left."
 
 
 def _low_balance(pool: Pool, numbers: Numbers) -> str:

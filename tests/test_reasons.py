@@ -58,7 +58,7 @@ def subclasses(base: type) -> Iterator[type]:
 
 
 def pool() -> Pool:
-    return Pool(slug="main", name="Main", slot_seconds=10, epoch_at=timezone.now())
+    return Pool(slug="main", name="Main", slot_seconds=10, epoch_at=timezone.now(), batch_policy={"name": "optimus"})
 
 
 def sample(name: str) -> object:

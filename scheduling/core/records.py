@@ -116,6 +116,8 @@ def _beside_jobs(view: View) -> Document:
         document["frontier"] = view.frontier
     if view.paid:
         document["paid"] = [[number, view.paid[number]] for number in sorted(view.paid)]
+    if view.paid_for_lost:
+        document["paid_for_lost"] = [[number, view.paid_for_lost[number]] for number in sorted(view.paid_for_lost)]
     if view.resale:
         document["resale"] = [record(resale) for resale in view.resale]
     if view.worths:
@@ -156,6 +158,7 @@ def view_of(document: Mapping[str, Any], cluster: Cluster, jobs: Mapping[int, Jo
         frontier=document.get("frontier", 0),
         resale=tuple(Resale(**row) for row in document.get("resale", ())),
         paid=dict(document.get("paid", ())),
+        paid_for_lost=dict(document.get("paid_for_lost", ())),
         open_rents=tuple(_booking_from(row) for row in document.get("open_rents", ())),
         undone=frozenset(document.get("undone", ())),
         own_idle=array_from(document["own_idle"]) if "own_idle" in document else None,

@@ -453,6 +453,10 @@ class View:
     # By waiting job: credits that it paid for earlier slots. In an elastic pool of the live market every job that has
     # begun is in it, also one whose slots were free.
     paid: Mapping[int, float] = field(default_factory=dict)
+    # By waiting job: credits that it paid, less what came back, for whole runs that the platform lost. They count
+    # toward its highest price. No promise counts them, as it is about what the job gets from now on. A simulation has
+    # none.
+    paid_for_lost: Mapping[int, float] = field(default_factory=dict)
     # (tenants,) credits that a tenant can pay now, whatever its instructions allow; None means no limit.
     funds: FloatArray | None = None
     resale: tuple[Resale, ...] = ()
@@ -480,7 +484,7 @@ class View:
             if (array := getattr(self, name)) is not None:
                 object.__setattr__(self, name, read_only(array))
         # Not copied: a view is made at every slot of long runs.
-        for name in ("jobs", "floors", "memory", "paid", "worths"):
+        for name in ("jobs", "floors", "memory", "paid", "paid_for_lost", "worths"):
             object.__setattr__(self, name, MappingProxyType(getattr(self, name)))
 
 

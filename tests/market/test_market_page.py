@@ -150,7 +150,7 @@ def test_page_says_so_where_there_is_no_pool() -> None:
         (
             "over_max_price",
             {"price": 0.2, "max_price": 3.0, "spent": 2.801},
-            "Its next slot costs 0.200, and 0.199 of your limit 3.00 are left.",
+            "Costs 0.200, and 0.199 of your limit 3.00 are left.",
         ),
         ("over_budget", {"price": 3.001, "left": 3.0}, "Costs 3.001, and 3.000 of the budget are left."),
         ("low_balance", {"price": 3.000001, "available": 3.0}, "Costs 3.000001, and 3.000000 are available."),

@@ -6,13 +6,14 @@ first, and once; everything else is about them, or about earlier decisions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet, Sum
 
 from scheduling.core.currency import credits_of_each
 from scheduling.core.types import OWN, REJECTED, Allocation, Booking, FloatArray, Floor, Job, Refusal, View
@@ -57,11 +58,11 @@ class BatchSnapshot:
     unfit: tuple[Refusal, ...] = ()  # for rows of `waiting` left out of the view: accepted before, and impossible now
     begun: Mapping[int, PiecesSoFar] = field(default_factory=dict)  # waiting jobs of any other pool, begun in pieces
     budgets: Sequence[BudgetLimit] = ()  # of all tenants, as the view was made from them
+    paid: Mapping[int, int] = field(default_factory=dict)  # waiting jobs -> the micro-credits that they paid so far
 
     def paid_before(self, number: int) -> int:
         """Return the micro-credits that a waiting job has paid so far."""
-        before = self.slots.get(number) or self.begun.get(number)
-        return before.paid if before else 0
+        return self.paid.get(number, 0)
 
     def row(self, number: int) -> TrainingJob:
         """Return the row of a job whose floor may change: a job that waits, or waits in its owner's world alone."""
@@ -110,7 +111,10 @@ def batch_view(
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     going_on = gangs_going_on(slot, (jobs[number] for number in waiting), before)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values(), going_on)
-    jobs |= _capped(jobs, caps, {number: so_far.paid for number, so_far in (before | begun).items()})
+    lost = {} if pool.is_elastic else _paid_for_lost(waiting.values())
+    paid = Counter({number: so_far.paid for number, so_far in (before | begun).items()})
+    paid.update(lost)
+    jobs |= _capped(jobs, caps, paid)
     if pool.is_elastic:
         jobs |= {number: within_engine(jobs[number]) for number, row in waiting.items() if PROGRAM in row.spec}
     unfit = _unfit(frame, waiting, jobs)
@@ -134,6 +138,7 @@ def batch_view(
             for number, so_far in (before | begun).items()
             if (so_far.paid or number in before) and number not in unfit
         },
+        paid_for_lost={number: credits_of(amount) for number, amount in lost.items() if number not in unfit},
         memory=clock.memory,
         frontier=clock.frontier,
         open_rents=_rents(frame, rents, jobs),
@@ -141,7 +146,9 @@ def batch_view(
         worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
     by_budget = frozenset(tenant_id for tenant_id, rest in lefts.items() if rest < spendable[tenant_id])
-    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun, budgets)
+    return BatchSnapshot(
+        frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun, budgets, paid
+    )
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
@@ -331,6 +338,17 @@ def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
     """Return (tenants,): credits spent on rent under the tenant's budget; 0 for a tenant without one."""
     spent = rent_spent(frame.pool, at)
     return np.array([credits_of(spent.get(tenant_id, 0)) for tenant_id in frame.tenant_ids])
+
+
+def _paid_for_lost(waiting: Iterable[TrainingJob]) -> dict[int, int]:
+    """Return by job the micro-credits that it paid, less what came back, for whole runs that the platform lost. Takes
+    one query, if the platform has failed any of these jobs."""
+    again = [row.pk for row in waiting if row.attempt > 0]
+    if not again:
+        return {}
+    awards = Award.objects.filter(job__in=again, work__isnull=True).order_by()
+    sums = awards.values_list("job").annotate(paid=Sum(F("paid") - F("returned")))
+    return {number: paid for number, paid in sums if paid}
 
 
 def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], paid: Mapping[int, int]) -> dict[int, Job]:

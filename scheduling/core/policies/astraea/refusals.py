@@ -51,6 +51,8 @@ def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
     if short.kind == LOW_BALANCE:
         return Reason("low_balance", {"price": short.price, "left": short.limit})
     if short.kind == OVER_MAX_PRICE:
+        if (before := round_.paid_before(job)) > 0:
+            return Reason("over_max_price", {"price": short.price, "max_price": job.max_price, "spent": before})
         return Reason("over_max_price", {"price": short.price, "max_price": short.limit})
     if short.value <= 0:
         return Reason("not_worth_it", {"best_value": short.value})

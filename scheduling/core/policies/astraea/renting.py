@@ -353,7 +353,7 @@ class Renting:
         rent = (job.rent or tenant.rent) if self.settings.floor else "auto"
         if rent == "never":
             return None
-        before = self.round.rests[job.number].paid if job.number in self.round.rests else 0.0
+        before = self.round.paid_before(job)
         limits = [
             MayPay(np.inf if job.max_price is None else job.max_price - before, OVER_MAX_PRICE),
             MayPay(self.round.funds_left(job.tenant), LOW_BALANCE),

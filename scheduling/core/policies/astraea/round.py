@@ -67,6 +67,11 @@ class Round:
         since = self.start if self.settings.value_from == "round_start" else job.arrival
         return np.asarray(job.value(np.arange(self.start + 1, self.end + 1) - since), dtype=np.float64)
 
+    def paid_before(self, job: Job) -> float:
+        """Return the credits that the job has paid so far: for pieces, and for runs that the platform lost."""
+        pieces = self.rests[job.number].paid if job.number in self.rests else 0.0
+        return pieces + self.view.paid_for_lost.get(job.number, 0.0)
+
     def funds_left(self, tenant: int) -> float:
         """Return the credits that the tenant has left, apart from its own limits; infinite where the view sets none."""
         if self.view.funds is None:
