@@ -159,7 +159,7 @@ def test_its_job_waits_again_with_its_first_arrival_and_the_reason() -> None:
     assert (job.lane, job.attempt, job.arrival) == ("batch", 1, 0.0)
     assert (job.reason_code, job.reason_numbers) == ("market_stopped", {"start": 2, "end": 9, "refunded": 40})
     (event,) = events("job_requeued")
-    cut = {"award": award.pk, "cut_at": 2, "freed": None}
+    cut = {"award": award.pk, "cut_at": 2, "from_slot": 2, "freed": None}
     assert event.data == {"job": job.pk, "cause": "market_stopped", "start": 2, "end": 9, "refunded": 40, **cut}
     assert {slot for *_, slot in taken(pool, "batch")} == {0, 1}
     (public,) = events("market_stopped")

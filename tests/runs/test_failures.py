@@ -8,9 +8,10 @@ import pytest
 from django.db import IntegrityError
 
 from scheduling.app.clock import pool_advance
+from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.engines.base import ENDED, FAILED, FINISHED, Status
 from scheduling.market.settle.stuck import stuck_awards
-from scheduling.models import Award, Interval, JobFloor, LaneClock, Run
+from scheduling.models import Award, Interval, JobFloor, LaneClock, Run, TrainingJob
 from scheduling.operator.loss_preview import server_loss_preview
 from scheduling.runs.ends import run_end
 from scheduling.runs.failures import ServerLost, server_lose
@@ -20,6 +21,7 @@ from tenants.models import AuditEntry
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser, run
 from tests.scheduling.builders import NOON, make_cells, make_server, make_tenant
+from tests.scheduling.clocks import advance
 from tests.scheduling.live import (
     SPEC,
     again,
@@ -135,6 +137,34 @@ def test_an_instant_award_is_refunded_too() -> None:
     lose(server, slot=0.7)
     assert (money(lumen), taken(pool)) == ((1_000_000_000, 0, 0), {})
     assert (again(job).state, again(job).lane, again(job).arrival) == ("queued", "batch", 0.5)
+
+
+def test_a_reservation_that_is_lost_before_it_begins_does_not_wait_for_its_old_slots() -> None:
+    """Nothing of it runs before them, so its job may be decided about from the loss on."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    server = make_server(pool, "s01", worker=4, ps=1)  # the operator's
+    make_cells(make_server(pool, "h01", worker=4, ps=1), castor, {"worker": 4, "ps": 1})
+    fund(lumen)
+    advance(pool, 0)
+    awards = [again(submitted(pool, lumen).award) for _ in range(12)]
+    last = max(awards, key=lambda award: award.start)
+    assert last.start > 5
+    lose(server, 1)
+    with scope(lumen):
+        waiting = again(last).job
+    assert (waiting.state, waiting.not_before) == ("queued", 1)  # the slot of the loss is the first not delivered
+    assert again(last).cut_at == last.start
+    for slot in range(1, 20):
+        advance(pool, slot)
+    with scope(lumen):
+        newest = Award.objects.filter(job=last.job_id).latest("pk")
+        first = Award.objects.filter(job__in=[award.job_id for award in awards], attempt=1).earliest("start")
+    assert first.start == 2
+    assert newest.attempt == 1
+    assert again(newest).state == "done"
+    with scope_disabled("the test verifies everything"):
+        assert jobs_verify(pool, list(TrainingJob.objects.all())) == []
+    assert book_is_sound()
 
 
 def test_floors_of_waiting_jobs_on_the_server_are_void() -> None:

@@ -160,6 +160,19 @@ def test_the_verification_counts_the_attempt_that_ended_with_giving_up(elastic: 
     assert (life.state, life.attempt) == ("failed", attempt)
 
 
+@pytest.mark.parametrize(
+    ("told", "not_before"), [({}, 11), ({"from_slot": 1}, 1), ({"from_slot": 1, "next_slot": 4}, 4)]
+)
+def test_the_verification_lets_a_job_wait_for_its_old_slots_only_where_an_older_version_did(
+    told: dict[str, int], not_before: int
+) -> None:
+    requeued = {"cause": "server_lost", "cut_at": 11, **told}
+    events = [JobEvent("job_submitted", at(0), {"lane": "instant"}), JobEvent("job_requeued", at(1), requeued)]
+    life = life_of(events, elastic=False)
+    assert life is not None
+    assert life.not_before == not_before
+
+
 def test_cells_that_a_lost_gang_still_pays_for_are_promised_to_nobody_by_a_late_clock() -> None:
     """The gang is lost in slot 7 while the clock still has boundary 5 to decide: there its cells are in use until 7."""
     pool, (lumen,) = make_market("lumen")

@@ -90,7 +90,9 @@ def _requeued(life: Life, event: JobEvent, elastic: bool) -> None:
     life.lane = Lane.BATCH.value
     life.attempt += 0 if elastic else 1
     if "cause" in event.data:
-        life.not_before = max(event.data.get("next_slot", 0), event.data.get("cut_at") or 0)
+        # Older versions let the job wait for the award's cut, which may be later than the first slot of the loss.
+        first = event.data.get("from_slot", event.data.get("cut_at"))
+        life.not_before = max(event.data.get("next_slot", 0), first or 0)
         _void(life, event, elastic)
 
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection
@@ -34,10 +35,10 @@ UPDATE scheduling_award AS award SET state = %s, cut_at = cut.cut_at, returned =
 """
 _MOVE = """
 UPDATE scheduling_trainingjob AS job
-   SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = greatest(%s, cut.slot),
+   SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = %s,
        attempt = job.attempt + cut.again, worth = NULL,
        reason_code = %s, reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
-  FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::bigint[]) AS cut (job_id, refunded, again, slot)
+  FROM unnest(%s::bigint[], %s::bigint[], %s::int[]) AS cut (job_id, refunded, again)
  WHERE job.id = cut.job_id
 """
 
@@ -110,8 +111,8 @@ def awards_void(
     _store(awards)
     _unsell(awards, slot)
     refunds = {award.pk: award.returned - before[award.pk] for award in awards}  # only of this cut
-    _move_jobs(live, refunds, cause, following, at)
-    tell, again = _given_up if following.given_up else _requeued, {award.pk for award in live}
+    _move_jobs(live, refunds, slot, cause, following, at)
+    tell, again = _given_up if following.given_up else partial(_requeued, slot), {award.pk for award in live}
     return Voided(
         awards,
         again=[] if following.given_up else live,
@@ -234,26 +235,26 @@ def _store(awards: Sequence[Award]) -> None:
 
 
 def _move_jobs(
-    awards: Sequence[Award], refunds: Mapping[int, int], cause: Cause, following: Next, at: datetime
+    awards: Sequence[Award], refunds: Mapping[int, int], slot: int, cause: Cause, following: Next, at: datetime
 ) -> None:
     """Make the jobs of these awards wait again, or give them up. They keep their first arrival and wait in the batch
     lane: the instant lane is not tried a second time. Where slots are awarded one by one, the next slot is no new
     attempt. A late clock may still decide about slots that the old award pays for, so a job may be decided about only
-    from the award's cut on."""
+    from `slot` on, the first that was not delivered: of an award that had not begun this is before its start."""
     facts = json.dumps(dict(cause.facts))
     ids, returned = [award.job_id for award in awards], [refunds[award.pk] for award in awards]
     attempts = [int(award.work_left is None) for award in awards]
-    cuts = [0 if following.given_up else award.cut_at for award in awards]
     if following.given_up:
         place = [JobState.FAILED, None, at, 0, GIVEN_UP]
     else:
-        place = [JobState.QUEUED, Lane.BATCH, None, following.not_before, cause.code]
+        place = [JobState.QUEUED, Lane.BATCH, None, max(following.not_before, slot), cause.code]
     with connection.cursor() as cursor:
-        cursor.execute(_MOVE, [*place, facts, ids, returned, attempts, cuts])
+        cursor.execute(_MOVE, [*place, facts, ids, returned, attempts])
 
 
-def _requeued(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
-    return _award_event(EventKind.JOB_REQUEUED, award, {"cause": cause.code, **cause.facts, "refunded": refunded}, at)
+def _requeued(slot: int, award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
+    data = {"cause": cause.code, **cause.facts, "refunded": refunded, "from_slot": slot}
+    return _award_event(EventKind.JOB_REQUEUED, award, data, at)
 
 
 def _given_up(award: Award, refunded: int, cause: Cause, at: datetime) -> Event:
