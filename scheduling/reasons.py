@@ -315,7 +315,8 @@ def _smaller(pool: Pool, numbers: Numbers) -> str:
 
 
 def _engine_error(pool: Pool, numbers: Numbers) -> str:
-    sentence = "The platform could not run it. What was not delivered is refunded, and it waits again."
+    back = "What was not delivered is refunded, and it waits" if numbers.get("refunded", True) else "It waits"
+    sentence = f"The platform could not run it. {back} again."
     if "next_slot" not in numbers:
         return sentence
     sentence = f"{sentence} It is tried again from {slot_clock(pool, numbers['next_slot'])} on"

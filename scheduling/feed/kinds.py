@@ -54,7 +54,7 @@ def _requeued(name: str, data: Data) -> str:
     if "cause" not in data:
         return f"{name} gets a new place at home."
     if not data.get("refunded"):
-        return f"{name} waits for another place. No credits came back: none were paid for what was not delivered."
+        return f"{name} waits for another place. No credits came back: what was not delivered cost none, or is settled."
     return f"{name} waits for another place. {shown(data['refunded'])} credits came back for what was not delivered."
 
 

@@ -187,5 +187,5 @@ def _sentence(run: Run) -> str:
         RunState.STOPPED: "It was stopped; what it had saved is kept.",
         RunState.PAUSED: "The market was stopped; it goes on from what it had saved.",
         RunState.FAILED: f"It failed: {run.detail}.",
-        RunState.LOST: f"The platform lost it: {run.detail}. What was not delivered is refunded.",
+        RunState.LOST: f"The platform lost it: {run.detail}. What was not delivered is refunded, unless it is settled.",
     }[RunState(run.state)]

@@ -12,7 +12,7 @@ from scheduling.core.types import OWN, SHARED
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
 from scheduling.market.calendar import lane_lock
 from scheduling.market.view import PiecesInVain, SpecReader, floors_standing, pieces_in_vain
-from scheduling.models import ALIVE, Award, JobState, Lane, RentState, Run, RunState
+from scheduling.models import ALIVE, Award, AwardState, JobState, Lane, RentState, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.early_ends import NO_PROGRESS, job_end_early
 from scheduling.runs.failures import award_fail
@@ -36,9 +36,11 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
     If the platform is at fault, what was not delivered is refunded, and the job waits again. If the program is at fault
     or ended before its time, what was reserved is paid. If its time was over, the clock decides what that means, but a
     job whose pieces bring it no further rents no more.
-    A gang that is lost after its award was taken back is no loss, as its server may be gone.
+    A gang that is lost after its award was taken back is no loss, as its server may be gone. One whose award is over is
+    a loss: the engine waited for a sign of it while the clock went on.
     """
-    taken_back = status.end == LOST and not Award.objects.filter(pk=run.award_id, state__in=ALIVE).exists()
+    back = Award.objects.filter(pk=run.award_id, state__in=(AwardState.VOID, AwardState.ENDED))
+    taken_back = status.end == LOST and back.exists()
     moved = Run.objects.filter(pk=run.pk, state__in=OPEN).update(
         state=RunState.STOPPED if taken_back else STATES[status.end],
         started_at=_moment(status.started_at),

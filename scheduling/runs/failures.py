@@ -12,7 +12,16 @@ from django.db import transaction
 from scheduling.cluster import may_change_cluster, pool_lock, server_subject
 from scheduling.feed import EventKind, event, events_append, job_event
 from scheduling.market.calendar import lane_lock
-from scheduling.market.settle import AT_ONCE, Cause, Next, awards_void, jobs_locked, refunds_post, slots_pay_back
+from scheduling.market.settle import (
+    AT_ONCE,
+    Cause,
+    Next,
+    awards_void,
+    job_waits_after_its_end,
+    jobs_locked,
+    refunds_post,
+    slots_pay_back,
+)
 from scheduling.models import (
     ALIVE,
     Award,
@@ -97,7 +106,7 @@ def award_fail(
     What is settled stays settled: the refund begins with the first slot that is not. Slots before `slot` were
     delivered, and are paid for. An award that is void from a later slot on becomes void from this one on. If its tenant
     gave it up, it gets back the slots from `slot` on until then, and pays on to its end: nothing more of it was to be
-    delivered.
+    delivered. If all of it is settled, and its job was stopped as its time was over, the job waits again all the same.
     `detail` says what went wrong, in the engine's words. `losses` is how often in a row this job was lost without
     progress. It waits longer each time and is given up in the end, since another try does not help.
     `gone_at` is the moment after which its gang cannot run any more, where nobody can say whether it runs now. The job
@@ -113,6 +122,8 @@ def award_fail(
         if award.state == AwardState.VOID and first >= award.paid_until:
             return AwardFailed(award, award.paid_until, award.returned, waits=False, repeated=True)
         if award.state not in (*ALIVE, AwardState.VOID) or first >= award.used_until:
+            if slot < award.end and _waits_after_its_end(award, first, detail, losses, at):
+                return AwardFailed(award, award.paid_until, award.returned, waits=losses < MOST_LOSSES, repeated=False)
             return Refused("already_over", "All that was sold with this award is delivered or given back.")
         if award.is_given_up:
             cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]})
@@ -129,6 +140,16 @@ def award_fail(
         events_append(voided.events)
         refunds_post(voided.postings)
     return AwardFailed(award, award.paid_until, award.returned, waits=bool(voided.again), repeated=False)
+
+
+def _waits_after_its_end(award: Award, slot: int, detail: str, losses: int, at: datetime) -> bool:
+    """Let the job of an award that is over wait again, or give it up after too many losses, if the clock stopped it
+    before this loss was heard of. Return whether it did."""
+    following = after_losses(losses, award.pool.slot_at(at))
+    cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]} | _tries(losses, following))
+    event = job_waits_after_its_end(award, slot, cause, following, at)
+    events_append([event] if event else [])
+    return event is not None
 
 
 def after_losses(losses: int, slot: int) -> Next:

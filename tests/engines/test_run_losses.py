@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from scheduling.audit.verification import intervals_verify
+from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.engines.base import ENDED, LOST, Fault, Gang, Status
 from scheduling.engines.local.engine import TIMINGS
-from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState
+from scheduling.market.settle.stuck import stuck_awards
+from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState, TrainingJob
 from scheduling.reasons import reason_sentence
 from scheduling.runs.ends import losses_in_a_row, run_end
 from scheduling.runs.runs import awards_due, runs_tick
@@ -23,8 +26,9 @@ from tests.engines.local import engine_in
 from tests.engines.market import PARAMETERS, UNITS, jobs_of, world
 from tests.scheduling.builders import NOON, make_tenant
 from tests.scheduling.clocks import advance
+from tests.scheduling.clocks import moment as slot_moment
 from tests.scheduling.live import again, book_is_sound, money
-from tests.scheduling.markets import give, make_market, make_waiting
+from tests.scheduling.markets import give, make_market, make_renting, make_waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -167,6 +171,77 @@ def test_what_a_late_clock_sells_and_passes_at_once_is_not_paid() -> None:
     assert (first.start, first.end, first.state) == (2, 3, AwardState.VOID)
     assert first.returned == first.paid > 0
     assert money(owner)[2] == 0
+
+
+@pytest.mark.parametrize(
+    ("lost_at", "losses", "state"), [(-0.4, 1, "queued"), (-0.4, 5, "failed"), (0.3, 1, "stopped")]
+)
+def test_loss_that_is_heard_of_after_the_end_lets_its_job_wait_again(
+    monkeypatch: pytest.MonkeyPatch, lost_at: float, losses: int, state: str
+) -> None:
+    """Its server was silent for less than the engine's patience when its last slot was settled, and what is settled
+    stays so. A gang that was lost only after its end has had all of its time."""
+    pool, owner, renter = make_renting()
+    job = make_waiting(pool, renter, 0.1, epochs=2, program={"name": "x"})
+    slots = iter(range(1, 20))
+    while again(job).state != JobState.RUNNING:
+        advance(pool, next(slots))
+    (award,) = awards_of(job)
+    _running(award, "first")
+    advance(pool, award.end + 0.1)
+    assert (again(job).state, again(job).reason_code) == (JobState.STOPPED, "reservation_ended")
+    paid = money(owner)[2]
+    monkeypatch.setattr("scheduling.runs.ends.losses_in_a_row", lambda job_id: losses)
+    _ends(award, LOST, award.end + lost_at, heard=award.end + 0.6)
+    row = again(job)
+    assert (row.state, row.attempt, row.arrival) == (state, int(state != "stopped"), job.arrival)
+    assert (again(award).state, again(award).returned, money(owner)[2]) == (AwardState.DONE, 0, paid)
+    assert is_proved(pool)
+    slots = iter(range(award.end + 1, award.end + 20))
+    while state == "queued" and again(job).state != JobState.RUNNING:
+        advance(pool, next(slots))
+    if state != "queued":
+        advance(pool, award.end + 9.5)
+        assert (again(job).state, len(awards_of(job))) == (state, 1)
+        return
+    assert row.reason_code == "engine_error"
+    assert (row.ended_at, row.not_before) == (None, award.end)
+    assert (
+        reason_sentence(pool, row.reason_code, row.reason_numbers) == "The platform could not run it. It waits again."
+    )
+    second = awards_of(job)[1]
+    assert second.attempt == 1
+    _running(second, "second")
+    _ends(second, FINISHED, second.end - 0.5, heard=second.end - 0.4)
+    advance(pool, second.end + 0.1)
+    assert again(job).state == JobState.FINISHED
+    assert is_proved(pool)
+
+
+def awards_of(job: TrainingJob) -> list[Award]:
+    with scope_disabled("the test looks at what a job got"):
+        return list(Award.objects.filter(job=job).select_related("pool").order_by("pk"))
+
+
+def is_proved(pool: Pool) -> bool:
+    with scope_disabled("the test verifies everything"):
+        assert jobs_verify(pool, list(TrainingJob.objects.filter(pool=pool))) == []
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert not stuck_awards()
+    return book_is_sound()
+
+
+def _running(award: Award, key: str) -> None:
+    seconds = award.pool.slot_seconds
+    start, end = float(award.start * seconds), float(award.end * seconds)
+    _opened(award, seen_at=end, started_at=start, state="running", key=key)
+
+
+def _ends(award: Award, end: str, slot: float, heard: float) -> None:
+    began, ended = (slot_moment(award.pool, each).timestamp() for each in (award.start, slot))
+    status = Status(ENDED, began, ended, end, "it is gone")
+    with scope_disabled("an engine tells of any tenant's gang"):
+        assert run_end(run=Run.objects.get(award=award), status=status, at=slot_moment(award.pool, heard))
 
 
 def _opened(award: Any, *, seen_at: float, started_at: float | None = None, **fields: Any) -> None:

@@ -192,6 +192,24 @@ def test_what_the_platform_lost_is_no_progress_to_be_passed(world: World) -> Non
     assert world.row(job).reason_code != "no_progress"
 
 
+def test_a_piece_whose_loss_is_heard_of_after_its_end_is_not_in_vain(world: World) -> None:
+    """The silence was shorter than the engine's patience when the piece was paid and over. A piece that was given back
+    is stopped all the same."""
+    job = world.long_job(epochs=8, value=LASTS, program={"name": "x"})
+    pass_by(world, job, lambda piece: {"epoch": 7, "of": 8}, upto=17)
+    (over,) = delivered(world, job)
+    running = next(award for award in world.awards(job) if award.state == AwardState.RUNNING)
+    assert vain(job) is None
+    advance(world.pool, running.end + 0.01)
+    ends(world, run_of(running), LOST, running.end - 0.1)
+    assert world.awards(job)[1].state == AwardState.DONE
+    assert run_of(running).state == "lost"
+    assert vain(job) is None
+    assert run_of(over).state == "stopped"
+    assert world.row(job).reason_code != "no_progress"
+    assert world.is_proved
+
+
 def test_a_job_that_is_promised_a_place_at_home_keeps_it(world: World) -> None:
     """Its own cell is taken for long. It rents until then, and comes home in the end as it would have alone."""
     make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})

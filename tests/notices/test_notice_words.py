@@ -77,7 +77,7 @@ SAID: list[tuple[EventKind, dict[str, Any], str]] = [
     (
         EventKind.JOB_REQUEUED,
         {"cause": "server_lost", "refunded": 0},
-        "vision waits for another place. No credits came back: none were paid for what was not delivered.",
+        "vision waits for another place. No credits came back: what was not delivered cost none, or is settled.",
     ),
     (EventKind.JOB_REQUEUED, {"reason": "floor_lost"}, "vision gets a new place at home."),
 ]

@@ -117,11 +117,13 @@ def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
 
 def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:
     """Compare when and where the award was decided, and for which attempt of its job: a job waits again only if its
-    award is void, or was a piece of it."""
+    award is void, was a piece of it, or was over when its loss was heard of. The feed, which names the award, has the
+    attempt of each of these (`jobs_verify`)."""
     where = f"award {award.pk} of job {award.job_id}"
     right = {"pool": (award.pool_id, interval.pool_id), "lane": (award.lane, str(Lane.BATCH))}
     right["awarded_at"] = (award.awarded_at, interval.decided_at)
-    if award.attempt > attempt or (award.state != AwardState.VOID and award.work is None):
+    may_wait_again = award.state in (AwardState.VOID, AwardState.DONE) or award.work is not None
+    if award.attempt > attempt or not may_wait_again:
         right["attempt"] = (award.attempt, attempt)
     return differences(where, right)
 

@@ -21,6 +21,7 @@ from django.db.models import F, QuerySet
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.calendar.units import CalendarUnit, UnitReader, units_release
 from scheduling.market.settle.resale import sales_return
+from scheduling.market.settle.run_states import RESERVATION_ENDED
 from scheduling.market.view.rents import GIVEN_UP
 from scheduling.models import ALIVE, Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, JobState
@@ -186,6 +187,22 @@ def slots_pay_back(
     Award.objects.bulk_update(awards, ["cut_at", "pays_from", "returned"], batch_size=1_000)
     refunded = sum(amount for posting in postings for _, amount in posting.entries if amount > 0)
     return PaidBack(refunded, events, postings)
+
+
+def job_waits_after_its_end(award: Award, slot: int, cause: Cause, following: Next, at: datetime) -> Event | None:
+    """Let the job of an award that is over wait again, or give it up: the platform lost it before its end, and that was
+    heard of when the clock had stopped the job for what it had left to do. Return the event, which is still to be
+    written, or None where the clock did not stop it so.
+
+    What is settled stays settled, so nothing comes back. A job in pieces stays as it is, since the work of a piece that
+    is over counts as done.
+    """
+    (job,) = jobs_locked([award.job_id])
+    is_stopped = job.state == JobState.STOPPED and job.reason_code == RESERVATION_ENDED
+    if not is_stopped or award.state != AwardState.DONE or award.work is not None or award.attempt != job.attempt:
+        return None
+    _move_jobs([award], {award.pk: 0}, slot, cause, following, at)
+    return _given_up(award, 0, cause, at) if following.given_up else _requeued(slot, award, 0, cause, at)
 
 
 def refunds_post(postings: Sequence[Posting]) -> None:
