@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.audit.verification.jobs import jobs_verify
-from scheduling.engines.base import ENDED, LOST, Fault, Gang, Status
+from scheduling.engines.base import ENDED, FINISHED, LOST, Fault, Gang, Status
 from scheduling.engines.local.engine import TIMINGS
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState, TrainingJob
