@@ -10,10 +10,20 @@ from typing import Any
 
 from django.db import transaction
 
+from scheduling.cluster import pool_lock
 from scheduling.core.policies.dl2.files import Network, encode
 from scheduling.learner.decide import SlotPair
 from scheduling.learner.gather import Work, digest_of
-from scheduling.models import CandidateState, PolicyWeights, PoolLearner, ShadowSlot, WeightsCandidate
+from scheduling.learner.read_learner import digest_in_use, next_slot_of
+from scheduling.models import (
+    CandidateState,
+    PolicyWeights,
+    Pool,
+    PoolLearner,
+    ShadowSlot,
+    WeightsCandidate,
+    WeightsPromotion,
+)
 from scheduling.operator import weights_add
 from tenants.access import Refused, access_of_system
 
@@ -58,6 +68,7 @@ def verdict_keep(work: Work, verdict: Mapping[str, Any], at: datetime) -> bool:
 def practice_keep(work: Work, practised: Practised, at: datetime) -> bool:
     """Store the training as it is now, and a new candidate where none is open. Return whether this step was still the
     next one."""
+    pool_lock(work.pool)  # nobody puts weights in place meanwhile
     learner = PoolLearner.objects.select_for_update().get(pool=work.pool)
     if learner.step != work.learner.step or not learner.is_on:
         return False
@@ -67,7 +78,7 @@ def practice_keep(work: Work, practised: Practised, at: datetime) -> bool:
     learner.worked_at, learner.sentence = at, ""
     learner.save(update_fields=["step", "state", "began_with", "curve", "worked_at", "sentence"])
     if practised.candidate is not None and not _is_open(work):
-        _candidate_make(work, practised, learner.step, at)
+        _candidate_make(work.pool, practised, learner.step, at)
     return True
 
 
@@ -87,16 +98,20 @@ def _is_open(work: Work) -> bool:
     return WeightsCandidate.objects.filter(pool=work.pool, state__in=states).exists()
 
 
-def _candidate_make(work: Work, practised: Practised, step: int, at: datetime) -> None:
-    """Store the network for good under a name of its own, as a candidate. The same bytes become one only once."""
-    assert practised.candidate is not None and work.in_use is not None  # noqa: S101, PT018
+def _candidate_make(pool: Pool, practised: Practised, step: int, at: datetime) -> None:
+    """Store the network for good under a name of its own, as a candidate. The same bytes become one only once. Where
+    other weights were put in place than those that it was trained from, there is none: it would be judged against
+    weights that nobody uses, and could never take their place."""
+    assert practised.candidate is not None  # noqa: S101
+    first = next_slot_of(pool)
+    newer = WeightsPromotion.objects.filter(pool=pool, from_slot__gt=first)
+    if newer.exists() or digest_in_use(pool, first) != practised.began_with:
+        return
     content = encode(practised.candidate)
     if PolicyWeights.objects.filter(digest=digest_of(content)).exists():
         return
-    name = f"{work.pool.slug[:44]}-learnt-{step}"
-    row = weights_add(name=name, content=content, by=BY, reason=f"learnt beside {work.pool.slug}", at=at)
+    name = f"{pool.slug[:44]}-learnt-{step}"
+    row = weights_add(name=name, content=content, by=BY, reason=f"learnt beside {pool.slug}", at=at)
     if isinstance(row, Refused):
         return
-    WeightsCandidate.objects.create(
-        pool=work.pool, weights=row, against=work.in_use.digest, from_slot=work.next_slot, made_at=at
-    )
+    WeightsCandidate.objects.create(pool=pool, weights=row, against=practised.began_with, from_slot=first, made_at=at)

@@ -9,8 +9,8 @@ import pytest
 from scheduling.core.policies.dl2.files import encode
 from scheduling.core.policies.dl2.shape import BOTH
 from scheduling.learner import decide, working
-from scheduling.learner.apply import practice_keep, verdict_keep
-from scheduling.learner.gather import work_of
+from scheduling.learner.apply import Practised, practice_keep, verdict_keep
+from scheduling.learner.gather import Work, work_of
 from scheduling.learner.working import learner_step
 from scheduling.models import CandidateState, PolicyWeights, Pool, PoolLearner, WeightsCandidate, WeightsPromotion
 from tests.learner.world import (
@@ -88,6 +88,44 @@ def test_rule_puts_in_place_what_has_won_once_and_only_where_it_is_on(past: Pool
     run(pool, PAST + 1, PAST + 2)
     assert not verdict_keep(late, candidate.verdict, NOON)
     all_is_sound(pool)
+
+
+def better(work: Work) -> Practised:
+    """What a step finds that has learnt something."""
+    assert work.in_use is not None
+    row = {"round": 8, "slots": 10, "windows": 1, "times": 0.9}
+    return Practised(b"", work.in_use.digest, row, decide.network_stored(encode(network(BOTH, seed=9))))
+
+
+def test_what_is_learnt_after_a_promotion_in_the_same_step_is_judged_against_what_decides_now(
+    past: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = past
+    switched(pool, is_on=True, promotes=True)
+    candidate_of(pool, CandidateState.OFFERED)
+    monkeypatch.setattr(working, "_practised", better)
+    step(pool, PAST + 0.5)
+    assert WeightsPromotion.objects.get().weights.name == "wide"
+    candidate = WeightsCandidate.objects.get(state=CandidateState.SHADOW)
+    assert candidate.against == PolicyWeights.objects.get(name="wide").digest
+    assert candidate.from_slot == PAST + 1
+
+
+def test_what_was_learnt_beside_weights_that_are_no_longer_in_use_is_no_candidate(
+    past: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = past
+    switched(pool, is_on=True)
+    candidate_of(pool, CandidateState.OFFERED)
+
+    def taken_meanwhile(work: Work) -> Practised:
+        taken(pool, "wide", PAST + 0.4)
+        return better(work)
+
+    monkeypatch.setattr(working, "_practised", taken_meanwhile)
+    step(pool, PAST + 0.5)
+    assert not WeightsCandidate.objects.filter(state=CandidateState.SHADOW).exists()
+    assert learner_of(pool).step == 1
 
 
 def test_state_that_cannot_be_read_is_begun_anew(past: Pool) -> None:
