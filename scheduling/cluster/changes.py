@@ -9,7 +9,7 @@ from django.db.models import Model
 from scheduling.models import Pool, Server
 from tenants.access import Access, Refused
 from tenants.roles import Permission
-from tenants.services.members import NOT_ALLOWED, reason_refusal
+from tenants.services.members import NOT_ALLOWED, flaws_of, reason_refusal
 
 
 def may_change_cluster(by: Access, reason: str) -> Refused | None:
@@ -29,7 +29,7 @@ def row_refusal(row: Model, code: str) -> Refused | None:
     try:
         row.full_clean()
     except ValidationError as error:
-        return Refused(code, " ".join(error.messages))
+        return Refused(code, flaws_of(row, error))
     return None
 
 

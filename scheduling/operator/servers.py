@@ -42,8 +42,6 @@ def server_add(
     if refusal := may_change_cluster(by, reason):
         return refusal
     pool_lock(pool)
-    if Server.objects.filter(pool=pool, name=name).exists():
-        return Refused("invalid_server", f"There is a server {name} in this pool already.")
     server = Server(pool=pool, name=name, hosts_workers=hosts_workers, hosts_ps=hosts_ps)
     kinds = kinds_by_name(pool)
     if refusal := row_refusal(server, "invalid_server") or units_refusal(capacity, kinds):

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Model
 
 from tenants import history
 from tenants.access import Access, Refused
@@ -33,6 +34,14 @@ def reason_refusal(reason: str) -> Refused | None:
     return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
 
 
+def flaws_of(row: Model, error: ValidationError) -> str:
+    """Return what a model's own rules object to in a row, in words of people where it is there already."""
+    flaws = [each for errors in error.error_dict.values() for each in errors]
+    if any(flaw.code in ("unique", "unique_together") for flaw in flaws):
+        return f"There is such a {row._meta.verbose_name} already."
+    return " ".join(error.messages)
+
+
 @transaction.atomic
 def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime) -> Tenant | Refused:
     if not by.allows(Permission.TENANTS_CHANGE):
@@ -43,13 +52,11 @@ def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime
         return RESERVED_SLUG
     if is_blank(name):
         return Refused("invalid_tenant", UNSEEN_NAME)
-    if Tenant.objects.filter(slug=slug).exists():
-        return Refused("invalid_tenant", f"There is a tenant {slug} already.")
     tenant = Tenant(slug=slug, name=name.strip())
     try:
         tenant.full_clean()
     except ValidationError as error:
-        return Refused("invalid_tenant", " ".join(error.messages))
+        return Refused("invalid_tenant", flaws_of(tenant, error))
     tenant.save()
     history.append(
         at=at,

@@ -201,9 +201,9 @@ def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_f
 
 def test_file_that_asks_for_the_instant_lane_is_told_that_an_array_waits(bourse: Bourse, job_file: Path) -> None:
     job_file.write_text(job_file.read_text() + "lane: instant\n")
-    said = {"token": "t", "tenant": "lumen"}
+    account = {"token": "t", "tenant": "lumen"}
     with stub_server(good(ARRAY, status=201)) as stub:
-        ended = bourse("jobs", "submit", job_file, "--count", "2", url=stub.address, **said)
+        ended = bourse("jobs", "submit", job_file, "--count", "2", url=stub.address, **account)
     assert (ended.status, ended.out.strip()) == (0, LINE)
     assert ended.err == "The file asks for the instant lane; jobs of an array wait for the batch lane.\n"
 

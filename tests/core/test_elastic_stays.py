@@ -148,9 +148,9 @@ def test_it_begins_elsewhere_where_it_cannot_stay(change: str) -> None:
         capacity[:, there] = 0.0
         after = replace(after, cluster=replace(cluster, capacity=capacity))
     elif change == "taken":
-        taken = np.zeros((2, 1, 2))
-        taken[:, 0, there] = 2.0
-        after = replace(after, occupied=taken)
+        used = np.zeros((2, 1, 2))
+        used[:, 0, there] = 2.0
+        after = replace(after, occupied=used)
     else:
         after = replace(after, slot=after.slot + 1)
     blind = replace(after, memory={})

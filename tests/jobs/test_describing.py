@@ -76,12 +76,15 @@ def test_all_that_is_wrong_with_either_part_is_told() -> None:
 
 def test_of_a_script_that_names_its_deadline_nobody_asks_by_when() -> None:
     dated = TEXT.replace("--gpus=8", "--gpus=8 --deadline=now+12hours")
-    asked = {"credits": "3", "later": "nothing"}
-    assert understood(JobWording(asked, script=dated)).spec["value"]["deadline"] == 144.0
-    assert faults(JobWording(asked, script=dated.replace("=8", "=many"))) == [3]
-    assert faults(JobWording(asked, script=dated.replace("--gpus=8", "--array=0-4%2"))) == [3]
-    assert faults(JobWording(asked, script=dated.replace("now+12hours", "9999-12-31T23:59:59"), zone=WEST)) == [3]
-    assert faults(JobWording({**asked, "credits": "0"}, script=dated.replace("=8", "=many"))) == [3, "worth.credits"]
+    wish = {"credits": "3", "later": "nothing"}
+    assert understood(JobWording(wish, script=dated)).spec["value"]["deadline"] == 144.0
+    assert faults(JobWording(wish, script=dated.replace("=8", "=many"))) == [3]
+    assert faults(JobWording(wish, script=dated.replace("--gpus=8", "--array=0-4%2"))) == [3]
+    assert faults(JobWording(wish, script=dated.replace("now+12hours", "9999-12-31T23:59:59"), zone=WEST)) == [3]
+    assert faults(JobWording({**wish, "credits": "0"}, script=dated.replace("=8", "=many"))) == [
+        3,
+        "worth.credits",
+    ]
 
 
 def test_a_deadline_after_it_is_wanted_ends_what_it_is_worth_and_raises_nothing() -> None:
@@ -93,13 +96,13 @@ def test_a_deadline_after_it_is_wanted_ends_what_it_is_worth_and_raises_nothing(
 def test_a_worth_counts_from_the_arrival_at_the_latest_unless_it_is_a_time_from_then_on() -> None:
     dated = TEXT.replace("--gpus=8", "--gpus=8 --deadline=now+20hours")
     within = {**WORTH, "later": "nothing"}
-    asked = {"credits": "100", "later": "nothing"}
+    wish = {"credits": "100", "later": "nothing"}
     assert understood(JobWording(within, script=TEXT)).worth_from is None
     assert understood(JobWording(within, script=dated)).worth_from == NOW + timedelta(hours=10)
-    for worth in (WORTH, {**asked, "within_seconds": 90_000}, {**asked, "by": "now+12hours"}, asked):
+    for worth in (WORTH, {**wish, "within_seconds": 90_000}, {**wish, "by": "now+12hours"}, wish):
         assert understood(JobWording(worth, script=dated)).worth_from == NOW
     begun = dated.replace("--deadline", "--begin=now+4hours --deadline")
-    assert understood(JobWording({**asked, "by": "now+12hours"}, script=begun)).worth_from == NOW + timedelta(hours=4)
+    assert understood(JobWording({**wish, "by": "now+12hours"}, script=begun)).worth_from == NOW + timedelta(hours=4)
     assert understood(JobWording(within, script=begun)).worth_from == NOW + timedelta(hours=14)
 
 
@@ -115,8 +118,8 @@ def test_a_deadline_that_is_over_is_told_at_its_line() -> None:
 
 def test_a_job_wanted_before_it_may_begin_is_told_so() -> None:
     sentence = "must be a moment after the one at which the job may begin"
-    asked = {"credits": "3", "later": "nothing", "by": "now+1hours"}
-    late = JobWording(asked, hours={"hours": 1, "most": 1}, begin=NOW + timedelta(hours=2))
+    wish = {"credits": "3", "later": "nothing", "by": "now+1hours"}
+    late = JobWording(wish, hours={"hours": 1, "most": 1}, begin=NOW + timedelta(hours=2))
     assert understand(late, POOL, 300.0, NOW) == (FieldRefusal("worth.by", sentence),)
     dated = TEXT.replace("--gpus=8", "--gpus=8 --begin=now+2hours --deadline=now+1hours")
     outcome = understand(JobWording({"credits": "3", "later": "nothing"}, script=dated), POOL, 300.0, NOW)

@@ -131,7 +131,7 @@ def test_a_server_is_added_with_its_reason(server: Server, operator: Client) -> 
 def test_a_name_that_is_taken_is_refused_at_its_field(server: Server, operator: Client) -> None:
     fields = {"add-name": "s01", "add-units-worker": 4, "add-units-ps": 1, "add-hosts_ps": "on", "add-reason": "x"}
     html = post(operator, "/operator/pools/main/servers/new/", **fields).content.decode()
-    assert "in this pool already." in error_at(html, "add-name")
+    assert "There is such a server already." in error_at(html, "add-name")
 
 
 def error_at(html: str, field: str) -> str:
