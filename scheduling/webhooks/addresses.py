@@ -32,6 +32,7 @@ _NO_RECEIVER = tuple(
             "192.88.99.0/24",  # relays from IPv6 to IPv4
             "2001::/23",  # protocols; 2001::/32 are tunnels to whatever the sender likes
             "2001:db8::/32",  # documentation
+            "2002::/16",  # an IPv4 address inside an IPv6 one, for relays that are gone; some versions call it private
             "3fff::/20",  # documentation
         ),
     )
@@ -88,7 +89,7 @@ def is_public(address: str) -> bool:
         return _is_of_the_world(ip)
     if (carrier := ip.ipv4_mapped) or ip in _TRANSLATED:  # an IPv4 address, written as IPv6
         return _is_of_the_world(carrier or _last(ip))
-    inner = ip.sixtofour or (_last(ip) if int(ip) >> 32 & 0xFFFFFFFF in _ISATAP else None)
+    inner = _last(ip) if int(ip) >> 32 & 0xFFFFFFFF in _ISATAP else None
     return ip in _UNICAST and _is_of_the_world(ip) and (inner is None or _is_of_the_world(inner))
 
 
