@@ -111,6 +111,7 @@ class JobPage:
     course: Guess | None  # what its first piece lets one guess, where nothing is planned at home
     course_ends_at: datetime | None
     courses: CourseRecord | None  # how such guesses held
+    left_to_pay: int | None  # of the highest price of a job in pieces that goes on, for all that is to come
 
     @property
     def rented(self) -> bool:
@@ -234,7 +235,17 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         course=course,
         course_ends_at=None if course is None else pool.slot_start(course.end),
         courses=None if course is None else courses_record(pool),
+        left_to_pay=_left_to_pay(job, awards) if parts and alive else None,
     )
+
+
+def _left_to_pay(job: TrainingJob, awards: Sequence[Award]) -> int | None:
+    """Return what is left of the job's highest price after all that it has paid, also for what the platform lost; None
+    without such a price. A piece that costs more is not bought."""
+    most = job.spec.get("max_price")
+    if most is None:
+        return None
+    return max(0, micro(most) - sum(award.paid - award.returned for award in awards))
 
 
 def _others(job: TrainingJob) -> tuple[TrainingJob, ...]:

@@ -462,3 +462,27 @@ def test_what_a_job_in_pieces_got_is_its_value_less_what_all_of_them_cost(prorat
 
 def _cancel(job: TrainingJob) -> str:
     return f"/t/{job.tenant.slug}/jobs/{job.pk}/cancel/"
+
+
+@pytest.mark.parametrize(
+    ("most", "words"),
+    [
+        (1.7, "Of its highest price 0.10 credits are left. A piece that costs more is not rented."),
+        (1.6, "Nothing is left of its highest price, so it rents no more."),
+    ],
+)
+def test_the_page_says_what_the_highest_price_leaves_for_the_rest(prorated: Prorated, most: float, words: str) -> None:
+    """A piece of eight slots at 0.20 is bought; the next slot costs more than what is left."""
+    job = prorated.long_job(max_price=most)
+    advance(prorated.pool, 17.5)
+    (piece,) = prorated.awards(job)
+    assert agrees(prorated, job, 17.5).left_to_pay == round(most * MICRO) - piece.paid
+    answer = client_as(OWNER, prorated.guest).get(reverse("job", args=["guest", job.pk]), secure=True)
+    assert words in text_of(answer.content.decode())
+
+
+def test_nothing_is_said_of_a_highest_price_that_a_job_in_pieces_does_not_have(prorated: Prorated) -> None:
+    job = prorated.long_job()
+    advance(prorated.pool, 17.5)
+    assert prorated.awards(job)
+    assert agrees(prorated, job, 17.5).left_to_pay is None
