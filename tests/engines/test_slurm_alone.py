@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.engines.base import ENDED, LOST, RUNNING, UNKNOWN, Delivered, Handle, Status
+from scheduling.engines.base import ENDED, LOST, RUNNING, UNKNOWN, Delivered, Fault, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
@@ -193,6 +193,25 @@ def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_doe
     seen = later.observe([handle])[handle.key]
     assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, "its plan is gone")
     assert (files.read(shared) or {})["stop"] == "stopped"
+
+
+def test_gang_that_slurm_refused_is_lost_also_where_its_engine_dies_before_the_market_knows(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked like one that was taken back before it began, whose award is paid to its end."""
+    refused = CommandAnswer(True, sentence="Invalid node name specified")
+    monkeypatch.setattr(
+        Commands, "run", lambda _, *words, **__: refused if words[0] == "sbatch" else CommandAnswer(True)
+    )
+    asked = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)
+    fault = engine.submit([asked])[asked.key]
+    assert fault == Fault("Slurm refused it: Invalid node name specified.")
+    later = SlurmEngine("slurm", engine.settings, engine.root, ROOT, ALL, limits=SMALL)
+    handle = later.find(asked.home, asked.key)
+    assert handle is not None
+    later.reconcile([handle])
+    seen = later.observe([handle])[handle.key]
+    assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, fault.sentence)
 
 
 @pytest.mark.parametrize(("ours", "said"), [(-5.0, "+5.0"), (5.0, "-5.0")])

@@ -287,8 +287,7 @@ class SlurmEngine:
     def _give_up(self, plan: Plan, fault: Fault) -> None:
         """End a gang that Slurm accepted in part only, for gangs run whole or not at all. Parts that were accepted read
         the order to stop, and are cancelled."""
-        self.plans.change(plan, stop="stopped")
-        self._note_end(plan["key"], Status(ENDED, end=LOST, detail=fault.sentence))
+        self._end(plan, Status(ENDED, ended_at=self.clock(), end=LOST, detail=fault.sentence))
         for phase in plan["phases"]:
             self.jobs.cancel(plan["key"], phase["number"], self.settings.user_of(plan["tenant"]))
 
@@ -312,13 +311,7 @@ class SlurmEngine:
         if refused and status.state != ENDED:
             detail = f"Slurm refused a part of it: {refused}"
             status = replace(status, state=ENDED, end=LOST, ended_at=self.clock(), detail=detail)
-        if status.state == ENDED:
-            document = asdict(status) | {"delivered": [list(asdict(each).values()) for each in status.delivered]}
-            files.write(own.state, document, durable=True)
-            self._note_end(handle.key, status)
-            if not plan["stop"]:
-                self.plans.change(plan, stop="stopped")
-        return status
+        return self._end(plan, status) if status.state == ENDED else status
 
     def _end_without_plan(self, handle: Handle) -> Status:
         """End a gang whose plan our folder has lost, and return how it ended. Its launchers are ordered to end before
@@ -356,6 +349,15 @@ class SlurmEngine:
                 unwanted = bool(plan["stop"]) and self.jobs.waits(plan, phase)
                 if (late or unwanted or over) and self.jobs.lives(plan, phase):
                     self.jobs.cancel(key, phase["number"], self.settings.user_of(plan["tenant"]))
+
+    def _end(self, plan: Plan, status: Status) -> Status:
+        """Write down how a gang ended, and then order what is left of it to stop. In the other order an engine that
+        died between the two would leave a gang of which the next one knows only that it was taken back."""
+        document = asdict(status) | {"delivered": [list(asdict(each).values()) for each in status.delivered]}
+        files.write(Folder(self.root, plan["home"], plan["key"]).state, document, durable=True)
+        if not plan["stop"]:
+            self.plans.change(plan, stop=STOPPED)
+        return self._note_end(plan["key"], status)
 
     def _note_end(self, key: str, status: Status) -> Status:
         self._over[key] = status
