@@ -4,6 +4,7 @@ submits. No cluster is needed."""
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.engines.base import ENDED, LOST, RUNNING, UNKNOWN, Delivered, Fault, Handle, Status
+from scheduling.engines.base import ENDED, FINISHED, LOST, RUNNING, UNKNOWN, Delivered, Fault, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
@@ -282,6 +283,30 @@ def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sen
 
 def full(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_gangs_are_followed_while_our_own_disk_is_full_and_their_logs_are_copied_later(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run on the cluster's disk. It was said that the shared folder could not be read, and they were refunded."""
+    running, over = (start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)) for _ in range(2))
+    says(engine, running, json.dumps(WORD))
+    says(engine, over, json.dumps(WORD | {"state": "ended", "end": "finished", "ended_at": NOW}))
+    theirs = Folder(engine.shared, running.home, running.key, part_name(1, "n1")).log
+    theirs.write_text("".join(f"{number}.0 worker 0 {'x' * 80}\n" for number in range(1_000)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a disk that takes no more than half of it
+    try:
+        with monkeypatch.context() as troubled:
+            troubled.setattr(files, "write", full)
+            for _ in range(2):
+                seen = engine.observe([running, over])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert seen[running.key].state == RUNNING
+    assert (seen[over.key].state, seen[over.key].end) == (ENDED, FINISHED)
+    engine.observe([running])
+    assert Folder(engine.root, running.home, running.key).log.read_text() == theirs.read_text()
 
 
 def test_limits_of_the_settings_hold_and_addresses_of_a_program_with_gpus_have_none(

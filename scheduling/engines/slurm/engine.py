@@ -11,6 +11,7 @@ What a step needs is in files of its own: `gang_plans` (what gangs have to do), 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import pwd
 import secrets
@@ -65,6 +66,7 @@ from scheduling.engines.slurm.submissions import OPEN_MINUTES, Due, Submissions
 GPU = "gres:gpu"
 FENCE_SECONDS = 2.0  # what still runs of a generation so long after its end is cancelled
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
+log = logging.getLogger(__name__)
 
 
 class SlurmEngine:
@@ -93,6 +95,7 @@ class SlurmEngine:
         self._over: dict[str, Status] = {}  # gangs that have ended, by key
         self._over_at: dict[str, float] = {}  # when we saw that a gang had ended, by our own clock
         self._keys: set[str] | None = None  # keys that the market knows; other jobs of ours are to be ended
+        self._uncopied: set[str] = set()  # keys of gangs whose log could not be copied
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
 
@@ -304,14 +307,27 @@ class SlurmEngine:
         if plan is None:
             return self._end_without_plan(handle)
         try:
-            self.statuses.collect(own, plan)
             status = self.statuses.status_of(plan)
         except OSError as error:
             return Status(UNKNOWN, detail=f"the shared folder cannot be read: {error.strerror or error}")
+        self._collect(own, plan)
         if refused and status.state != ENDED:
             detail = f"Slurm refused a part of it: {refused}"
             status = replace(status, state=ENDED, end=LOST, ended_at=self.clock(), detail=detail)
         return self._end(plan, status) if status.state == ENDED else status
+
+    def _collect(self, own: Folder, plan: Plan) -> None:
+        """Copy what is new in the gang's log and progress. Where our disk is full this waits, and the gang is followed
+        all the same: it runs well, and what it does is paid."""
+        key = plan["key"]
+        try:
+            self.statuses.collect(own, plan)
+        except OSError as error:
+            if key not in self._uncopied:
+                log.warning("the log of %s is not copied for now: %s", key, error)
+            self._uncopied.add(key)
+        else:
+            self._uncopied.discard(key)
 
     def _end_without_plan(self, handle: Handle) -> Status:
         """End a gang whose plan our folder has lost, and return how it ended. Its launchers are ordered to end before
@@ -352,11 +368,15 @@ class SlurmEngine:
 
     def _end(self, plan: Plan, status: Status) -> Status:
         """Write down how a gang ended, and then order what is left of it to stop. In the other order an engine that
-        died between the two would leave a gang of which the next one knows only that it was taken back."""
+        died between the two would leave a gang of which the next one knows only that it was taken back. Where our disk
+        is full the market hears of the end all the same, and what is left of the gang is cancelled."""
         document = asdict(status) | {"delivered": [list(asdict(each).values()) for each in status.delivered]}
-        files.write(Folder(self.root, plan["home"], plan["key"]).state, document, durable=True)
-        if not plan["stop"]:
-            self.plans.change(plan, stop=STOPPED)
+        try:
+            files.write(Folder(self.root, plan["home"], plan["key"]).state, document, durable=True)
+            if not plan["stop"]:
+                self.plans.change(plan, stop=STOPPED)
+        except OSError as error:
+            log.warning("the end of %s could not be written down: %s", plan["key"], error)
         return self._note_end(plan["key"], status)
 
     def _note_end(self, key: str, status: Status) -> Status:
@@ -372,6 +392,7 @@ class SlurmEngine:
             self._over.pop(key)
             self._over_at.pop(key)
         if old:
+            self._uncopied -= old
             self.plans.forget(old)
             self.jobs.forget(old)
             self.statuses.forget(old)

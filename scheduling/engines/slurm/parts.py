@@ -68,6 +68,7 @@ class PartsHeard:
     def __init__(self) -> None:
         self._beats: dict[tuple[str, str], PartBeat] = {}
         self._collected: set[tuple[str, str]] = set()  # parts whose log and progress are wholly in our folder
+        self._read_to: dict[str, dict[str, Any]] = {}  # by key, up to which byte each file was copied
         self._clocks: dict[str, tuple[float, float]] = {}  # servers whose clock differs: by how much, and when seen
 
     def record_of(self, part: Folder, clock: Callable[[], float]) -> dict[str, Any] | None:
@@ -112,7 +113,8 @@ class PartsHeard:
         servers = len({_server_of(part.part) for part in parts})
         most = {own.log: servers * (most_log + LAST_WORDS), own.progress: MOST_PROGRESS}
         notes = own.ours / "collected.json"
-        collected = files.read(notes) or {}
+        # Where our disk takes no notes, we still know what we copied.
+        collected = self._read_to.setdefault(own.key, files.read(notes) or {})
         before = dict(collected)
         for part in parts:
             place = part.key, part.part
@@ -133,6 +135,7 @@ class PartsHeard:
         """Forget gangs that are not observed any more."""
         self._beats = {place: beat for place, beat in self._beats.items() if place[0] not in keys}
         self._collected = {place for place in self._collected if place[0] not in keys}
+        self._read_to = {key: places for key, places in self._read_to.items() if key not in keys}
 
 
 def _append(source: Path, target: Path, after: int, most: int) -> int:
@@ -148,12 +151,18 @@ def _append(source: Path, target: Path, after: int, most: int) -> int:
         if error.errno not in (errno.ENOENT, errno.ELOOP):  # it does not exist yet, or is a link that leads elsewhere
             raise
         return after
-    whole = data[: data.rfind(b"\n") + 1]
+    whole, size = data[: data.rfind(b"\n") + 1], 0
     with contextlib.suppress(FileNotFoundError):
-        if target.stat().st_size > most:
-            return after + len(whole)
-    with target.open("ab") as out:
-        out.write(whole)
+        size = target.stat().st_size
+    if size > most:
+        return after + len(whole)
+    try:
+        with target.open("ab") as out:
+            out.write(whole)
+    except OSError:
+        with contextlib.suppress(OSError):  # the same lines are copied again once there is room
+            os.truncate(target, size)
+        raise
     return after + len(whole)
 
 
