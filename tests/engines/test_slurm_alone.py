@@ -350,6 +350,17 @@ def test_log_of_a_gang_is_as_long_as_the_limits_of_the_cluster_say_on_each_of_it
     assert own.log.stat().st_size < 2 * 7 * 2**20
 
 
+def test_all_of_a_log_is_there_once_its_gang_has_ended_however_far_behind_the_engine_was(engine: SlurmEngine) -> None:
+    """The last lines say why it failed. They were left out where they came after others in a single look."""
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0))
+    theirs = Folder(engine.shared, handle.home, handle.key, part_name(1, "n1"))
+    theirs.make()
+    theirs.log.write_text(f"1.0 worker 0 {'x' * 1_000}\n" * 900 + "2.0 worker 0 no such file\n")
+    says(engine, handle, json.dumps(WORD | {"state": "ended", "end": "failed", "ended_at": NOW}))
+    assert engine.observe([handle])[handle.key].state == ENDED
+    assert Folder(engine.root, handle.home, handle.key).log.read_text() == theirs.log.read_text()
+
+
 @pytest.mark.parametrize(("run_as", "breaks"), [("service", True), ("tenant", False)])
 def test_a_kernel_that_cannot_keep_programs_in_their_folders_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_as: str, breaks: bool

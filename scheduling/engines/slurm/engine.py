@@ -66,6 +66,7 @@ from scheduling.engines.slurm.submissions import OPEN_MINUTES, Due, Submissions
 GPU = "gres:gpu"
 FENCE_SECONDS = 2.0  # what still runs of a generation so long after its end is cancelled
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
+MOST_ROUNDS = 64  # of reading what is left of a log, 256 KiB of each part's in one
 log = logging.getLogger(__name__)
 
 
@@ -310,18 +311,21 @@ class SlurmEngine:
             status = self.statuses.status_of(plan)
         except OSError as error:
             return Status(UNKNOWN, detail=f"the shared folder cannot be read: {error.strerror or error}")
-        self._collect(own, plan)
         if refused and status.state != ENDED:
             detail = f"Slurm refused a part of it: {refused}"
             status = replace(status, state=ENDED, end=LOST, ended_at=self.clock(), detail=detail)
+        self._collect(own, plan, rounds=MOST_ROUNDS if status.state == ENDED else 1)
         return self._end(plan, status) if status.state == ENDED else status
 
-    def _collect(self, own: Folder, plan: Plan) -> None:
-        """Copy what is new in the gang's log and progress. Where our disk is full this waits, and the gang is followed
-        all the same: it runs well, and what it does is paid."""
+    def _collect(self, own: Folder, plan: Plan, *, rounds: int) -> None:
+        """Copy what is new in the gang's log and progress, in so many rounds at most. Once it has ended there is no
+        other look: an engine that was away may be far behind, and the last lines may have come since. Where our disk is
+        full this waits, and the gang is followed all the same: it runs well, and what it does is paid."""
         key = plan["key"]
         try:
-            self.statuses.collect(own, plan)
+            for _ in range(rounds):
+                if not self.statuses.collect(own, plan):
+                    break
         except OSError as error:
             if key not in self._uncopied:
                 log.warning("the log of %s is not copied for now: %s", key, error)

@@ -60,11 +60,11 @@ class GangStatuses:
         """Return the launcher's newest record; raises `OSError` where the shared folder cannot be read."""
         return self._parts.record_of(self.folder_of(plan, phase, server), self._clock)
 
-    def collect(self, own: Folder, plan: Plan) -> None:
-        """Append what is new in the logs and the progress of the parts to our own."""
+    def collect(self, own: Folder, plan: Plan) -> bool:
+        """Append what is new in the logs and the progress of the parts to our own. Return whether anything was."""
         places = [(phase, server) for phase in self._near(plan) for server in servers_of(phase)]
         parts = [self.folder_of(plan, phase, server) for phase, server in places]
-        self._parts.collect(own, parts, int(plan["limits"]["log_mb"]) * MEGABYTE)
+        return self._parts.collect(own, parts, int(plan["limits"]["log_mb"]) * MEGABYTE)
 
     def status_of(self, plan: Plan) -> Status:
         """Return a gang's status from the records of all parts. The gang's end is the first one that counts, in the

@@ -107,9 +107,9 @@ class PartsHeard:
         since = time.monotonic() - CLOCKS_REMEMBERED
         return [(server, by) for server, (by, seen_at) in sorted(self._clocks.items()) if seen_at > since]
 
-    def collect(self, own: Folder, parts: Sequence[Folder], most_log: int) -> None:
-        """Append what is new in the log and progress of every part, and note how far they were read. `most_log` is how
-        many bytes the launcher of each server may write."""
+    def collect(self, own: Folder, parts: Sequence[Folder], most_log: int) -> bool:
+        """Append what is new in the log and progress of every part, and note how far they were read. Return whether
+        anything was new. `most_log` is how many bytes the launcher of each server may write."""
         servers = len({_server_of(part.part) for part in parts})
         most = {own.log: servers * (most_log + LAST_WORDS), own.progress: MOST_PROGRESS}
         notes = own.ours / "collected.json"
@@ -130,6 +130,7 @@ class PartsHeard:
                 self._collected.add(place)  # it writes nothing after it has recorded its end
         if collected != before:
             files.write(notes, collected)
+        return collected != before
 
     def forget(self, keys: Collection[str]) -> None:
         """Forget gangs that are not observed any more."""
