@@ -24,6 +24,7 @@ from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.parts import PartBeat, PartsHeard
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
+from scheduling.engines.slurm.submissions import THREADS
 from scheduling.runs.figures import cause_of
 from tests.engines.local import ALL, ROOT, SMALL
 from tests.engines.slurm.gangs import gang, start
@@ -279,6 +280,45 @@ def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sen
     assert sent.index(("asks", later.key)) > max(
         place for place, each in enumerate(sent) if each == ("has", earlier.key)
     )
+
+
+def test_once_slurm_does_not_answer_the_parts_that_are_left_wait_for_the_next_look(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits three seconds for an answer: of a hundred that are due at one slot the leases of all gangs ran out."""
+    submitted, answers = list[str](), [False]
+
+    def run(_: Commands, *words: str, **__: Any) -> CommandAnswer:
+        if words[0] != "sbatch":
+            return CommandAnswer(True)
+        submitted.append(words[words.index("-w") + 1])
+        return CommandAnswer(True, "7") if answers[0] else CommandAnswer(False, sentence="sbatch did not answer")
+
+    monkeypatch.setattr(Commands, "run", run)
+    handle = start(engine, gang({f"n{number}": {"worker": 1, "ps": 1} for number in range(40)}, after=6.0))
+    assert len(submitted) <= THREADS
+    answers[0] = True
+    assert engine.observe([handle])[handle.key].state == "accepted"
+    assert len(submitted) == len(set(submitted)) == 40
+
+
+def test_once_slurm_does_not_answer_the_jobs_that_are_left_are_cancelled_at_the_next_look(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = engine.settings.service_account
+    strangers = [f"{number}|RUNNING|None|{account}|none:{number:032x}:1:n1" for number in range(40)]
+    commands = listed(monkeypatch, *strangers)
+    answers = Commands.run
+
+    def run(_: Commands, *words: str, **about: Any) -> CommandAnswer:
+        answer = answers(_, *words, **about)
+        return CommandAnswer(False, sentence="scancel did not answer") if words[0] == "scancel" else answer
+
+    monkeypatch.setattr(Commands, "run", run)
+    engine.reconcile([])
+    assert [words[0] for words in commands].count("scancel") == 1
+    engine.observe([])
+    assert [words[0] for words in commands].count("scancel") == 2
 
 
 def full(*_: object, **__: object) -> None:

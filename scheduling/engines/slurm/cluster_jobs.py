@@ -99,21 +99,26 @@ class ClusterJobs:
     def waits(self, plan: Plan, phase: Phase) -> bool:
         return any(job.state == "PENDING" for job in self.of_generation(plan, phase))
 
-    def cancel(self, key: str, generation: int, user: str | None) -> None:
+    def cancel(self, key: str, generation: int, user: str | None) -> bool:
         """Cancel the jobs of a generation by their name, never by an id, and again after a while if that did not help.
-        `user` is the account they run under; None or empty stands for the service account."""
+        Return False where Slurm does not answer: others should wait for the next look, too. `user` is the account they
+        run under; None or empty stands for the service account."""
         name, whose = job_name(self.settings, key, generation), user or self.settings.service_account
         if time.monotonic() - self._cancelled.get((name, whose), -60.0) > 2 * QUEUE_SECONDS:
             self._cancelled[name, whose] = time.monotonic()
             answer = self.commands.run("scancel", f"--name={name}", "-u", whose, user=user or "")
             if not answer.is_good:
                 log.warning("%s could not be cancelled: %s", name, answer.sentence)
+            return answer.came
+        return True
 
     def end_strangers(self, keys: Collection[str]) -> None:
         """Cancel the jobs of gangs that have none of these keys."""
         for job in self.listing.jobs.values():
             if job.key not in keys and not job.is_over:
-                self.cancel(job.key, job.generation, "" if job.user == self.settings.service_account else job.user)
+                user = "" if job.user == self.settings.service_account else job.user
+                if not self.cancel(job.key, job.generation, user):
+                    break
 
     def forget(self, keys: Collection[str]) -> None:
         self.submissions = {name: at for name, at in self.submissions.items() if name.split(":")[1] not in keys}

@@ -367,8 +367,9 @@ class SlurmEngine:
             for phase in plan["phases"]:
                 late = now > end_of(plan, phase) + FENCE_SECONDS
                 unwanted = bool(plan["stop"]) and self.jobs.waits(plan, phase)
-                if (late or unwanted or over) and self.jobs.lives(plan, phase):
-                    self.jobs.cancel(key, phase["number"], self.settings.user_of(plan["tenant"]))
+                is_due = (late or unwanted or over) and self.jobs.lives(plan, phase)
+                if is_due and not self.jobs.cancel(key, phase["number"], self.settings.user_of(plan["tenant"])):
+                    return
 
     def _end(self, plan: Plan, status: Status) -> Status:
         """Write down how a gang ended, and then order what is left of it to stop. In the other order an engine that

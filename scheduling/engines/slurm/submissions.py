@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import shlex
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ from scheduling.engines.slurm.gang_status import GangStatuses
 THREADS = 4  # submissions at once: 380 a second, and more threads do not help
 FENCE_MINUTES = 2  # Slurm's own time limit is this much later than the end
 OPEN_MINUTES = 24 * 60  # the time limit of a gang whose end is moved later again and again
+NOT_ASKED = CommandAnswer(False, sentence="it is submitted once Slurm answers")
 Due = tuple[Plan, Phase, str]  # a part to be submitted: its gang's plan, its generation, its server
 log = logging.getLogger(__name__)
 
@@ -48,12 +50,23 @@ class Submissions:
 
     def send(self, due: Sequence[Due]) -> list[CommandAnswer]:
         """Submit parts, four at a time, slot by slot: the first part in Slurm's queue takes the server, so one that
-        waits there for a later slot would keep out one of an earlier slot."""
+        waits there for a later slot would keep out one of an earlier slot.
+
+        Once Slurm does not answer, the rest is left for the next call. Each would wait for it as long; and while an
+        engine waits for hundreds of them, it does not look at its gangs, whose lease ends."""
         answers: dict[int, CommandAnswer] = {}
+        is_silent = threading.Event()
+
+        def submitted(place: int) -> CommandAnswer:
+            answer = NOT_ASKED if is_silent.is_set() else self.send_one(*due[place])
+            if not answer.came:
+                is_silent.set()
+            return answer
+
         with ThreadPoolExecutor(THREADS) as pool:
             for second in sorted({int(phase["at"]) for _, phase, _ in due}):
                 places = [place for place, (_, phase, _) in enumerate(due) if int(phase["at"]) == second]
-                answers |= zip(places, pool.map(lambda place: self.send_one(*due[place]), places), strict=True)
+                answers |= zip(places, pool.map(submitted, places), strict=True)
         return [answers[place] for place in range(len(due))]
 
     def send_one(self, plan: Plan, phase: Phase, server: str) -> CommandAnswer:
