@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from marketplace import addresses
 from scheduling.engines.base import (
+    RUNNING,
     UNKNOWN,
     Fault,
     Gang,
@@ -28,7 +29,7 @@ from scheduling.engines.base import (
     merged,
 )  # fmt: skip
 from scheduling.management.commands.engine import Command, Lease, _listener, _mine, connection_words
-from scheduling.models import AwardState, Run, RunState
+from scheduling.models import Award, AwardState, Run, RunState
 from scheduling.runs.runs import runs_tick
 from scheduling.runs.watch import runs_watch
 from tenants.scoping import scope_disabled
@@ -108,6 +109,30 @@ def test_all_that_begin_are_one_submission_and_all_that_run_are_one_question() -
         states = dict(Run.objects.values_list("award", "state"))
     assert [states[award.pk] for award in awards] == [RunState.STARTING, RunState.LOST, RunState.STARTING]
     assert [again(award).returned for award in awards] == [0, 30, 0]
+
+
+class Full(Silent):
+    """An engine whose gangs run, and whose disk takes no orders for them."""
+
+    def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
+        return {handle.key: Status(RUNNING, started_at=1.0) for handle in handles}
+
+    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.django_db
+def test_gang_whose_order_cannot_be_written_does_not_keep_the_others_from_being_seen() -> None:
+    pool, tenant = place(seconds=60)
+    taken_back, well = (award_on(pool, tenant, f"s{number}") for number in range(2))
+    engine: Any = Full()
+    runs_tick(engine=engine, at=timezone.now())
+    with scope_disabled("the test takes an award back"):
+        Award.objects.filter(pk=taken_back.pk).update(state=AwardState.VOID, cut_at=0)
+    later = timezone.now() + timedelta(seconds=15)
+    runs_tick(engine=engine, at=later)
+    assert (run_of(well).state, run_of(well).seen_at) == (RunState.RUNNING, later)
+    assert runs_watch(pool=pool, at=later + timedelta(seconds=19)) == 0
 
 
 def test_equal_neighbours_are_one_generation() -> None:
