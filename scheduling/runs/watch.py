@@ -47,12 +47,15 @@ def _undelivered_since(
     """Return the moment since which nothing of the award is known to run, if that is too long; None if all is well.
 
     `run` is its last run. `paused_at` is when that one, or the one before it, was paused to continue later. `slot_end`
-    is the end of the first slot that is not paid yet; that slot must not be paid if nothing ran in all of it.
+    is the end of the first slot that is not paid yet; that slot must not be paid if nothing ran in all of it. A gang
+    whose time was over before it began is closed a moment before its award: whether that was heard of already makes no
+    difference.
     """
     begin = award.pool.slot_start(award.start)
     if run is None:
         return begin if at >= slot_end or at - max(begin, award.awarded_at) > patience else None
-    if run.state not in (*OPEN, RunState.PAUSED):
+    never_began = run.state == RunState.STOPPED and run.started_at is None
+    if run.state not in (*OPEN, RunState.PAUSED) and not never_began:
         return None
     began = run.started_at if run.state in OPEN else None
     if run.state in OPEN and at - run.seen_at > patience:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.audit.verification.jobs import jobs_verify
-from scheduling.engines.base import ENDED, FINISHED, LOST, Fault, Gang, Status
+from scheduling.engines.base import ENDED, FINISHED, LOST, STOPPED, Fault, Gang, Status
 from scheduling.engines.local.engine import TIMINGS
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState, TrainingJob
@@ -123,9 +123,18 @@ def test_slot_that_ends_before_the_engine_said_that_anything_ran_is_not_paid(
     assert book_is_sound()
 
 
-def test_award_whose_gang_never_began_is_not_paid_for_its_last_slot_also_where_the_engine_is_there() -> None:
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_award_whose_gang_never_began_is_not_paid_for_its_last_slot_also_where_the_engine_is_there(
+    is_heard: bool,
+) -> None:
+    """Also where it is heard of before that boundary that the gang gave up waiting, as its time was over."""
     pool, _tenant, award = world(seconds=30, started_ago=61)
     _opened(award, seen_at=60.0)
+    if is_heard:
+        over = pool.slot_start(2) - timedelta(seconds=0.5)
+        status = Status(ENDED, None, over.timestamp(), STOPPED, "its reservation ends")
+        with scope_disabled("an engine tells of any tenant's gang"):
+            assert run_end(run=Run.objects.get(award=award), status=status, at=over)
     pool.clocks.filter(lane="batch").update(settled_slot=0, decided_slot=0)
     assert runs_watch(pool=pool, at=pool.slot_start(2) + timedelta(seconds=1)) == 1
     assert again(award).returned == 20
