@@ -63,7 +63,7 @@ def charged_against_ran(
                 mine = runs.get(award.job_id, [])
                 ran = sum(_overlap(pool, slot, run, server) for run in mine)
                 account_seconds = None if isinstance(parts, str) else _accounted(pool, slot, mine, server, parts)
-                why = _difference(charged, ran, mine) or _less_accounted(ran, account_seconds)
+                why = _difference(charged, ran, _run_in(pool, slot, mine)) or _less_accounted(ran, account_seconds)
                 slug = award.tenant.slug
                 yield Ran(award.job_id, slug, slot, server, workers, ps, charged, round(ran, 3), account_seconds, why)
 
@@ -91,11 +91,20 @@ def _less_accounted(ran: float, account_seconds: float | None) -> str:
     return "its cluster's accounting knows of less"
 
 
-def _difference(charged: float, ran: float, runs: list[Run]) -> str:
+def _run_in(pool: Pool, slot: int, runs: Sequence[Run]) -> Run | None:
+    """Return the run that says why a slot is not full: the first one that ended in it, or else the last one that began
+    before it was over. A later run of the job says nothing about it."""
+    begin, end = pool.slot_start(slot), pool.slot_start(slot + 1)
+    ending = [run for run in runs if run.ended_at is not None and begin <= run.ended_at < end]
+    begun = [run for run in runs if (run.started_at or run.due_at) < end]
+    return ending[0] if ending else begun[-1] if begun else None
+
+
+def _difference(charged: float, ran: float, run: Run | None) -> str:
     if abs(charged - ran) <= CLOSE_SECONDS:
         return ""
-    if not runs:
+    if run is None:
         return "nothing was started"
     if charged < ran:
         return "it ran in a slot that was refunded"
-    return REASONS.get(RunState(runs[-1].state), "it has not ended")
+    return REASONS.get(RunState(run.state), "it has not ended")
