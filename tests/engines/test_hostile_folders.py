@@ -12,7 +12,8 @@ import pytest
 
 from marketplace.backup import _pack
 from marketplace.forecast import _files
-from scheduling.engines.base import FAILED, FINISHED
+from scheduling.engines.base import FAILED, FINISHED, Fault
+from scheduling.engines.launcher import files
 from scheduling.engines.launcher.strangers import looked_through, removed
 from scheduling.engines.launcher.unpack import TEMPORARY, packed, unpack
 from scheduling.engines.local.accounts import FIRST_ACCOUNT, give
@@ -186,3 +187,21 @@ def test_what_a_program_saved_is_not_its_accounts_any_more_once_it_has_ended() -
             assert ended(engine, handle).end == FINISHED
             assert (work.stat().st_uid, work.stat().st_mode & 0o777) == (0, 0o700)
         assert (work / "saved").read_text() == "x\nx\n"
+
+
+@only_root
+def test_what_a_program_saved_is_no_accounts_where_the_next_gang_of_its_job_cannot_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its account is free again at once."""
+    if not possible().own:
+        pytest.skip("gangs have no account of their own here")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with engine_in() as engine:
+        monkeypatch.setattr(files, "write", full)
+        gang = own(script("cat saved\n"), seconds=40)
+        assert engine.submit([gang])[gang.key] == Fault("The gang could not be started: No space left on device.")
+        assert (engine.root / gang.home / "work").stat().st_uid == 0

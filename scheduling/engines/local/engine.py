@@ -91,7 +91,7 @@ class LocalEngine:
     def _submit(self, gang: Gang) -> Handle | Fault:
         if fault := self._cannot(gang):
             return fault
-        folder = Folder(self.root, gang.home, gang.key)
+        folder, uid = Folder(self.root, gang.home, gang.key), None
         try:
             if folder.plan.exists() and (handle := self._started(folder)):
                 return handle
@@ -104,6 +104,7 @@ class LocalEngine:
             files.write(folder.plan, self._plan(gang, uid))
             return self._supervise(folder)
         except OSError as error:
+            self._take_back(folder, uid)
             self._forget(gang.key)
             return Fault(f"The gang could not be started: {error.strerror or error}.")
 
@@ -305,13 +306,17 @@ class LocalEngine:
         self._forget(handle.key)
 
     def _close(self, folder: Folder) -> None:
-        """Take the gang's folder back from its account. A gang of another tenant may get the account soon, and must
+        """Take the gang's folder back from its account."""
+        if plan := files.read(folder.plan):
+            self._take_back(folder, plan["uid"])
+
+    def _take_back(self, folder: Folder, uid: int | None) -> None:
+        """Take a gang's folder back from the account `uid`. A gang of another tenant may get the account soon, and must
         not get what was saved. The job's next gang, which is given the folder, may have begun meanwhile under another
         account; then the folder stays as it is."""
-        plan = files.read(folder.plan)
-        if plan and plan["uid"] is not None:
+        if uid is not None:
             with suppress(OSError):
-                if folder.work.stat().st_uid == plan["uid"]:
+                if folder.work.stat().st_uid == uid:
                     os.chown(folder.work, os.geteuid(), os.getegid())
 
     def _forget(self, key: str) -> None:
