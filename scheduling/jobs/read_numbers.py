@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from scheduling.jobs.read_run import home_of, records, thinned
+from scheduling.jobs.read_run import home_of, moment_of, number_of, records, thinned
 from scheduling.models import Run
 
 MOST_SERIES = 12  # numbers that are drawn; of others only the newest value is shown
@@ -84,7 +84,8 @@ def series_of(runs: Sequence[Run]) -> list[Series]:
     for run in sorted(runs, key=lambda each: each.pk):
         for row in records().progress(home_of(run), run.key):
             for name, point in _points(row):
-                process = ("" if row.get("role") == "worker" else str(row.get("role")), int(row.get("rank", 0)))
+                rank = row.get("rank")
+                process = "" if row.get("role") == "worker" else str(row.get("role")), rank if type(rank) is int else 0
                 series.setdefault(name, {}).setdefault(process, []).append(point)
     return [Series(name, thinned(processes[min(processes)])) for name, processes in series.items()]
 
@@ -92,5 +93,8 @@ def series_of(runs: Sequence[Run]) -> list[Series]:
 def _points(row: Mapping[str, Any]) -> list[tuple[str, NumberPoint]]:
     if row["event"] != "numbers" or not isinstance(row.get("numbers"), Mapping):
         return []
-    at = datetime.fromtimestamp(float(row["at"]), UTC)
-    return [(str(name), NumberPoint(at, float(value))) for name, value in row["numbers"].items()]
+    try:
+        at = moment_of(row["at"])
+        return [(str(name), NumberPoint(at, number_of(value))) for name, value in row["numbers"].items()]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from scheduling.engines.programs import PROGRAMS
 from scheduling.market.view import is_divisible
 from scheduling.models import Run, RunState, TrainingJob
 from scheduling.models.runs import OPEN
+from scheduling.programs.progress import WHOLE
 
 MOST_RUNS = 50  # of a job, whose curves are joined: it has a run for each of its pieces
 MOST_POINTS = 400  # of a curve on the page
@@ -135,7 +137,10 @@ def predicted_end(run: Run, points: Sequence[EpochPoint], epochs: int) -> dateti
         return None
     last = points[-5:]
     seconds = sum(point.seconds for point in last) / len(last)
-    return points[-1].at + timedelta(seconds=seconds * (epochs - points[-1].epoch))
+    try:
+        return points[-1].at + timedelta(seconds=seconds * (epochs - points[-1].epoch))
+    except OverflowError:  # in no year that a calendar has
+        return None
 
 
 def thinned(points: Sequence[P], most: int = MOST_POINTS) -> tuple[P, ...]:
@@ -170,10 +175,25 @@ def _parameter(job: TrainingJob, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+def number_of(value: Any) -> float:
+    """Return a number as a program, or on a cluster whoever may write its files, wrote it; raises `ValueError`,
+    `TypeError` or `OverflowError` if it is none that a page can show."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def moment_of(value: Any) -> datetime:
+    """Return a moment from seconds since 1970; raises as `number_of` does."""
+    return datetime.fromtimestamp(number_of(value), UTC)
+
+
 def _point(row: Mapping[str, Any]) -> EpochPoint | None:
     try:
-        at = datetime.fromtimestamp(float(row["at"]), UTC)
-        return EpochPoint(int(row["epoch"]), at, float(row["loss"]), float(row["seconds"]), int(row.get("workers", 0)))
+        loss, seconds = number_of(row["loss"]), number_of(row["seconds"])
+        epoch, workers = int(number_of(row["epoch"])), int(number_of(row.get("workers", 0)))
+        return EpochPoint(epoch, moment_of(row["at"]), loss, seconds, workers) if abs(epoch) < WHOLE else None
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 

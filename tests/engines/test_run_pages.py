@@ -62,6 +62,37 @@ def test_page_shows_curve_end_and_log_with_everything_escaped(award: Award) -> N
     assert "uPlot" in whole
 
 
+def test_what_a_launcher_may_write_harms_no_page(award: Award) -> None:
+    """Where jobs run as their tenants' users, its log and progress are files of a stranger."""
+    folder = Folder(django_settings.RUNS_DIR, f"job-{award.job_id}", "a" * 32)
+    epoch = {"event": "epoch", "at": 1.0, "epoch": 4, "loss": 0.2, "seconds": 2.0}
+    numbers = {"event": "numbers", "at": 1.0, "role": "worker", "rank": 0, "numbers": {"loss": 0.5}}
+    rows = [
+        *(epoch | {name: value} for name in epoch for value in (float("nan"), 1e300, 10**400, "x") if name != "event"),
+        *(numbers | {name: value} for name in numbers for value in (float("nan"), 1e300, [1]) if name != "event"),
+        *(numbers | {"numbers": {"loss": value}} for value in (float("nan"), "x", 10**400)),
+        {"event": "numbers", "numbers": {"loss": 1.0}},
+    ]
+    folder.progress.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder.log.write_text("".join(f"{moment} worker 0 odd\n" for moment in ("nan", "inf", "-1", "1e300", "1.0")))
+    client, base = client_as("viewer", award.tenant), f"/t/lumen/jobs/{award.job_id}/"
+    facts = ({"epoch": 4, "epochs": 1e308}, {"numbers": {"loss": 0.5}, "bad_lines": 1e308})
+    for progress in facts:
+        with scope(award.tenant):
+            Run.objects.filter(award=award).update(progress=progress)
+        for address in (
+            base,
+            f"{base}?part=run",
+            f"{base}?part=log",
+            f"/api/v1{base.replace('/t/', '/tenants/')}logs/",
+        ):
+            assert client.get(address).status_code == 200
+        answer = client.get(f"/api/v1{base.replace('/t/', '/tenants/')}progress/")
+        assert answer.status_code == 200
+    lines = client.get(f"/api/v1{base.replace('/t/', '/tenants/')}logs/").json()["lines"]
+    assert [line["text"] for line in lines] == ["odd"]
+
+
 def test_job_without_a_program_has_no_such_part(award: Award) -> None:
     with scope(award.tenant):
         del award.job.spec["program"]

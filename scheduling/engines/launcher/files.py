@@ -32,6 +32,7 @@ READABLE = 0o640  # the mode of files; their folder decides who else may read th
 OURS = 0o600
 LONGEST_LINE = 2_000  # characters of a log's line
 LONGEST_ROW = 4 * LONGEST_LINE + 100  # bytes of a log's line with its time, role and rank
+LAST_MOMENT = 4e9  # seconds since 1970: the next century
 
 
 @dataclass(frozen=True)
@@ -234,8 +235,11 @@ def progress_row(line: bytes) -> dict[str, Any]:
 
 
 def log_line(row: bytes) -> LogLine | None:
+    """Read one line of a log; None if it is none, or its moment is none of this century: on a cluster, users may write
+    into their jobs' logs."""
     parts = row.decode("utf-8", "replace").rstrip("\n").split(" ", 3)
     try:
-        return LogLine(float(parts[0]), parts[1], int(parts[2]), parts[3])
+        line = LogLine(float(parts[0]), parts[1], int(parts[2]), parts[3])
     except (IndexError, ValueError):
         return None  # the page begins in the middle of a line
+    return line if 0.0 <= line.at < LAST_MOMENT else None

@@ -10,12 +10,12 @@ from typing import Any
 
 from scheduling.engines.base import ENDED, FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, STOPPING, WAITING
 from scheduling.engines.launcher import files
+from scheduling.engines.launcher.files import LAST_MOMENT
 from scheduling.programs.progress import facts_in
 
 MOST_BYTES = 2**20
 STATES, ENDS = (WAITING, RUNNING, STOPPING, ENDED), (FINISHED, STOPPED, FAILED, LOST, PAUSED)
 NO_WORD = "its launcher's last word cannot be read"
-LAST_MOMENT = 4e9  # seconds since 1970: the next century
 MOST_RESTARTS = 1_000  # restarts that are counted of one part; the database keeps the sum of all parts
 
 
