@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from scheduling.engines.base import ENDED, FINISHED, LOST, RUNNING, UNKNOWN, Delivered, Fault, Handle, Status
+from scheduling.engines.base import ENDED, FINISHED, LOST, RUNNING, UNKNOWN, UP, Delivered, Fault, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
@@ -114,6 +115,36 @@ def test_what_is_missing_or_no_number_is_as_if_it_had_not_been_said(
     changed: dict[str, Any], read: dict[str, Any]
 ) -> None:
     assert record_of(json.dumps(WORD | changed).encode()) == WORD | read
+
+
+def test_server_that_the_partition_lists_no_more_is_not_up_and_a_reason_may_have_any_sign(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"N": "n1", "T": "idle", "E": "fan | disk", "o": "10.0.0.1"}, {"N": "n2", "T": "idle", "E": "", "o": "n2"}]
+
+    def run(_: Commands, *words: str, **__: Any) -> CommandAnswer:
+        lines = [words[words.index("-o") + 1]] * len(rows)
+        for number, row in enumerate(rows):
+            for sign, value in row.items():
+                lines[number] = lines[number].replace(f"%{sign}", value)
+        return CommandAnswer(True, "\n".join(lines))
+
+    monkeypatch.setattr(Commands, "run", run)
+    assert [state.state for state in engine.servers().values()] == [UP, UP]
+    assert engine.states.address_of("n1") == "10.0.0.1"
+    assert engine.servers()["n1"].reason == "fan | disk"
+    del rows[1]
+    engine.states.looked_at = 0.0
+    gone = engine.servers()["n2"]
+    assert (gone.state, gone.reason) == (UNKNOWN, "the partition main does not list it any more")
+
+
+def test_restarts_that_many_launchers_make_up_are_no_more_than_a_row_takes(engine: SlurmEngine) -> None:
+    servers = [f"n{number}" for number in range(40)]
+    handle = start(engine, gang({server: {"worker": 1, "ps": 1} for server in servers}, after=0.0))
+    for server in servers:
+        says(engine, handle, json.dumps(WORD | {"restarts": 1_000}), server)
+    assert engine.observe([handle])[handle.key].restarts <= connection.ops.integer_field_range("SmallIntegerField")[1]
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, *jobs: str) -> list[tuple[str, ...]]:

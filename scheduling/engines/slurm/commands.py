@@ -176,7 +176,8 @@ def submission(
 
 
 def sinfo(commands: Commands) -> tuple[CommandAnswer, list[Sequence[str]]]:
-    """Return name, state, reason and address of each server of the partition."""
-    answer = commands.run("sinfo", "-h", "-N", "-p", commands.settings.partition, "-o", "%N|%T|%E|%o")
+    """Return name, state, address and reason of each server of the partition. A reason, which people write, comes last,
+    as it may have any sign."""
+    answer = commands.run("sinfo", "-h", "-N", "-p", commands.settings.partition, "-o", "%N|%T|%o|%E")
     rows = [line.split("|", 3) for line in answer.text.splitlines()] if answer.is_good else []
     return answer, [row for row in rows if len(row) == 4]

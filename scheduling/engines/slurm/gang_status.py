@@ -33,6 +33,7 @@ from scheduling.engines.slurm.cluster_jobs import QUEUE_SECONDS, ClusterJobs
 from scheduling.engines.slurm.commands import SlurmJob
 from scheduling.engines.slurm.gang_plans import Plan, end_of, first_server, servers_of
 from scheduling.engines.slurm.parts import PartsHeard, clock_sentence
+from scheduling.engines.slurm.records import MOST_RESTARTS
 
 SILENT_SECONDS = 10.0  # a launcher without a beat for longer, by our own clock, is lost
 LAST_WORD_SECONDS = 3.0  # the coordinator's part has so long to record its end after another part has ended
@@ -85,7 +86,7 @@ class GangStatuses:
             started_at=min(starts, default=None),
             exit_code=newest.get("exit_code"),
             progress=next((record["progress"] for record in reversed(lead) if record and record["progress"]), {}),
-            restarts=sum(record["restarts"] for record in records),
+            restarts=min(sum(record["restarts"] for record in records), MOST_RESTARTS),
             delivered=tuple(Delivered(*span) for record in records for span in record["delivered"]),
         )
         for phase, jobs in states:

@@ -16,7 +16,7 @@ from scheduling.programs.progress import facts_in
 MOST_BYTES = 2**20
 STATES, ENDS = (WAITING, RUNNING, STOPPING, ENDED), (FINISHED, STOPPED, FAILED, LOST, PAUSED)
 NO_WORD = "its launcher's last word cannot be read"
-MOST_RESTARTS = 1_000  # restarts that are counted of one part; the database keeps the sum of all parts
+MOST_RESTARTS = 1_000  # restarts that are counted: of one part, and of all parts of a gang together
 
 
 def record_read(path: Path) -> dict[str, Any] | None:

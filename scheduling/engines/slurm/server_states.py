@@ -36,7 +36,10 @@ class ServerStates:
     def _look(self) -> None:
         answer, rows = sinfo(self._commands)
         now = self._clock()
-        states = {name: _server_state(state, reason, now) for name, state, reason, _ in rows}
+        states = {name: _server_state(state, reason, now) for name, state, _, reason in rows}
+        partition = self._commands.settings.partition
+        missing = ServerHealth(UNKNOWN, now, f"the partition {partition} does not list it any more")
+        states |= dict.fromkeys(self._states.keys() - states.keys(), missing)
         if not answer.is_good:
             states = {name: ServerHealth(UNKNOWN, now, answer.sentence) for name in self._states}
         for name, state in states.items():
@@ -45,7 +48,7 @@ class ServerStates:
             if state.state == DOWN:
                 since = max(since, now - self._silence_of(name))
             self._states[name] = replace(state, since=since)
-        self._addresses |= {name: address for name, _, _, address in rows}
+        self._addresses |= {name: address for name, _, address, _ in rows}
 
 
 def _server_state(state: str, reason: str, now: float) -> ServerHealth:
