@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
@@ -189,6 +190,37 @@ def test_second_engine_of_one_name_touches_nothing_until_the_first_one_is_gone(m
             command.has_signal = True
             thread.join(300)
     assert not thread.is_alive()
+
+
+@pytest.mark.django_db
+def test_engine_whose_place_another_one_took_begins_anew_when_it_is_its_turn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The database began again, and the one that waited was faster. Since then the gangs have other ends, ports and
+    accounts than this one remembers."""
+    engines: list[Any] = [Silent(), Silent()]
+    command, turns, working = Command(), iter([True, False, False, True]), list[Any]()
+    command.has_signal = False
+
+    def work(engine: Any, lease: Lease, _: object) -> None:
+        working.append((engine, lease.engine))
+        command.has_signal = len(working) == 2
+        raise DatabaseError("it begins again")
+
+    place = "scheduling.management.commands.engine"
+    monkeypatch.setattr(f"{place}._listener", nullcontext)
+    monkeypatch.setattr(f"{place}._mine", lambda *_: next(turns))
+    monkeypatch.setattr(f"{place}.engine_named", lambda _: engines[1])
+    monkeypatch.setattr(f"{place}.connections.close_all", lambda: None)
+    monkeypatch.setattr(f"{place}.time.sleep", lambda _: None)
+    monkeypatch.setattr(command, "_work", work)
+    for engine in engines:
+        monkeypatch.setattr(engine, "check", lambda _: [], raising=False)
+    taken_over: list[Any] = []
+    monkeypatch.setattr(f"{place}.runs_reconcile", lambda *, engine, at: taken_over.append(engine))
+    command._run(engines[0])
+    assert working == [(engines[0], engines[0]), (engines[1], engines[1])]
+    assert taken_over == engines
 
 
 def test_engine_listens_to_the_database_that_the_address_says_and_proves() -> None:
