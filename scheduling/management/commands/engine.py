@@ -71,7 +71,10 @@ class Command(DatabaseCommand):
         self.has_signal = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
-        self._run(engine)
+        try:
+            self._run(engine)
+        except WrongEngine as error:  # its settings are others by now
+            raise CommandError(str(error)) from None
 
     def _check(self, engine: Engine) -> None:
         findings = engine.check(units_sold(engine.name))
@@ -127,6 +130,9 @@ class Command(DatabaseCommand):
             try:
                 with _listener() as listener:
                     while not self.has_signal and not _mine(listener, engine.name):
+                        if reconciled:  # another one is at work: what we remember of gangs is out of date when it ends
+                            engine = lease.engine = engine_named(engine.name)
+                            reconciled = False
                         time.sleep(0.2)
                     if not reconciled and not self.has_signal:
                         lease.start()  # first, as what follows may take long
