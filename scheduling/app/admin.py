@@ -123,6 +123,7 @@ class JobDescriptionAdmin(ReadOnlyAdmin):
     list_select_related = ["tenant"]
     list_filter = ["how"]
     search_fields = ["=job__id"]
+    exclude = ["said", "lines"]  # they have the text of a script, which is for the operator and members of the tenant
 
 
 @admin.register(models.JobFloor)

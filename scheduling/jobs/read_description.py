@@ -1,4 +1,7 @@
-"""Read the description of a job: the job as its submitter said it, in hours or by a batch script."""
+"""Read the description of a job: the job as its submitter said it, in hours or by a batch script.
+
+The text of a script is part of a program's words, wherever it is read: for members of the tenant and the operator.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
+from scheduling.catalogue import may_read
 from scheduling.models import JobDescription, TrainingJob
 from scheduling.programs import hours, worth
 from scheduling.programs.sbatch import OptionLine
 from scheduling.programs.sbatch.values import When
 from scheduling.programs.sbatch.values import moment as when_read
+from tenants.access import Access
 
 LONGEST_SAYS = 200
+SCRIPT = "script"
 LATER = {
     worth.NOTHING: "nothing",
     worth.HALF: "half after as long again",
@@ -32,15 +38,20 @@ def with_description(jobs: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
     return jobs.annotate(description=Subquery(rows.values(all=columns)))
 
 
-def description_shown(job: TrainingJob) -> dict[str, Any] | None:
+def description_shown(job: TrainingJob, by: Access) -> dict[str, Any] | None:
     """Return what the submitter said and, of a script, what became of each line; None where the job came as a
-    specification. The job must come from `with_description`."""
+    specification. Readers who may not read the words of the tenant's programs get neither the script nor its lines.
+    The job is the open tenant's, and comes from `with_description`."""
     description: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
     if description is None:
         return None
-    lines = lines_shown(description["said"].get("script", ""), [OptionLine(*row) for row in description["lines"]])
-    rows = list(_rows(description["said"], job.submitted_at))
-    return {"how": description["how"], "said": description["said"], "lines": lines, "rows": rows}
+    said, rows = description["said"], list(_rows(description["said"], job.submitted_at))
+    withheld = SCRIPT in said and not (by.tenant is not None and may_read(by, by.tenant.slug))
+    if withheld:
+        said, lines = {name: value for name, value in said.items() if name != SCRIPT}, []
+    else:
+        lines = lines_shown(said.get(SCRIPT, ""), [OptionLine(*row) for row in description["lines"]])
+    return {"how": description["how"], "said": said, "lines": lines, "rows": rows, "withheld": withheld}
 
 
 def _rows(description: Mapping[str, Any], submitted_at: datetime) -> Iterator[tuple[str, str]]:

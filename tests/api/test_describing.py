@@ -17,14 +17,14 @@ from scheduling.models import JobDescription, Pool, ProgramVersion, ResourceKind
 from scheduling.programs.hours import to_bytes
 from tenants.access import Refused
 from tenants.models import Tenant
-from tenants.roles import SUBMITTER
+from tenants.roles import AUDITOR, OPERATOR, SUBMITTER, VIEWER
 from tenants.scoping import scope
 from tests.api.builders import Program, problem, program_of
 from tests.catalogue.builders import allow, archive_with, register
 from tests.catalogue.builders import member as catalogue_member
 from tests.scheduling.builders import make_server
 from tests.scheduling.live import fund, make_live_pool, member
-from tests.tenants.builders import make_tenant
+from tests.tenants.builders import client_of, make_staff, make_tenant
 
 pytestmark = pytest.mark.django_db
 
@@ -369,6 +369,28 @@ def test_archive_of_another_tenant_is_none_of_ours(world) -> None:
     assert (7, ALONG) not in told_of(parse(caller, script=SCRIPT, archive=row.archive_id))
     refused = submit(caller, script=SCRIPT, worth=WORTH, archive=row.archive_id)
     assert "is none of yours" in problem(refused, 422, "invalid_program")["detail"]
+
+
+def test_script_is_for_members_and_the_operator_and_not_for_auditors(world) -> None:
+    """As the words of the program that it becomes are."""
+    _, tenant, caller = world
+    job = submit(caller, script=SCRIPT, worth=WORTH).json()["id"]
+    address = f"tenants/lumen/jobs/{job}/description/"
+    whole = caller.get(address).json()
+    assert whole["said"]["script"] == SCRIPT
+    assert whole["lines"]
+    assert program_of(OPERATOR, tenant).get(address).json() == whole
+    assert program_of(VIEWER, tenant).get(address).json() == whole
+    auditor = program_of(AUDITOR, tenant)
+    rest = {name: value for name, value in whole["said"].items() if name != "script"}
+    assert auditor.get(address).json() == {"how": "script", "said": rest, "lines": []}
+    for role, is_shown in ((AUDITOR, False), (OPERATOR, True)):
+        browser = client_of(make_staff(role).user)
+        page = browser.get(f"/t/lumen/jobs/{job}/", secure=True).content.decode()
+        assert ("python3 train.py" in page) == is_shown
+        assert ("Its batch script is shown to members of the tenant and to the operator alone." in page) != is_shown
+        change = browser.get(f"/admin/scheduling/jobdescription/{job}/change/", secure=True).content.decode()
+        assert "python3 train.py" not in change
 
 
 def test_archive_belongs_to_a_script_that_runs_something(world) -> None:

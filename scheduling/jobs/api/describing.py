@@ -74,7 +74,8 @@ class JobDescribed(TenantView):
     @operation(
         "jobs_description",
         summary="How a job was described",
-        description="As its submitter said it; the specification is what the market was asked.",
+        description="As its submitter said it; the specification is what the market was asked. A script, with its "
+        "lines, is shown to the operator and to members of the tenant alone.",
         permission=Permission.JOBS_VIEW,
         answer=DescriptionShown,
         answer_example=DESCRIPTION_EXAMPLE,
@@ -84,7 +85,8 @@ class JobDescribed(TenantView):
         job = with_description(TrainingJob.objects.filter(pk=job_id)).first()
         if job is None:
             raise Http404
-        return self.shown(DescriptionShown, description_shown(job) or {"how": "detail", "said": {}, "lines": []})
+        described = description_shown(job, self.access) or {"how": "detail", "said": {}, "lines": []}
+        return self.shown(DescriptionShown, described)
 
 
 def said_of(body: Mapping[str, Any]) -> JobWording | InvalidJob | None:

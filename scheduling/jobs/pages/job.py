@@ -75,7 +75,7 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
         "outlook": outlook,
         "outlook_picture": outlook_picture(outlook),
         "bars": slot_bars(page.slots) if page.slots else None,
-        "described": description_shown(row),
+        "described": description_shown(row, request.access),
         "files": files,
         "shown_files": SHOWN_FILES,
         "other_files": max(len(files.files) - SHOWN_FILES, 0) if files else 0,

@@ -117,7 +117,8 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     if request.method != "POST":
         tenant_id = open_tenant(request).pk
         programs = with_named(offered_programs(tenant_id), job.spec.get(PROGRAM) if job else None, tenant_id)
-        data = opening(pool, kinds, job=job, by=request.GET.get("by"), at=at, programs=programs)
+        tab, reader = request.GET.get("by"), request.access
+        data = opening(pool, kinds, job=job, by=tab, reader=reader, at=at, programs=programs)
         if (changes := _changes(request.GET.get("apply"))) and data["source"] != TEXT:
             data |= {"source": FORM} | {name: str(value) for name, value in changes.items()}
         return _page(request, pool, JobForm(data, kinds=kinds, programs=programs), None)

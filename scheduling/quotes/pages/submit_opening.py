@@ -19,6 +19,7 @@ from scheduling.quotes.pages.submit_hours import HOURS, SCRIPT, short_start, sho
 from scheduling.quotes.pages.submit_program import defaults
 from scheduling.quotes.pages.submit_text import job_text
 from scheduling.runs import offered
+from tenants.access import Access
 
 START = defaults() | {"kind": "linear", "worth": 20, "loss": 0.5, "wanted": BATCH}
 TAB_OF = {"hours": HOURS, "script": SCRIPT, "detail": FORM, "yaml": TEXT}  # the names in an address
@@ -44,6 +45,7 @@ def opening(
     *,
     job: TrainingJob | None,
     by: str | None,
+    reader: Access,
     at: datetime,
     programs: Sequence[OfferedProgram] = (),
 ) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def opening(
         text = job_text(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
         return {**data, "text": text}
     answers = {"name": job.name, "wanted": job.lane}
-    if (description := description_shown(job)) is not None:
+    if (description := description_shown(job, reader)) is not None:
         answers |= short_values(description["said"], job.spec.get(PROGRAM), programs)
     spec = offered(job.spec)
     values = form_values(spec, kinds, programs=programs)
