@@ -25,7 +25,7 @@ from tenants.models import AuditEntry, ClaimMapping, Membership, Tenant, User
 from tenants.names import is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope, scope_disabled
-from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, membership_begin, reason_refusal
+from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, invitations_end, membership_begin, reason_refusal
 from tenants.services.token_ends import tokens_of_member_end
 
 BY_CLAIMS = Access(user=None, tenant=None, roles=frozenset(), name="single sign-on")
@@ -168,6 +168,7 @@ def _row_change(user: User, tenant: Tenant, step: ClaimStep, at: datetime) -> No
             membership_begin(user, step.role, by=None, at=at, claim=step.words)
         elif step.verb is Verb.LEAVE:
             rows.delete()
+            invitations_end(user, at=at)
             tokens_of_member_end(user=user, tenant=tenant, by=None, at=at)
         elif step.verb is Verb.CHANGE:
             rows.update(role=step.role, claim=step.words)

@@ -10,10 +10,11 @@ from django.db.models import Model
 
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.models import JoinRequest, JoinState, Membership, Tenant, User
+from tenants.models import Invitation, JoinRequest, JoinState, Membership, Tenant, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OPERATOR, OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope
+from tenants.selectors import addresses_of
 from tenants.services.token_ends import tokens_of_member_end
 
 NOT_ALLOWED = Refused("not_allowed", "Your role does not allow this.")
@@ -122,7 +123,8 @@ def member_role_change(
 @transaction.atomic
 def member_remove(*, membership: Membership, by: Access, at: datetime, reason: str = "") -> Refused | None:
     """Remove a member: an owner or operator does it, or the member who leaves. The member's tokens for the tenant end,
-    and do not come back with the member."""
+    and do not come back with the member. So do invitations that are still open: the member came in by another way, and
+    would come back by them."""
     leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERSHIP_END)
     if not leaves and (refusal := may_change_members(by, membership.tenant, reason)):
         return refusal
@@ -133,6 +135,7 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
         if current.role == OWNER and _is_last_owner(current):
             return LAST_OWNER
         tokens_of_member_end(user=current.user, tenant=membership.tenant, by=by.user, at=at)
+        invitations_end(current.user, at=at)
         _remember("member_remove", current, by=by, reason=reason, at=at, before={"role": current.role})
         current.delete()
     return None
@@ -156,6 +159,13 @@ def membership_begin(user: User, role: str, *, by: User | None, at: datetime, cl
     waiting = JoinRequest.objects.filter(person=user, state=JoinState.WAITING)
     waiting.update(state=JoinState.ACCEPTED, role=role, ended_at=at, ended_by=by)
     return membership
+
+
+def invitations_end(user: User, *, at: datetime) -> None:
+    """Withdraw the open tenant's invitations to a person whose membership ends, at whichever address that the person
+    has proved. They are from before the membership, since no member is invited."""
+    open_ones = Invitation.objects.filter(email__in=addresses_of(user), accepted_at=None, revoked_at=None)
+    open_ones.update(revoked_at=at)
 
 
 def _lock(tenant: Tenant) -> None:

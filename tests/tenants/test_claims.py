@@ -32,6 +32,7 @@ from tests.tenants.builders import (
     make_tenant,
 )
 from tests.tenants.provider import Provider
+from tests.tenants.test_members import refusal
 from tests.tenants.test_single_sign_on import logged_in_as, provider, sign_on
 
 __all__ = ["provider"]  # the fixture
@@ -242,6 +243,18 @@ def test_last_owner_stays_and_the_history_says_so_once() -> None:
     make_member(lumen, OWNER)
     assert apply(person, groups="b") == [Verb.CHANGE]
     assert members(lumen)[EMAIL][0] == VIEWER
+
+
+@pytest.mark.django_db
+def test_who_leaves_by_claims_does_not_come_back_by_an_invitation_from_before() -> None:
+    lumen, person = make_tenant("lumen"), make_person(EMAIL)
+    owner = make_member(lumen, OWNER)
+    invited = done(services.invitation_create(tenant=lumen, email=EMAIL, role=VIEWER, by=access(owner), at=NOW))
+    make_mapping("groups", "a", lumen, VIEWER)
+    assert apply(person, groups="a") == [Verb.JOIN]
+    assert apply(person, groups="") == [Verb.LEAVE]
+    outcome = services.invitation_accept(token_hash=services.token_hash(invited.token), user=person, at=NOW)
+    assert refusal(outcome) == "invitation_revoked"
 
 
 @pytest.mark.django_db

@@ -75,6 +75,17 @@ def test_invitation_works_once(owner) -> None:
     assert refusal(accept(issued, guest)) == "invitation_used"
 
 
+def test_removed_member_does_not_come_back_by_an_invitation_from_before(owner) -> None:
+    """It was not needed: the operator had made the person a member meanwhile."""
+    guest, issued = make_person(GUEST), invite(owner, role=OWNER)
+    other = invite(owner, email="other@example.org")
+    member = make_member(owner.tenant, VIEWER, guest)
+    done(services.member_remove(membership=member, by=access(owner), at=NOW))
+    assert refusal(accept(issued, guest)) == "invitation_revoked"
+    done(accept(other, make_person("other@example.org")))
+    done(accept(invite(owner), guest))  # whoever is invited anew may come
+
+
 def test_invitation_works_for_the_invited_address_only(owner) -> None:
     issued = invite(owner)
     assert refusal(accept(issued, make_person("other@example.org"))) == "other_address"
