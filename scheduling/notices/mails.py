@@ -24,6 +24,7 @@ from scheduling.common import alone
 from scheduling.models import MailWay, Notice, NoticeChoice
 from scheduling.notices.read_notices import NoticeLine, may_be_seen, notice_lines, paragraph
 from tenants.models import User
+from tenants.names import in_one_line
 
 DIGEST_HOUR = 7  # of UTC
 ROUND = timedelta(seconds=20)
@@ -101,7 +102,8 @@ def _send(letter: NoticeMail) -> bool:
 def message_of(letter: NoticeMail) -> EmailMessage:
     base, stop = settings.PUBLIC_URL, settings.PUBLIC_URL + stop_path(letter.person)
     first = letter.lines[0]
-    subject = f"{first.title} {first.tenant}".strip() if len(letter.lines) == 1 else f"{len(letter.lines)} notices"
+    one = in_one_line(f"{first.title} {first.tenant}")
+    subject = one if len(letter.lines) == 1 else f"{len(letter.lines)} notices"
     parts = [paragraph(line, base) for line in letter.lines]
     if letter.rest:
         parts.append(f"And {letter.rest} more: {base}{reverse('notices')}")

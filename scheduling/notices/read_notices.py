@@ -18,6 +18,7 @@ from scheduling.feed import feed_cursor, kind_of, message_text, subject_job
 from scheduling.models import Notice, TrainingJob
 from scheduling.notices.kinds import NoticeKind, notice_kind_of
 from tenants.models import Invitation, JoinRequest, JoinState, Membership, User
+from tenants.names import in_one_line
 from tenants.roles import ROLES_ALLOWED, TENANT_ROLES, Permission
 from tenants.scoping import scope_disabled
 
@@ -163,8 +164,8 @@ def _answer_words(request: JoinRequest) -> str:
 def paragraph(line: NoticeLine, base: str) -> str:
     """Return the line for mails and chat tools. `base` is how links begin, as there is no request there that says
     it."""
-    where = f" ({line.tenant})" if line.tenant else ""
-    words = f"{line.at.astimezone(UTC):%d %b %H:%M}{where}  {line.title} {line.text}".rstrip()
+    where = f" ({in_one_line(line.tenant)})" if line.tenant else ""
+    words = f"{line.at.astimezone(UTC):%d %b %H:%M}{where}  {in_one_line(f'{line.title} {line.text}')}"
     return f"{words}\n{base}{line.link}" if line.link else words
 
 

@@ -25,8 +25,10 @@ from scheduling.notices.read_choices import Ways
 from tenants.models import Membership, Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope
+from tenants.selectors import access_of
+from tenants.services import join_request_create, may_be_asked_set
 from tests.notices.test_notices import lines, member, tell
-from tests.tenants.builders import NOW, make_member, make_tenant
+from tests.tenants.builders import NOW, done, make_member, make_person, make_tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("committed")]
 
@@ -70,6 +72,26 @@ def test_a_mail_goes_to_whoever_asked_for_it_and_says_what_the_page_says() -> No
     assert sent.extra_headers["List-Unsubscribe"] == f"<{settings.PUBLIC_URL}{stop_path(owner)}>"
     assert lines(owner) == []  # the bell was not asked for
     assert len(lines(other)) == 1
+
+
+def test_a_name_of_two_lines_neither_stops_the_mails_nor_looks_like_words_of_ours() -> None:
+    """As programs can give one to a tenant, and whoever signs up to themselves."""
+    odd, usual = make_tenant(name="Odd\nLab"), make_tenant()
+    owners = member(odd, OWNER), member(usual, OWNER)
+    for owner, tenant in zip(owners, (odd, usual), strict=True):
+        wants(owner, low_balance=NOW_MAIL, join_request=NOW_MAIL)
+        low(tenant)
+    notices_collect(at=NOW)
+    assert go() == 2
+    assert [sent.subject for sent in mail.outbox] == ["[Bourse] Low balance. Odd Lab", f"[Bourse] Low balance. {usual}"]
+    person = make_person(name="Mallory\n\n01 Mar 10:00 (Odd Lab)  Your account ends: https://elsewhere.example")
+    done(may_be_asked_set(tenant=odd, on=True, by=access_of(owners[0], odd), at=NOW))
+    done(join_request_create(tenant=odd.slug, why="to help", person=person, at=NOW))
+    notices_collect(at=NOW)
+    assert go() == 1
+    text = mail.outbox[-1].body
+    assert "Mallory 01 Mar 10:00" in text
+    assert [line for line in text.splitlines() if line.startswith("01 Mar")] == []
 
 
 def test_a_digest_is_one_mail_a_day() -> None:

@@ -51,6 +51,14 @@ def test_a_lab_joins_by_the_pages() -> None:
     assert owners() == ["new@newlab.example"]
 
 
+def test_a_tenant_whose_name_has_two_lines_is_made_and_its_owner_invited() -> None:
+    """A program can send such a name; the head of the mail cannot have it."""
+    page = client_of(make_staff(OPERATOR).user).post("/tenants/", FORM | {"name": "New\nLab"})
+    assert page.status_code == 200
+    [letter] = mail.outbox
+    assert letter.subject == "New Lab on Bourse"
+
+
 def waiting_invitation() -> Invitation:
     with scope_disabled("the test looks at all tenants"):
         return Invitation.objects.get(accepted_at=None, revoked_at=None)
