@@ -126,7 +126,7 @@ def try_end(*, letter: Letter, outcome: CallOutcome, at: datetime, draw: float) 
         if outcome.worked:
             receiver_worked(row)
             delivery.state, delivery.ended_at = DeliveryState.DELIVERED, at
-        else:
+        elif letter.url == row.url:  # what an address from before did not take says nothing of the one of now
             _failed(row, delivery, at, draw)
         row.save(update_fields=STATE)
         delivery.save(update_fields=["state", "failures", "next_at", "ended_at"])

@@ -192,6 +192,25 @@ class TestTelling:
         assert go(receiver, at + LONGEST_PAUSE) == 1
         assert [row.number for row in rows(WebhookTry)] == list(range(1, MOST_FAILURES + 2))
 
+    def test_failure_of_an_address_from_before_does_not_count_against_the_one_of_now(self) -> None:
+        """It was called as the owner changed it, for the last time that the event would have been told."""
+        by = owner()
+        webhook = make(by)
+        (event_id,) = tell(by.tenant, "job_started")
+        at = NOW
+        deliveries_collect(at=at)
+        for left in reversed(range(MOST_FAILURES)):
+            (letter,) = tries_begin(at=at)
+            if not left:
+                with scope(by.tenant):
+                    done(webhook_change(webhook_id=webhook.pk, url=f"{URL}/new", by=by, at=at))
+            assert try_end(letter=letter, outcome=BROKE, at=at, draw=0.0)
+            at += LONGEST_PAUSE
+        assert again(webhook).failures == 0
+        receiver = Receiver()
+        assert go(receiver, at) == 1
+        assert (receiver.letters[0].url, receiver.events) == (f"{URL}/new", [event_id])
+
     def test_long_failure_switches_off_with_an_event_and_loses_nothing(self) -> None:
         by = owner()
         webhook = make(by)
