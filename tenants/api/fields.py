@@ -156,6 +156,15 @@ class Whole(serializers.IntegerField):
         return super().to_internal_value(data)
 
 
+class Real(serializers.FloatField):
+    """A JSON number."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if type(data) not in (int, float):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class Flag(serializers.BooleanField):
     """true or false."""
 

@@ -17,7 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
+from scheduling.audit.api.audits import NewThresholds
 from scheduling.core.scenario import strict
+from scheduling.lab.api.fields import NewShown, NewStudy
+from scheduling.learner.api.learning import LearnerSet
 from tenants.access import Refused
 from tenants.api import bodies
 from tenants.api.bodies import DEEPEST, MOST_BYTES, parse
@@ -195,6 +198,26 @@ def test_every_flaw_of_a_form_is_named(caller: Program) -> None:
     choices = found["errors"][1]["detail"]
     assert choices.startswith("Must be one of ")
     assert all(scope in choices for scope in SCOPES)
+
+
+@pytest.mark.parametrize(
+    ("form", "rest", "name", "good", "wrong"),
+    [
+        (NewThresholds, {"reason": "x"}, "thresholds", {"jain_index": 0.8}, {"jain_index": "0.8"}),
+        (NewThresholds, {"reason": "x"}, "thresholds", {"jain_index": 1}, {"jain_index": True}),
+        (LearnerSet, {"reason": "x", "is_on": True}, "margin", 0.5, "0.5"),
+        (LearnerSet, {"reason": "x", "is_on": True}, "margin", 0, "nan"),
+        (NewStudy, {"study": {}}, "at_once", True, "yes"),
+        (NewShown, {}, "shown", False, "off"),
+    ],
+)
+def test_number_and_yes_or_no_are_taken_by_the_letter(
+    form: type[Form], rest: dict[str, Any], name: str, good: object, wrong: object
+) -> None:
+    assert form(data=rest | {name: good}).is_valid()
+    body = form(data=rest | {name: wrong})
+    assert not body.is_valid()
+    assert list(body.errors) == [name]
 
 
 @pytest.mark.django_db(transaction=True)  # the server's thread has a connection of its own

@@ -19,7 +19,7 @@ from scheduling.fairness.api.examples import ALERT_EXAMPLE, AUDIT_EXAMPLE
 from scheduling.fairness.api.fields import AlertShown, AuditShown
 from scheduling.models import AuditKind, AuditRun
 from tenants.access import Refused
-from tenants.api.fields import Answer, Form, Moment, Text, Whole, Word
+from tenants.api.fields import Answer, Form, Moment, Real, Text, Whole, Word
 from tenants.api.listing import Listing
 from tenants.api.operations import operation
 from tenants.api.views import ApiView, StaffView
@@ -44,7 +44,7 @@ class NewBundle(Form):
 class Thresholds(serializers.DictField):
     """Measure -> number, or null for none."""
 
-    child = serializers.FloatField(allow_null=True)
+    child = Real(allow_null=True)
 
 
 class NewThresholds(Form):

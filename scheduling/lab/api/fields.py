@@ -9,7 +9,7 @@ from typing import Any
 from rest_framework import serializers
 
 from scheduling.models import StudyState
-from tenants.api.fields import Answer, Form, Moment, Numbers, Text
+from tenants.api.fields import Answer, Flag, Form, Moment, Numbers, Text
 
 STUDY_TOLD = (
     "What a study's file says, as JSON: title, history (format, file, machines, zone, unit, owner, ...), rules, "
@@ -40,7 +40,7 @@ class NewStudy(Form):
     pool = Text(required=False, max_length=60, help_text="Whose own past is decided again, in place of a log.")
     start = Moment(required=False, help_text="Of that past: the first moment.")
     end = Moment(required=False, help_text="The first moment after it; at most 366 days later.")
-    at_once = serializers.BooleanField(required=False, help_text="Start without a look at the cost.")
+    at_once = Flag(required=False, help_text="Start without a look at the cost.")
 
 
 class StudyAnswer(Answer):
@@ -78,7 +78,7 @@ class StudyShown(StudyRow):
 
 
 class NewShown(Form):
-    shown = serializers.BooleanField(help_text="True: each owner can read its own row, with the others unnamed.")
+    shown = Flag(help_text="True: each owner can read its own row, with the others unnamed.")
 
 
 ROW_EXAMPLE: dict[str, Any] = {

@@ -15,7 +15,7 @@ from scheduling.learner.promotion import EVERY, SLOTS, learner_set, weights_take
 from scheduling.learner.read_learner import LearnerSettings, learner_state
 from scheduling.models import CandidateState
 from tenants.access import Refused
-from tenants.api.fields import Answer, Flag, Form, Moment, Text, Whole, Word
+from tenants.api.fields import Answer, Flag, Form, Moment, Real, Text, Whole, Word
 from tenants.api.operations import operation
 from tenants.roles import Permission
 from tenants.services.members import REASON_LONGEST
@@ -28,9 +28,7 @@ class LearnerSet(Form):
     shadow_slots = Whole(
         required=False, min_value=SLOTS[0], max_value=SLOTS[1], help_text="Slots in shadow before a verdict."
     )
-    margin = serializers.FloatField(
-        required=False, min_value=0.0, max_value=1.0, help_text="The part by which it has to be better."
-    )
+    margin = Real(required=False, min_value=0.0, max_value=1.0, help_text="The part by which it has to be better.")
     reason = Text(max_length=REASON_LONGEST, help_text="Why: it stands in the history.")
 
 
