@@ -21,7 +21,7 @@ from django.db.models import F
 from django.urls import reverse
 
 from scheduling.common import alone
-from scheduling.models import MailWay, Notice, NoticeChoice
+from scheduling.models import MailWay, Notice, NoticeChoice, NoticeCursor
 from scheduling.notices.read_notices import NoticeLine, may_be_seen, notice_lines, paragraph
 from tenants.models import User
 from tenants.names import in_one_line
@@ -74,11 +74,12 @@ def mails_round(*, clock: Callable[[], datetime]) -> int:
 @transaction.atomic
 def _claim(at: datetime) -> NoticeMail | None:
     """Claim all that is due for the person who has waited longest. These notices are due again later, unless they are
-    marked as sent."""
+    marked as sent. The claim is empty if nothing is due any more."""
     first = Notice.objects.filter(mail_due_at__lte=at).order_by("mail_due_at", "pk").first()
     if first is None:
         return None
-    due = Notice.objects.filter(person=first.person_id, mail_due_at__lte=at)
+    # Rows are locked as they are read: of a person who stops all mails at this moment nothing is due any more.
+    due = Notice.objects.select_for_update().filter(person=first.person_id, mail_due_at__lte=at)
     numbers = list(due.order_by("pk").values_list("pk", flat=True))
     is_last = first.mail_tries + 1 >= MOST_TRIES
     again = None if is_last else at + PAUSE * 2**first.mail_tries
@@ -134,6 +135,10 @@ def person_of(token: str) -> User | None:
 
 @transaction.atomic
 def mails_stop(person: User) -> None:
-    """Stop the person's mails from now on, also those that wait. The bell goes on."""
+    """Stop the person's mails from now on, also those that wait. The bell goes on.
+
+    Notices that are being made at this moment follow the choices of before. So the cursor of those who make them is
+    locked first: their notices are there by then, or are made by what is chosen here."""
+    NoticeCursor.objects.select_for_update().first()
     NoticeChoice.objects.filter(person=person).update(mail=MailWay.NONE)
     Notice.objects.filter(person=person, mail_due_at__isnull=False).update(mail_due_at=None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from queue import SimpleQueue
 from smtplib import SMTPServerDisconnected
 from typing import Any
 
@@ -12,22 +14,26 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.core.mail import EmailMessage
+from django.db import connection
 from django.test import Client
 
 from scheduling.feed.kinds import EventKind
 from scheduling.models import MailWay, Notice, NoticeChoice
-from scheduling.notices import mails
+from scheduling.notices import collecting, mails
 from scheduling.notices.choices import choices_set
 from scheduling.notices.collecting import notices_collect
 from scheduling.notices.kinds import NoticeKind
-from scheduling.notices.mails import MOST_TRIES, PAUSE, mail_due, mails_round, stop_path
+from scheduling.notices.mails import MOST_TRIES, PAUSE, mail_due, mails_round, mails_stop, stop_path
 from scheduling.notices.read_choices import Ways
 from tenants.models import Membership, Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope
 from tenants.selectors import access_of
 from tenants.services import join_request_create, may_be_asked_set
+from tests.feed.test_events import Writer
 from tests.notices.test_notices import lines, member, tell
+from tests.operator.test_cell_races import wait_until_done_or_waiting
+from tests.patience import PATIENCE
 from tests.tenants.builders import NOW, done, make_member, make_person, make_tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("committed")]
@@ -203,6 +209,61 @@ def test_the_link_in_a_mail_ends_them_without_a_log_in_and_only_when_it_is_press
     assert [sent.to for sent in mail.outbox] == [[other.email]]
     assert client.post(path[:-2] + "x/").status_code == 404
     assert NoticeChoice.objects.filter(person=other).exclude(mail="").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_mail_follows_the_end_of_them_where_both_come_at_once() -> None:
+    """The end is not committed yet when what is due is looked for."""
+    tenant = make_tenant()
+    owner = member(tenant, OWNER)
+    wants(owner, low_balance=NOW_MAIL)
+    low(tenant)
+    notices_collect(at=NOW)
+    stop = Writer(lambda: mails_stop(owner))
+    with ThreadPoolExecutor(1) as threads:
+        round_made = beside(threads, go)
+        stop.commit()
+        assert round_made.result(PATIENCE) == 0
+    assert mail.outbox == []
+    assert not Notice.objects.filter(mail_due_at__isnull=False).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_mail_is_due_by_a_choice_that_ended_while_notices_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = make_tenant()
+    owner = member(tenant, OWNER)
+    notices_collect(at=NOW)
+    wants(owner, low_balance=DIGEST)
+    low(tenant)
+    stops: list[Future[Any]] = []
+
+    def stop_meanwhile(_: object) -> None:
+        """The notices are written by now, and not committed."""
+        stops.append(beside(threads, lambda: mails_stop(owner)))
+
+    monkeypatch.setattr(collecting, "persons_tell", stop_meanwhile)
+    with ThreadPoolExecutor(1) as threads:
+        assert notices_collect(at=NOW) == 1
+        stops[0].result(PATIENCE)
+    assert go(NOW + timedelta(days=1)) == 0
+    assert mail.outbox == []
+
+
+def beside(threads: ThreadPoolExecutor, work: Callable[[], Any]) -> Future[Any]:
+    """Begin the work on another connection, and return once it is done or waits for a lock."""
+    backends = SimpleQueue[int]()
+
+    def alone() -> Any:
+        try:
+            connection.ensure_connection()
+            backends.put(connection.connection.info.backend_pid)
+            return work()
+        finally:
+            connection.close()
+
+    begun = threads.submit(alone)
+    wait_until_done_or_waiting(begun, backends.get(timeout=PATIENCE))
+    return begun
 
 
 def test_the_page_chooses_how_mails_come() -> None:
