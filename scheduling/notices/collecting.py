@@ -75,7 +75,7 @@ def _page(at: datetime) -> tuple[int, bool]:
     rows = Event.objects.filter(id__gt=row.cursor, id__lte=settled, kind__in=list(KINDS_OF_EVENTS)).order_by("id")
     events = list(rows.only("id", "kind", "tenant_id", "subject", "at", "data")[:EVENTS_AT_ONCE])
     more = len(events) == EVENTS_AT_ONCE
-    fresh = [*_of_events(events), *_of_invitations(at), *_of_join_requests(at), *_of_months(row, at)]
+    fresh = [*_of_events(events, at), *_of_invitations(at), *_of_join_requests(at), *_of_months(row, at)]
     Notice.objects.bulk_create(fresh, ignore_conflicts=True, batch_size=5_000)
     cursor = events[-1].pk if more else max(settled, row.cursor)
     if (cursor, _month(at)) != (row.cursor, row.month):
@@ -86,21 +86,33 @@ def _page(at: datetime) -> tuple[int, bool]:
     return len(fresh), more
 
 
-def _of_events(events: Sequence[Event]) -> list[Notice]:
+def _of_events(events: Sequence[Event], at: datetime) -> list[Notice]:
     events_with_kind = [(event, kind) for event in events if (kind := notice_kind(event.kind, event.data)) is not None]
     if not events_with_kind:
         return []
     circle = _circle([event for event, _ in events_with_kind])
     persons = circle.everybody.union(*(circle_role.keys() for circle_role in circle.roles.values()))
-    return notices_for(events_with_kind, circle, choices_of(persons))
+    return notices_for(events_with_kind, circle, choices_of(persons), at)
 
 
-def notices_for(events: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices) -> list[Notice]:
+def notices_for(
+    events: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices, made_at: datetime
+) -> list[Notice]:
     """Return the notices of these events. Events of a tenant are for its members only, by their roles; those of a job
-    are for its submitter, and for members who want to hear of all jobs; and nobody gets a kind that they do not
-    want."""
+    are for its submitter, and for members who want to hear of all jobs; and nobody gets a kind that they do not want.
+
+    They are sent by the time at which they are made: a market that catches up tells of days before, and each mail of
+    these would be due at once."""
     return [
-        _notice(person_id, kind, at=event.at, tenant_id=event.tenant_id, event_id=event.pk, choices=choices)
+        _notice(
+            person_id,
+            kind,
+            at=event.at,
+            made_at=made_at,
+            tenant_id=event.tenant_id,
+            event_id=event.pk,
+            choices=choices,
+        )
         for event, kind in events
         for person_id in sorted(_concerned(event, kind, circle, choices.all_jobs))
         if choices.now(person_id, kind).is_stored
@@ -124,6 +136,7 @@ def _notice(
     *,
     at: datetime,
     choices: Choices,
+    made_at: datetime | None = None,
     tenant_id: int | None = None,
     event_id: int | None = None,
     source: str = "",
@@ -137,7 +150,7 @@ def _notice(
         event_id=event_id,
         source=source,
         bell=ways.bell,
-        mail_due_at=mail_due(ways.mail, at),
+        mail_due_at=mail_due(ways.mail, made_at or at),
         chat_due_at=at if ways.chat else None,
     )
 

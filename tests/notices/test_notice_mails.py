@@ -17,6 +17,7 @@ from django.core.mail import EmailMessage
 from django.db import connection
 from django.test import Client
 
+from scheduling.feed.events import event, events_append
 from scheduling.feed.kinds import EventKind
 from scheduling.models import MailWay, Notice, NoticeChoice
 from scheduling.notices import collecting, mails
@@ -113,6 +114,21 @@ def test_a_digest_is_one_mail_a_day() -> None:
     (sent,) = mail.outbox
     assert sent.subject == "[Bourse] 3 notices"
     assert sent.body.count("Low balance.") == 2
+
+
+def test_a_digest_is_one_mail_a_day_also_of_days_that_the_market_catches_up_with() -> None:
+    tenant = make_tenant()
+    owner = member(tenant, OWNER)
+    wants(owner, low_balance=DIGEST)
+    for hours in (30, 20, 1):
+        at = NOW - timedelta(hours=hours)
+        data = {"available": 5_000_000, "slots_left": 2}
+        events_append([event(EventKind.LOW_BALANCE, pool_id=None, tenant_id=tenant.pk, at=at, data=data)])
+        notices_collect(at=NOW)
+        assert go(NOW) == 0
+    assert go(NOW + timedelta(hours=21)) == 1
+    (sent,) = mail.outbox
+    assert sent.subject == "[Bourse] 3 notices"
 
 
 def test_whoever_left_meanwhile_gets_no_mail() -> None:
