@@ -82,12 +82,24 @@
     if (el && ctx.response && later.includes(ctx.response.status)) setTimeout(comeAgain, 1000 * (Number(ctx.response.headers.get("Retry-After")) || 5), el);
   });
 
-  // ---- toasts: they leave after 8 s, and wait while somebody reads them
-  async function toasts(after) {
-    const answer = await fetch(`${box.dataset.toasts}&after=${after}`);
+  // ---- toasts: they leave after 8 s, and wait while somebody reads them. Their cursor moves by their own answers alone:
+  // an event is told of as soon as it is there, and shown once all before it are, which may be some news later.
+  let shown = cursor, asking = false, askAgain = false;
+  async function toasts() {
+    if (asking) { askAgain = true; return; }
+    asking = true;
+    try { await askToasts(); } finally { asking = false; }
+    if (askAgain) { askAgain = false; toasts(); }
+  }
+  async function askToasts() {
+    const answer = await fetch(`${box.dataset.toasts}&after=${shown}`);
+    if (later.includes(answer.status)) setTimeout(toasts, 1000 * (Number(answer.headers.get("Retry-After")) || 5));
     if (!answer.ok || answer.redirected) return;
     const held = document.createElement("template");
     held.innerHTML = await answer.text();
+    const next = held.content.querySelector("[data-toasts-after]");
+    if (next) shown = Number(next.dataset.toastsAfter);
+    if (next && "toastsMore" in next.dataset) setTimeout(toasts, 1000 + Math.random() * 1000);
     for (const toast of held.content.querySelectorAll("[data-toast]")) {
       box.append(toast);
       const leave = () => { if (toast.matches(":hover, :focus-within")) setTimeout(leave, 2000); else toast.remove(); };
@@ -104,7 +116,7 @@
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${box.dataset.liveSocket}?after=${cursor}`);
     window.liveSocket = socket;
     socket.onmessage = ({ data }) => {
-      const news = JSON.parse(data), before = cursor;
+      const news = JSON.parse(data);
       if (failures) document.dispatchEvent(new CustomEvent("here"));
       failures = 0;
       cursor = Math.max(cursor, news.cursor || 0);
@@ -113,7 +125,7 @@
       beat();
       const topics = new Set(news.topics);
       setTimeout(() => move(topics), Math.random() * 150); // many pages hear the same at once
-      if (news.told && box.dataset.toasts) toasts(before);
+      if (news.told && box.dataset.toasts) toasts();
     };
     socket.onclose = ({ code }) => {
       say("off");

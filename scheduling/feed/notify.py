@@ -125,7 +125,7 @@ def _send(news: Mapping[str, News]) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
-    # A page that is notified at once comes back with this cursor for the next notices, and must get nothing twice.
+    # A page that is notified at once, and connects again with this cursor, is not told of the same a second time.
     cursor = _cursor_now() if any(one.is_urgent for one in news.values()) else _cursor_of_late()
     layer.groups_tell(
         {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from scheduling.feed.kinds import Audience, kinds_for
+from scheduling.feed.kinds import WITH_MESSAGE, Audience, kinds_for
 from scheduling.models import Event
 from tenants.access import Access
 from tenants.roles import Permission
@@ -22,6 +22,16 @@ class Feed:
 
     events: tuple[Event, ...]
     cursor: int
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Events with words for people. `cursor` is where the next reading begins. `more` means that another one is there
+    already, and is held back."""
+
+    events: tuple[Event, ...]
+    cursor: int
+    more: bool
 
 
 def event_feed(*, by: Access, after: int = 0, limit: int = PAGE) -> Feed:
@@ -42,6 +52,15 @@ def event_news(*, by: Access, after: int) -> tuple[Event, ...]:
     it holds nothing back: a reader that only wants to know what changed may get an event twice."""
     rows = _visible(by).filter(id__gt=after).only("id", "kind", "subject", "tenant_id")
     return tuple(rows.order_by("-id")[:PAGE])
+
+
+def event_messages(*, by: Access, after: int) -> Messages:
+    """Return the newest events after the cursor that the reader may see and that have words for people, oldest first
+    and at most a page. None is skipped for being committed late, as in the feed."""
+    settled = _settled()
+    rows = _visible(by).filter(id__gt=after, kind__in=WITH_MESSAGE)
+    newest = rows.filter(id__lte=settled).order_by("-id")[:PAGE]
+    return Messages(tuple(reversed(newest)), max(settled, after), rows.filter(id__gt=settled).exists())
 
 
 def feed_cursor() -> int:

@@ -8,9 +8,10 @@ from scheduling.notices.read_notices import (
     page_opening,
     paragraph,
 )
-from scheduling.notices.read_toasts import toasts_after
+from scheduling.notices.read_toasts import NO_TOASTS, toasts_after
 
 __all__ = [
+    "NO_TOASTS",
     "NoticeLine",
     "Opening",
     "may_be_seen",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scheduling.feed import event_feed, kind_of, message_text, subject_job
+from scheduling.feed import event_messages, kind_of, message_text, subject_job
 from scheduling.models import Event, TrainingJob
 from scheduling.notices.kinds import OF_JOBS, notice_kind
 from scheduling.notices.read_choices import choices_of
@@ -25,16 +25,28 @@ class Toast:
     job_id: int | None
 
 
-def toasts_after(*, by: Access, after: int | None) -> tuple[Toast, ...]:
-    """Return the last few toasts. Needs the tenant's scope. Without a cursor nothing is new."""
+@dataclass(frozen=True)
+class Toasts:
+    """The last few toasts, the cursor from which the page goes on, and whether it should ask again in a moment: an
+    event is held back until all before it are there."""
+
+    toasts: tuple[Toast, ...]
+    cursor: int | None
+    more: bool
+
+
+NO_TOASTS = Toasts((), None, more=False)
+
+
+def toasts_after(*, by: Access, after: int | None) -> Toasts:
+    """Return the toasts since the cursor. Needs the tenant's scope. Without a cursor nothing is new."""
     if after is None or by.user is None:
-        return ()
-    events = [event for event in event_feed(by=by, after=after).events if notice_kind(event.kind, event.data)]
-    if not events:
-        return ()
+        return NO_TOASTS
+    news = event_messages(by=by, after=after)
+    events = [event for event in news.events if notice_kind(event.kind, event.data)]
     jobs = _jobs(events) if by.allows(Permission.JOBS_VIEW) else {}
-    wanted = _wanted(by.user, events, jobs)[-MOST:]
-    return tuple(_toast(event, jobs) for event in wanted)
+    wanted = _wanted(by.user, events, jobs)[-MOST:] if events else []
+    return Toasts(tuple(_toast(event, jobs) for event in wanted), news.cursor, news.more)
 
 
 def _wanted(person: User, events: Iterable[Event], jobs: dict[int, TrainingJob]) -> list[Event]:

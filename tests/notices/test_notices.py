@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduling.feed.events import event, events_append
 from scheduling.feed.kinds import EventKind
+from scheduling.feed.read_events import feed_cursor
 from scheduling.models import Event, Notice, NoticeCursor, Pool, TrainingJob
 from scheduling.notices import collecting
 from scheduling.notices.choices import choices_set, notices_read
@@ -30,6 +31,7 @@ from tenants.selectors import access_of
 from tenants.services import join_request_accept, join_request_create, join_request_decline, may_be_asked_set
 from tenants.services.invitations import invitation_create
 from tests.database import overwrite
+from tests.feed.test_events import Writer
 from tests.patience import PATIENCE
 from tests.scheduling.builders import make_pool
 from tests.scheduling.markets import make_waiting
@@ -283,7 +285,7 @@ def test_a_toast_is_shown_to_whoever_asked_for_its_kind_and_to_nobody_else(monke
 
     def toasts() -> list[str]:
         with scope(tenant):
-            return [toast.title for toast in toasts_after(by=access_of(person, tenant), after=before)]
+            return [toast.title for toast in toasts_after(by=access_of(person, tenant), after=before).toasts]
 
     tell(tenant, EventKind.JOB_FINISHED, f"job:{job.pk}")
     tell(tenant, EventKind.JOB_FINISHED, f"job:{job_of(tenant, None, 'of a colleague').pk}")
@@ -294,6 +296,31 @@ def test_a_toast_is_shown_to_whoever_asked_for_its_kind_and_to_nobody_else(monke
     assert toasts() == ["Finished."]
     choices_set(person=person, ways=asked, all_jobs=True)
     assert toasts() == ["Finished.", "Finished."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_toast_that_waits_for_an_earlier_event_is_shown_with_the_next_answer() -> None:
+    tenant = make_tenant()
+    person = member(tenant, OWNER)
+    choices_set(person=person, ways={NoticeKind.LOW_BALANCE: ALL}, all_jobs=False)
+
+    def toasts(after: int) -> tuple[list[str], int | None, bool]:
+        with scope(tenant):
+            found = toasts_after(by=access_of(person, tenant), after=after)
+        return [toast.title for toast in found.toasts], found.cursor, found.more
+
+    before = feed_cursor()
+    earlier = Writer(lambda: tell(make_tenant(), EventKind.BUDGET_CHANGED))
+    waits = tell(tenant, EventKind.LOW_BALANCE, available=5_000_000, slots_left=2)
+    try:
+        titles, cursor, more = toasts(before)
+    finally:
+        earlier.commit()
+    assert (titles, more) == ([], True)
+    assert cursor is not None
+    assert before <= cursor < waits.pk
+    assert toasts(cursor) == (["Low balance."], waits.pk, False)
+    assert toasts(waits.pk) == ([], waits.pk, False)
 
 
 def test_the_bell_asks_nothing_of_its_own_and_counts_no_further_than_it_shows() -> None:

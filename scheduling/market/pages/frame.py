@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from scheduling.notices import toasts_after
+from scheduling.notices import NO_TOASTS, toasts_after
 from tenants.access import AccessRequest
 from tenants.roles import Permission
 from tenants.views.gate import requires
@@ -22,14 +22,12 @@ PARTS = {
 @require_safe
 @requires(Permission.TENANT_VIEW)
 def tenant_frame(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Return one part of the frame. `?part=toasts&after=CURSOR` returns the toasts since that cursor; the other parts
-    are as they are now."""
-    toasts = toasts_after(by=request.access, after=_number(request.GET.get("after"))) if _asks_toasts(request) else ()
-    return part_or_page(request, "shell/tape.html", PARTS, {"toasts": toasts})
-
-
-def _asks_toasts(request: AccessRequest) -> bool:
-    return request.GET.get("part") == "toasts"
+    """Return one part of the frame. `?part=toasts&after=CURSOR` returns the toasts since that cursor, and the next
+    cursor; the other parts are as they are now."""
+    toasts = NO_TOASTS
+    if request.GET.get("part") == "toasts":
+        toasts = toasts_after(by=request.access, after=_number(request.GET.get("after")))
+    return part_or_page(request, "shell/tape.html", PARTS, {"news": toasts})
 
 
 def _number(text: str | None) -> int | None:
