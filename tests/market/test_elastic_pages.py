@@ -65,7 +65,9 @@ def test_operator_sets_prices_on_the_pools_page_and_they_are_kept_by_slot() -> N
     client = client_as("operator", None)
     page = text_of(client.get("/operator/pools/main/", secure=True).content.decode())
     assert "Prices of use" in page
-    sent = {"use-prices": "worker: 0.75", "use-reason": "Power became dearer."}
+    sent = {
+        "use-prices": "worker: 0.75", "use-reason": "Power became dearer.", "use-seen": "worker: 0.5, ps: 0.25",
+    }  # fmt: skip
     effect = client.post("/operator/pools/main/use-prices/?part=effect", sent, secure=True)
     assert "A slot of a worker" in text_of(effect.content.decode())
     assert client.post("/operator/pools/main/use-prices/", sent, secure=True).status_code == 302
@@ -73,6 +75,12 @@ def test_operator_sets_prices_on_the_pools_page_and_they_are_kept_by_slot() -> N
     first = entry.after["from_slot"]
     assert (entry.before["prices"]["worker"], entry.after["prices"]) == (500_000, {"worker": 750_000, "ps": 250_000})
     assert (use_prices(pool, first - 1)["worker"], use_prices(pool, first)["worker"]) == (500_000, 750_000)
+    # A page of before that change would undo it with the line that it did not mean to change.
+    stale = client.post(
+        "/operator/pools/main/use-prices/", sent | {"use-prices": "worker: 0.50\nps: 0.30"}, secure=True
+    )
+    assert "This was changed while you looked at it." in text_of(stale.content.decode())
+    assert use_prices(pool, first) == {"worker": 750_000, "ps": 250_000}
     assert client_as("auditor", None).post("/operator/pools/main/use-prices/", sent, secure=True).status_code == 403
 
 

@@ -13,16 +13,18 @@ from django.utils import timezone
 from marketplace.tasks import verify
 from scheduling.models import Cell, LaneClock, Pool, Server, ServerState
 from tenants.models import AuditEntry, Tenant
-from tenants.roles import STAFF_ROLES, TENANT_ROLES
+from tenants.roles import OPERATOR, STAFF_ROLES, TENANT_ROLES
 from tenants.scoping import scope_disabled
 from tests.database import as_superuser, overwrite
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.live import enter, fund, make_award, money, settle
 from tests.scheduling.pages import client_as, text_of
+from tests.tenants.builders import client_of, make_staff
 
 pytestmark = pytest.mark.django_db
 
 WHY = {"reason": "new rack"}
+CAPACITY_SEEN = {"capacity-seen": "worker.8 ps.2"}  # of `server`
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def error_at(html: str, field: str) -> str:
 
 def test_a_capacity_below_the_cells_is_refused_at_its_field_before_it_is_sent(server: Server, operator: Client) -> None:
     path = f"/operator/servers/{server.pk}/capacity/"
-    fields = {"capacity-units-worker": 5, "capacity-units-ps": 2, "capacity-reason": "half is broken"}
+    fields = CAPACITY_SEEN | {"capacity-units-worker": 5, "capacity-units-ps": 2, "capacity-reason": "half is broken"}
     looked = post(operator, f"{path}?part=effect", **fields).content.decode()
     assert '<li data-fault="capacity-units-worker">Cells take 6 of them' in looked
     html = post(operator, path, **fields).content.decode()
@@ -152,7 +154,7 @@ def test_a_capacity_below_the_cells_is_refused_at_its_field_before_it_is_sent(se
 
 def test_a_capacity_is_shown_before_and_after_and_then_remembered(server: Server, operator: Client) -> None:
     path = f"/operator/servers/{server.pk}/capacity/"
-    fields = {"capacity-units-worker": 10, "capacity-units-ps": 2, "capacity-reason": "bigger"}
+    fields = CAPACITY_SEEN | {"capacity-units-worker": 10, "capacity-units-ps": 2, "capacity-reason": "bigger"}
     looked = said(post(operator, f"{path}?part=effect", **fields))
     assert "worker: units 8 10" in looked
     assert "left for the operator 2 4" in looked
@@ -160,6 +162,25 @@ def test_a_capacity_is_shown_before_and_after_and_then_remembered(server: Server
     assert post(operator, path, **fields).status_code == 302
     found = entry("server_capacity_change")
     assert (found.reason, found.before["worker"], found.after["worker"]) == ("bigger", 8, 10)
+
+
+def test_of_two_operators_neither_undoes_what_the_other_has_just_changed(server: Server, operator: Client) -> None:
+    """Each has the page as it was before the other's change, and changes one resource of two."""
+    path, other = f"/operator/servers/{server.pk}/", client_of(make_staff(OPERATOR).user)
+    page = get(operator, path)
+    seen = re.search(r'name="capacity-seen" value="([^"]*)"', page)
+    assert seen, "the page remembers what it has shown"
+    fields = {"capacity-seen": seen[1], "capacity-reason": "new rack"}
+    workers = fields | {"capacity-units-worker": 10, "capacity-units-ps": 2}
+    assert post(other, f"{path}capacity/", **workers).status_code == 302
+    answer = post(operator, f"{path}capacity/", **fields, **{"capacity-units-worker": 8, "capacity-units-ps": 4})
+    assert "This was changed while you looked at it." in said(answer)
+    assert dict(server.capacities.values_list("resource__name", "units")) == {"worker": 10, "ps": 2}
+    again = re.search(r'name="capacity-seen" value="([^"]*)"', answer.content.decode())
+    assert again, "it may be sent again"
+    fields |= {"capacity-seen": again[1], "capacity-units-worker": 10, "capacity-units-ps": 4}
+    assert post(operator, f"{path}capacity/", **fields).status_code == 302
+    assert dict(server.capacities.values_list("resource__name", "units")) == {"worker": 10, "ps": 4}
 
 
 def test_a_server_is_drained_and_returned(server: Server, operator: Client) -> None:

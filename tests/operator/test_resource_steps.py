@@ -231,8 +231,12 @@ def test_where_no_resource_is_named_after_them_members_take_a_whole_unit_of_any(
 # At the doors.
 
 
+SEEN = {"steps-seen": "worker: 1 1, ps: 1 1"}
+
+
 def page_of(client: Client, **fields: str) -> Any:
-    return client.post("/operator/pools/main/steps/", {"steps-reason": "Sold in halves.", **fields}, secure=True)
+    sent = {"steps-reason": "Sold in halves.", **SEEN, **fields}
+    return client.post("/operator/pools/main/steps/", sent, secure=True)
 
 
 @pytest.mark.django_db
@@ -259,6 +263,10 @@ def test_the_operator_sees_and_sets_them_on_the_pools_page() -> None:
         assert words in text_of(page_of(client, **{"steps-steps": wrong}).content.decode()), wrong
     assert steps_of(pool) == {"worker": ONES, "ps": ONES}
     assert page_of(client, **{"steps-steps": "worker: 0.5 0.25"}).status_code == 302
+    assert steps_of(pool) == {"worker": QUARTERS, "ps": ONES}
+    # A page of before that change would undo it with the line that it did not mean to change.
+    stale = page_of(client, **{"steps-steps": "worker: 1 1\nps: 0.5 0.25"})
+    assert "This was changed while you looked at it." in text_of(stale.content.decode())
     assert steps_of(pool) == {"worker": QUARTERS, "ps": ONES}
     assert page_of(client_as("auditor", None), **{"steps-steps": "worker: 1 1"}).status_code == 403
     shown = client.get("/admin/scheduling/resourcekind/", secure=True)

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from scheduling.cluster import CapacityView
-from scheduling.operator.pages.changes import ChangeForm, PageChange
+from scheduling.operator.pages.changes import PageChange, WholeForm
 from scheduling.operator.servers import MOST_UNITS
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -39,19 +39,17 @@ class Sum:
         return max(-self.rest, 0)
 
 
-class CellsForm(ChangeForm):
-    """The form has a field `cells-TENANT-RESOURCE` for each owner and resource; an empty one means none. `seen` are the
-    cells that the reader saw, so that nobody undoes what somebody else has just changed."""
+class CellsForm(WholeForm):
+    """The form has a field `cells-TENANT-RESOURCE` for each owner and resource; an empty one means none."""
 
-    seen = forms.CharField(widget=forms.HiddenInput, required=False)
+    changed_meanwhile = "The cells were changed while you looked at them. Look again, and send it again."
 
     def __init__(
         self, places: Sequence[CapacityView], labels: Mapping[str, str], owners: Sequence[Tenant], *args: Any, **kw: Any
     ) -> None:
         self.places, self.owners, self.labels = places, owners, labels
         self.wanted: dict[str, int] = {}  # by field, also values that cannot be
-        super().__init__(*args, **kw)
-        self.fields["seen"].initial = seen_of(places)
+        super().__init__(seen_of(places), *args, **kw)
         for owner in owners:
             for place in places:
                 self.fields[field_of(owner, place.resource)] = WholeField(
@@ -68,9 +66,6 @@ class CellsForm(ChangeForm):
         names = [field_of(owner, place.resource) for owner in self.owners for place in self.places]
         # A field that the browser did not send stays as it is.
         self.wanted = {name: cleaned[name] or 0 for name in names if name in cleaned and name in self.data}
-        if cleaned.get("seen") != seen_of(self.places):
-            self.add_error(None, "The cells were changed while you looked at them. Look again, and send it again.")
-            self.data = {**dict(self.data.items()), "seen": seen_of(self.places)}
         for place, total in zip(self.places, self.sums(), strict=True):
             if total.over:
                 sentence = (

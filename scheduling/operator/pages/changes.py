@@ -75,6 +75,26 @@ class ChangeForm(forms.Form):
         ]
 
 
+class WholeForm(ChangeForm):
+    """A form that is sent with all that it shows, also what its reader left as it was. `seen` is what was there as the
+    page was made, so that nobody undoes what somebody else has just changed."""
+
+    seen = forms.CharField(widget=forms.HiddenInput, required=False)
+    changed_meanwhile = "This was changed while you looked at it. Look again, and send it again."
+
+    def __init__(self, there: str, *args: Any, **kwargs: Any) -> None:
+        self._there = there
+        super().__init__(*args, **kwargs)
+        self.fields["seen"].initial = there
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("seen") != self._there:
+            self.add_error(None, self.changed_meanwhile)
+            self.data = {**dict(self.data.items()), self.add_prefix("seen"): self._there}
+        return cleaned
+
+
 def answer(
     request: HttpRequest,
     form: ChangeForm,

@@ -14,7 +14,7 @@ from django import forms
 from scheduling.market.elastic import MOST_CREDITS, MOST_PRICE, UsePricesNow
 from scheduling.market.view import AmountSteps, amount_text
 from scheduling.models import Lane, Pool
-from scheduling.operator.pages.changes import ChangeForm, PageChange
+from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeForm
 from scheduling.operator.pools import InvalidPolicy
 from scheduling.operator.read_operator import PoolClock
 from scheduling.runs import LOCAL
@@ -160,7 +160,7 @@ class ServersReturnForm(ChangeForm):
         return [PageChange("Servers that the engine lost", words[self.now], words[wish])] if wish != self.now else []
 
 
-class StepsForm(ChangeForm):
+class StepsForm(WholeForm):
     """Sets which amounts of each resource a unit may take, from the next submission on."""
 
     steps = StepsField(
@@ -170,10 +170,9 @@ class StepsForm(ChangeForm):
 
     def __init__(self, now: Mapping[str, AmountSteps], *args: Any, **kwargs: Any) -> None:
         self.now = now
-        super().__init__(*args, prefix="steps", **kwargs)
-        self.fields["steps"].initial = "\n".join(
-            f"{name}: {amount_text(each.least)} {amount_text(each.step)}" for name, each in now.items()
-        )
+        lines = [f"{name}: {amount_text(each.least)} {amount_text(each.step)}" for name, each in now.items()]
+        super().__init__(", ".join(lines), *args, prefix="steps", **kwargs)
+        self.fields["steps"].initial = "\n".join(lines)
 
     def moves(self) -> list[PageChange]:
         fields = (getattr(self, "cleaned_data", None) or {}).get("steps") or {}
@@ -184,7 +183,7 @@ class StepsForm(ChangeForm):
         ]
 
 
-class UsePricesForm(ChangeForm):
+class UsePricesForm(WholeForm):
     """Sets what each unit costs in a slot of an elastic pool from the next slot on."""
 
     prices = PricesField(
@@ -194,8 +193,9 @@ class UsePricesForm(ChangeForm):
 
     def __init__(self, now: UsePricesNow, *args: Any, **kwargs: Any) -> None:
         self.now = now
-        super().__init__(*args, prefix="use", **kwargs)
-        self.fields["prices"].initial = "\n".join(f"{name}: {typed(micro)}" for name, micro in now.prices.items())
+        lines = [f"{name}: {typed(micro)}" for name, micro in now.prices.items()]
+        super().__init__(", ".join(lines), *args, prefix="use", **kwargs)
+        self.fields["prices"].initial = "\n".join(lines)
 
     def moves(self) -> list[PageChange]:
         fields = (getattr(self, "cleaned_data", None) or {}).get("prices") or {}

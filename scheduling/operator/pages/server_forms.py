@@ -11,7 +11,7 @@ from django import forms
 
 from scheduling.cluster import CapacityView
 from scheduling.models import ResourceKind, Server, ServerState
-from scheduling.operator.pages.changes import ChangeForm, PageChange
+from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeForm
 from scheduling.operator.servers import MOST_UNITS
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -69,14 +69,15 @@ class ServerAddForm(ChangeForm):
         return [self[f"units-{kind.name}"] for kind in self.kinds]
 
 
-class CapacityForm(ChangeForm):
+class CapacityForm(WholeForm):
     """The capacity of a server, with a field `units-NAME` for each resource. It cannot go below the cells on the
     server."""
 
     def __init__(self, places: Sequence[CapacityView], labels: Mapping[str, str], *args: Any, **kwargs: Any) -> None:
         self.places = places
         self.wanted: dict[str, int | None] = {}  # also values that cannot be
-        super().__init__(*args, **kwargs)
+        there = " ".join(f"{place.resource}.{place.units}" for place in places)
+        super().__init__(there, *args, **kwargs)
         for place in places:
             field = units_field(f"{labels[place.resource]}s", initial=place.units)
             cells = place.units - place.operator_units
