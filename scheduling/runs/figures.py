@@ -43,6 +43,8 @@ class EngineFigures:
             buckets=TOOK, **named,
         )  # fmt: skip
         self.late.labels(engine)
+        for cause in (*CAUSES, OTHER):  # from 0 on: a monitor sees no rise in a figure that begins with what was lost
+            self.losses.labels(engine, cause)
 
     def count(self, ticked: Ticked, report: Report) -> None:
         for seconds in ticked.late:

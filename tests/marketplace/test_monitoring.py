@@ -27,7 +27,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from marketplace.metrics import TASKS, Gauge, figures_text
 from scheduling.common.measured import MEASURED, REQUEST_SECONDS, STEP_SECONDS, USE_CASE_SECONDS
-from scheduling.engines.base import Report
+from scheduling.engines.base import NOT_HEARD, Report
 from scheduling.operator.read_gauges import MEANING
 from scheduling.runs.figures import EngineFigures
 from scheduling.runs.runs import Ticked
@@ -119,20 +119,45 @@ def test_each_alert_says_what_to_do_in_one_line() -> None:
 @pytest.mark.skipif(shutil.which("promtool") is None, reason=NO_PROMETHEUS)
 @pytest.mark.parametrize("alert", CAUSES)
 def test_an_alert_fires_and_is_over(alert: str, tmp_path: Path) -> None:
+    told(alert, CAUSES[alert], FIRES_AT, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason=NO_PROMETHEUS)
+def test_an_engine_that_loses_everything_for_the_first_time_is_told_of(tmp_path: Path) -> None:
+    """All at once, so that the figure has risen before a monitor has read it."""
+    engine = EngineFigures("slurm")
+    before = losses(engine)
+    engine.count(Ticked(0, 0, (), (("lost", NOT_HEARD),) * 20), Report())
+    series = [(name, f"{before.get(name, '_')}x9 {after}x110") for name, after in losses(engine).items()]
+    told("BourseRunsLost", series, "12m", tmp_path)
+
+
+def losses(engine: EngineFigures) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in engine.text().splitlines() if line.startswith("bourse_run_losses_total")]
+    return {name: float(value) for name, _, value in lines}
+
+
+def told(alert: str, series: Sequence[Series], fires_at: str, folder: Path) -> None:
+    """The alert does not fire at first, then it does, and then no more."""
     rule = rules()[alert]
     fired = {"exp_labels": rule["labels"] | _labels_of(alert), "exp_annotations": rule["annotations"]}
     checks = [
         {"eval_time": "5m", "alertname": alert, "exp_alerts": []},
-        {"eval_time": FIRES_AT, "alertname": alert, "exp_alerts": [fired]},
+        {"eval_time": fires_at, "alertname": alert, "exp_alerts": [fired]},
         {"eval_time": OVER_AT, "alertname": alert, "exp_alerts": []},
     ]
-    series = [{"series": name, "values": values} for name, values in CAUSES[alert]]
     document = {
         "rule_files": [str(ALERTS)],
         "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": series, "alert_rule_test": checks}],
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series],
+                "alert_rule_test": checks,
+            }
+        ],
     }
-    file = tmp_path / "alert.yaml"
+    file = folder / "alert.yaml"
     file.write_text(yaml.safe_dump(document))
     ran = subprocess.run(["promtool", "test", "rules", file], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
