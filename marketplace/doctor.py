@@ -30,7 +30,8 @@ from marketplace.celery import app
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
-from scheduling.models import ChatAddress, OperatorSecret, Pool, SigningKey, Webhook
+from scheduling.models import ChatAddress, OperatorSecret, SigningKey, Webhook
+from scheduling.operator.read_engines import engines_needed
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work, run_folders
 from tenants.models import AuditEntry
@@ -203,12 +204,12 @@ def _market(at: datetime) -> Iterator[Judged]:
 
 
 def _engines(at: datetime) -> Iterator[Judged]:
-    wanted = sorted(set(Pool.objects.values_list("engine", flat=True)))
-    for name in sorted(set(wanted) - engines_at_work(wanted)):
+    needed = sorted(engines_needed())
+    for name in sorted(set(needed) - engines_at_work(needed)):
         yield broken(f"No engine {name} is at work: nothing starts.", f"Start `manage.py engine --name {name}`.")
-    if at_work := engines_at_work(wanted):
+    if at_work := engines_at_work(needed):
         yield well(f"At work: the engine {', '.join(sorted(at_work))}.")
-    if not wanted:
+    if not needed:
         yield well("No pool wants an engine.")
 
 

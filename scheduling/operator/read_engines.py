@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Count
 
 from scheduling.engines.base import Accounted
-from scheduling.models import EnginePulse, Pool, Run
+from scheduling.models import ALIVE, Award, EnginePulse, Lane, LaneClock, Pool, Run
 from scheduling.models.runs import OPEN
 from scheduling.runs import Ran, charged_against_ran
 from tenants.scoping import scope_disabled
@@ -53,6 +53,15 @@ def engine_states(at: datetime) -> list[EngineState]:
 
 def engine_state(name: str, at: datetime) -> EngineState:
     return _state(name, EnginePulse.objects.defer("figures").filter(name=name).first(), at)
+
+
+def engines_needed() -> set[str]:
+    """Return the names of engines that have something to do, now or at the next interval. Pools are kept for good: one
+    that drains needs its engine for what was sold, and none once it has come to rest."""
+    draining = LaneClock.objects.filter(lane=Lane.BATCH, draining=True).values("pool")
+    with scope_disabled("an engine runs what was awarded to all tenants"):
+        sold = set(Award.objects.filter(state__in=ALIVE).order_by().values_list("pool__engine", flat=True).distinct())
+    return sold | set(Pool.objects.exclude(pk__in=draining).values_list("engine", flat=True))
 
 
 def runs_open() -> dict[tuple[str, str], int]:

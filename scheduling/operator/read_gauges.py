@@ -16,7 +16,7 @@ from scheduling.cluster import PoolOverview, pool_overview
 from scheduling.core.metrics.figures import jain_index
 from scheduling.market.reads import ResourceShare, contents_of, holdings_in, payments_of_latest, prices_now, units_now
 from scheduling.models import HELD, Interval, JobState, Lend, Pool, TenantPolicy, TrainingJob
-from scheduling.operator.read_engines import engine_states, runs_open
+from scheduling.operator.read_engines import engine_states, engines_needed, runs_open
 from scheduling.operator.read_operator import PoolClock, pool_states
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.sums import book_difference, earned_since
@@ -140,11 +140,14 @@ def _bookings(intervals: Iterable[Interval]) -> list[dict[str, float | None]]:
 
 
 def _engines(at: datetime) -> Iterator[Gauge]:
-    """Yield figures of engines that have worked; the engine of an open run has."""
-    for (engine, state), number in sorted(runs_open().items()):
+    """Yield figures of engines that have worked; the engine of an open run has. One that nobody needs any more may be
+    silent, whatever was last wrong with its cluster."""
+    runs = runs_open()
+    for (engine, state), number in sorted(runs.items()):
         yield Gauge("runs", number, {"engine": engine, "state": state})
+    needed = engines_needed() | {engine for engine, _ in runs}
     for each in engine_states(at):
-        if each.alive_at is not None:
+        if each.alive_at is not None and each.name in needed:
             of_engine = {"engine": each.name}
             yield Gauge("engine_seen_seconds", (at - each.alive_at).total_seconds(), of_engine)
             yield Gauge("engine_alerts", len(each.alerts), of_engine)

@@ -12,8 +12,10 @@ from django.utils import timezone
 from marketplace.metrics import figures_text, metrics_text
 from scheduling.audit.verification.settings import settings_verify
 from scheduling.engines.base import DOWN, DRAINING, NOT_ALL_CAME, UNKNOWN, UP, Report, ServerHealth
-from scheduling.models import Pool, Server
+from scheduling.models import Award, AwardState, Pool, Server
 from scheduling.operator.engine_servers import servers_due, servers_follow, servers_return_set
+from scheduling.operator.holds import pool_drain
+from scheduling.operator.read_gauges import gauges
 from scheduling.operator.server_states import server_return
 from scheduling.runs import server_lose
 from scheduling.runs.figures import EngineFigures, cause_of
@@ -22,11 +24,13 @@ from scheduling.runs.runs import Ticked
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import OPERATOR
+from tenants.scoping import scope
 from tests.database import as_superuser
 from tests.engines.market import jobs_of, world
 from tests.engines.test_contract import TIMINGS
-from tests.scheduling.builders import tell_history
-from tests.scheduling.live import again, book_is_sound, money
+from tests.scheduling.builders import make_pool, tell_history
+from tests.scheduling.live import again, book_is_sound, make_award, money
+from tests.scheduling.markets import make_renting
 from tests.tenants.builders import client_of, make_staff
 
 BY = access_of_system("a test")
@@ -152,6 +156,7 @@ def test_monitors_read_what_engines_count_and_when_they_were_last_at_work() -> N
     figures.count(Ticked(1, 2, (0.2, 7.0), ends), Report(commands=(("squeue", 0.05),)))
     engine: Any = Telling()
     engine.name = "slurm"
+    make_pool(engine="slurm")
     at = timezone.now()
     engine_pulse(engine=engine, alerts=("It is gone.",), figures=figures.text(), at=at)
     text = metrics_text(at + timedelta(seconds=9))
@@ -168,6 +173,29 @@ def test_monitors_read_what_engines_count_and_when_they_were_last_at_work() -> N
     two = figures_text([], [figures.text(), EngineFigures("other").text()])
     assert two.count("# TYPE bourse_run_late_seconds histogram") == 1
     assert "_created" not in two
+
+
+@pytest.mark.django_db
+def test_no_alert_is_given_of_an_engine_that_nobody_needs_any_more() -> None:
+    """Its pool is closed, and empty; another one was started on this machine, and no pool ever named it."""
+    pool, _, renter = make_renting(engine="slurm")
+    award = make_award(pool, renter)
+    at = timezone.now()
+    for name in ("slurm", "local"):
+        engine: Any = Telling()
+        engine.name = name
+        engine_pulse(engine=engine, alerts=("It is gone.",), figures="", at=at)
+
+    def told_of() -> set[str]:
+        figures = ("engine_seen_seconds", "engine_alerts")
+        return {gauge.labels["engine"] for gauge in gauges(at + timedelta(days=1)) if gauge.name in figures}
+
+    assert told_of() == {"slurm"}
+    assert pool_drain(pool=pool, by=BY, reason="The cluster is returned.", at=at) is None
+    assert told_of() == {"slurm"}, "what was sold is still to be delivered"
+    with scope(renter):
+        Award.objects.filter(pk=award.pk).update(state=AwardState.DONE)
+    assert told_of() == set()
 
 
 @pytest.mark.parametrize(
