@@ -289,7 +289,8 @@ EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "bourse@localhost")
 # The beginning of links in mails that no request causes.
 _FIRST_HOST = (ALLOWED_HOSTS[0] if ALLOWED_HOSTS else "").lstrip("*.") or "localhost"
-PUBLIC_URL = env.text("PUBLIC_URL", "http://127.0.0.1:8000" if DEVELOPMENT else f"https://{_FIRST_HOST}").rstrip("/")
+_OWN_ADDRESS = "http://127.0.0.1:8000" if DEVELOPMENT else f"https://{_FIRST_HOST}"
+PUBLIC_URL = env.url("PUBLIC_URL", _OWN_ADDRESS, schemes=("https", "http")).rstrip("/")
 
 # --- How many days things are kept (0: for good) -------------------------------------------------------------------
 

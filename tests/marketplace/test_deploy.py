@@ -165,6 +165,14 @@ def test_settings_of_the_example_are_those_of_a_real_installation(tmp_path: Path
     assert told.returncode == 0, told.stderr
 
 
+def test_a_bad_start_of_links_in_mails_stops_the_start(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "BOURSE_VAR": str(tmp_path), "SECRET_KEY": secrets.token_urlsafe(50)}
+    environment |= {"DATABASE_URL": "none://", "REDIS_URL": "redis://127.0.0.1:1/0", "PUBLIC_URL": "bourse.example"}
+    told = ran(sys.executable, "manage.py", "check", env=environment, cwd=settings.BASE_DIR)
+    assert told.returncode == 1
+    assert told.stderr.startswith("PUBLIC_URL: expected an address that begins with https:// or http://.\n")
+
+
 @needs("nginx")
 def test_nginx_takes_its_example(tmp_path: Path) -> None:
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=bourse.example -keyout privkey.pem -out fullchain.pem"
