@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from scheduling.lab.pages.studies import MOST_SENT
 from tests.patience import PATIENCE
 
 DEPLOY = Path(settings.BASE_DIR) / "deploy"
@@ -188,6 +189,16 @@ def test_nginx_takes_its_example(tmp_path: Path) -> None:
     (tmp_path / "main.conf").write_text(main)
     told = ran("nginx", "-t", "-c", tmp_path / "main.conf")
     assert told.returncode == 0, told.stderr
+
+
+@needs("caddy")
+def test_proxies_let_through_the_longest_body_that_the_product_takes() -> None:
+    nginx = re.search(r"client_max_body_size (\d+)m;", (DEPLOY / "proxy" / "nginx.conf").read_text())
+    words = ["caddy", "adapt", "--adapter", "caddyfile", "--config", DEPLOY / "proxy" / "Caddyfile"]
+    caddy = re.search(r'"max_size":(\d+)', ran(*words).stdout)
+    assert nginx
+    assert caddy
+    assert min(int(nginx[1]) << 20, int(caddy[1])) >= MOST_SENT
 
 
 @needs("caddy")
