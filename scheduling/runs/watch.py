@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.db import connection
+
 from scheduling.models import ALIVE, PROGRAM, Award, Lane, LaneClock, Pool, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.engines import patience_of
@@ -30,10 +32,11 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         runs = {run.award_id: run for run in all_runs}  # the last run of each award
         paused = {run.award_id: run.ended_at or run.seen_at for run in all_runs if run.state == RunState.PAUSED}
         patience = timedelta(seconds=patience_of(pool.engine))  # how long an engine may not have seen a run
+        listens_since = database_began() if awards else at
         late = []
         for award in awards:
             run, slot_end = runs.get(award.pk), pool.slot_start(max(award.start, first) + 1)
-            since = _undelivered_since(award, run, paused.get(award.pk), slot_end, patience, at)
+            since = _undelivered_since(award, run, paused.get(award.pk), slot_end, patience, listens_since, at)
             if since is not None:
                 late.append((award, pool.slot_at(since), _gone_at(award, run, patience)))
         for award, slot, gone_at in late:
@@ -41,8 +44,23 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
     return len(late)
 
 
+def database_began() -> datetime:
+    """Return when the database began. An engine that works lets its gangs go on while the database is away, and cannot
+    be heard before it is there again."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_postmaster_start_time()")
+        (began,) = cursor.fetchone()
+    return began  # type: ignore[no-any-return]
+
+
 def _undelivered_since(
-    award: Award, run: Run | None, paused_at: datetime | None, slot_end: datetime, patience: timedelta, at: datetime
+    award: Award,
+    run: Run | None,
+    paused_at: datetime | None,
+    slot_end: datetime,
+    patience: timedelta,
+    listens_since: datetime,
+    at: datetime,
 ) -> datetime | None:
     """Return the moment since which nothing of the award is known to run, if that is too long; None if all is well.
 
@@ -50,6 +68,7 @@ def _undelivered_since(
     is the end of the first slot that is not paid yet; that slot must not be paid if nothing ran in all of it. A gang
     whose time was over before it began is closed a moment before its award: whether that was heard of already makes no
     difference.
+    `listens_since` is when the database began; what is later than `at` is of another clock, as in a simulated market.
     """
     begin = award.pool.slot_start(award.start)
     if run is None:
@@ -58,7 +77,8 @@ def _undelivered_since(
     if run.state not in (*OPEN, RunState.PAUSED) and not never_began:
         return None
     began = run.started_at if run.state in OPEN else None
-    if run.state in OPEN and at - run.seen_at > patience:
+    last_sign = max(run.seen_at, listens_since) if listens_since <= at else run.seen_at
+    if run.state in OPEN and at - last_sign > patience:
         return run.seen_at if began else paused_at or begin
     if paused_at is not None:
         return paused_at if (began is None or began >= slot_end) and (began or at) - paused_at > PAUSE else None

@@ -17,6 +17,7 @@ from scheduling.engines.local.engine import TIMINGS
 from scheduling.market.settle.stuck import stuck_awards
 from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState, TrainingJob
 from scheduling.reasons import reason_sentence
+from scheduling.runs import watch
 from scheduling.runs.ends import losses_in_a_row, run_end
 from scheduling.runs.runs import awards_due, runs_tick
 from scheduling.runs.watch import runs_watch
@@ -121,6 +122,22 @@ def test_slot_that_ends_before_the_engine_said_that_anything_ran_is_not_paid(
     sentence = reason_sentence(pool, job.reason_code, job.reason_numbers)
     assert ("nobody can say whether it still runs" in sentence) == bool(rests_until)
     assert book_is_sound()
+
+
+def test_engine_is_not_silent_while_the_database_cannot_hear_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its gangs go on meanwhile. When the database is back, the market may be there before the engine."""
+    pool, _tenant, award = world(seconds=60, started_ago=70)
+    pool.clocks.filter(lane="batch").update(settled_slot=0, decided_slot=0)
+    _opened(award, seen_at=30.0, started_at=1.0, state="running")
+    at = pool.epoch_at + timedelta(seconds=70)
+    monkeypatch.setattr(watch, "database_began", lambda: at - timedelta(seconds=2))
+    assert runs_watch(pool=pool, at=at) == 0
+    assert runs_watch(pool=pool, at=at + timedelta(seconds=17)) == 0
+    assert runs_watch(pool=pool, at=at + timedelta(seconds=19)) == 1  # it is not back, nor are its gangs
+
+
+def test_database_says_when_it_began() -> None:
+    assert timedelta(0) < timezone.now() - watch.database_began() < timedelta(days=1)
 
 
 @pytest.mark.parametrize("is_heard", [False, True])
