@@ -41,7 +41,8 @@ def field_names(kind: type) -> tuple[str, ...]:
 def kept(view: View) -> View:
     """The view as it is now; what a simulation hands out goes on changing with the run."""
     now = {"occupied": view.occupied.copy(), "spent": view.spent.copy(), "remaining": view.remaining.copy()}
-    return replace(view, **now, floors=dict(view.floors), jobs=dict(view.jobs), memory=dict(view.memory))
+    maps = {name: dict(getattr(view, name)) for name in ("floors", "jobs", "memory", "paid", "worths")}
+    return replace(view, **now, **maps)
 
 
 def arrays_in(view: View) -> list[np.ndarray]:
