@@ -216,6 +216,47 @@ def another(value: Any) -> Any:
     return changed_rows
 
 
+def again(rows: Rows, row: dict[str, Any], **changes: Any) -> None:
+    """One transaction more, as the book would have written it: like `row`, but for these changes."""
+    other = {**row, **changes}
+    lines = ", ".join(f"[{account}, {amount}]" for account, amount in other["entries"])
+    text = (
+        f'["{other["key"]}", "{other["kind"]}", "{other["subject"]}", {other["at"]}, null, {other["facts"]}, [{lines}]]'
+    )
+    rows.append({**other, "digest": hashlib.sha256(text.encode()).hexdigest()})
+
+
+def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_path: Path) -> None:
+    """He books it as the book would have, and corrects the closing balances: for a slot before the award began, after
+    its end, under the key of another award, or once more under the same key."""
+    path = make_bundle(built, tmp_path)
+    files = files_of(path)
+    awards = {row["id"]: row for row in map(json.loads, files["awards.jsonl"].splitlines())}
+    before = [json.loads(one) for one in files["transactions.jsonl"].splitlines()]
+    of_awards = [row for row in before if json.loads(row["facts"]).get("award") in awards]
+    settled, held = (next(row for row in of_awards if row["kind"] == kind) for kind in ("settle", "hold"))
+    facts = json.loads(settled["facts"])
+    award = awards[facts["award"]]
+    last = award["end"] - 1
+    rows = [row for row in before if row["kind"] == "settle" and json.loads(row["facts"]) == {**facts, "slot": last}]
+    for row, key, slot, told in (
+        (rows[0], f"settle:{built.pool.pk}:{award['start'] - 1}:{award['id']}", award["start"] - 1, "owes"),
+        (rows[0], f"settle:{built.pool.pk}:{award['end']}:{award['id']}", award["end"], "owes"),
+        (rows[0], f"settle:{built.pool.pk}:{last}:{award['id'] + 99}", last, "owes"),
+        (rows[0], rows[0]["key"], last, "is there twice"),
+        (held, held["key"] + "9", None, "owes"),
+    ):
+        more, closing = [*before], json.loads(files["balances.json"])
+        said = json.dumps(json.loads(row["facts"]) | ({} if slot is None else {"slot": slot}))
+        again(more, row, key=key, facts=said)
+        for account, amount in row["entries"]:
+            closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+        other = {"transactions.jsonl": b"".join(map(line, more)), "balances.json": line(closing)}
+        found = check.check(forged(path, {**files, **other}))
+        assert len(found) == 1, (key, found)
+        assert told in found[0], (key, found)
+
+
 def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) -> None:
     bundle = make_bundle(built, tmp_path)
     files = files_of(bundle)

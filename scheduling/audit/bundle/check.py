@@ -357,8 +357,12 @@ def split(amount, weights):
 
 
 def check_transactions(transactions, awards, pool):
+    keys = set()
     for row in transactions:
         name = f"transaction {row['key']}"
+        if row["key"] in keys:
+            yield f"{name} is there twice"
+        keys.add(row["key"])
         lines = ", ".join(f"[{account}, {amount}]" for account, amount in row["entries"])
         corrects = "null" if row["corrects"] is None else row["corrects"]
         text = (
@@ -375,17 +379,22 @@ def check_transactions(transactions, awards, pool):
 
 
 def entries_of(row, award, pool):
-    """Account -> amount that the award asks for; None for a kind of transaction that the award does not fix."""
+    """Account -> amount that the award asks for, and nothing where it asks for no such hold or settlement; None for a
+    kind of transaction that the award does not fix."""
     held = award["tenant"] * 8 + 1
     if row["key"] == f"award:{award['id']}":
         return {held - 1: -award["paid"], held: award["paid"]}
+    if row["kind"] == "hold":
+        return {}
     if row["key"] == f"refund:{award['id']}:alone" and "adjusted" in award:
         return {held - 1: award["adjusted"], held: -award["adjusted"]}
-    slot = json.loads(row["facts"]).get("slot")
-    if row["key"] != f"settle:{pool}:{slot}:{award['id']}":
+    if row["kind"] != "settle":
         return None
-    entries = {}
-    for owner, amount in reduced(award["charges"], award.get("adjusted", 0))[slot - award["start"]]:
+    slot, entries = json.loads(row["facts"]).get("slot"), {}
+    charges = dict(enumerate(reduced(award["charges"], award.get("adjusted", 0)), award["start"]))
+    if row["key"] != f"settle:{pool}:{slot}:{award['id']}":
+        return {}
+    for owner, amount in charges.get(slot, ()):
         account = owner * 8 + 2 if owner else 1
         entries[account] = entries.get(account, 0) + amount
         entries[held] = entries.get(held, 0) - amount
