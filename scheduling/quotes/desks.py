@@ -196,9 +196,7 @@ class BatchDesk:
         return self.policy.never_serves(self.frame.batch_cluster, self._read({}), self.what_if.view.slot)
 
     def _read(self, fields: Spec) -> Job:
-        row = self.job
-        spec = {**row.spec, **fields}
-        job = self.reader.read_spec(spec, number=SUPPOSED, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+        job = self.reader.read_as(self.job, {**self.job.spec, **fields}, number=SUPPOSED)
         if self.cap is None:
             return job
         limits = [limit for limit in (job.max_price, credits_of(self.cap)) if limit is not None]
@@ -263,6 +261,7 @@ def supposed(job: TrainingJob, number: int | None, fields: Spec) -> TrainingJob:
         submitted_at=job.submitted_at,
         submitted_by=job.submitted_by,
         arrival=job.arrival,
+        worth_from=job.worth_from,
     )
 
 

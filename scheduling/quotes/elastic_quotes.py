@@ -77,9 +77,8 @@ class ElasticDesk:
         return ByUse(job.max_workers, number, per_slot, slots, per_slot * slots)
 
     def _read(self, fields: Spec) -> Job:
-        row = self.job
-        spec = {**row.spec, **fields}
-        job = self.reader.read_spec(spec, number=SUPPOSED, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+        spec = {**self.job.spec, **fields}
+        job = self.reader.read_as(self.job, spec, number=SUPPOSED)
         job = within_engine(job) if PROGRAM in spec else job
         cap = self.view.jobs[SUPPOSED].max_price  # after what budgets leave
         limits = [limit for limit in (job.max_price, None if "max_price" in fields else cap) if limit is not None]

@@ -17,7 +17,7 @@ from scheduling.core.scenario.jobs import read_value
 from scheduling.core.types import Reason
 from scheduling.jobs import Checked, Intake, job_checked
 from scheduling.market.decide import Estimate, program_kept, start_estimate
-from scheduling.market.view import SpecRead
+from scheduling.market.view import SpecRead, arrival_of
 from scheduling.models import Lane, Pool, TrainingJob
 from scheduling.quotes.desks import BatchDesk, Desk, InstantDesk, QuotedTerms
 from scheduling.quotes.elastic_quotes import ByUse, ElasticDesk
@@ -60,10 +60,19 @@ class Quote:
 
 
 def job_quote(
-    *, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: datetime, read: SpecRead | None = None
+    *,
+    pool: Pool,
+    name: str,
+    spec: Spec,
+    lane: str,
+    by: Access,
+    at: datetime,
+    read: SpecRead | None = None,
+    worth_from: datetime | None = None,
 ) -> Quote | Refused:
     """Return the quote of a job. The arguments are those of `job_submit`, and a job that could not be submitted gets
-    the same refusal. `read` is the specification as it was just checked for the batch lane."""
+    the same refusal. `read` is the specification as it was just checked for the batch lane. Also where the job is tried
+    later than at `worth_from`, its worth counts from then."""
     if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
         return NOT_ALLOWED
     with scope(by.tenant):
@@ -72,6 +81,7 @@ def job_quote(
     if isinstance(checked, Refused):
         return checked
     job = checked.job
+    job.worth_from = None if worth_from is None else arrival_of(pool, worth_from)
     quote = _quote_of(pool, job, checked, lane, at)
     with scope(by.tenant):
         program = program_kept(job.spec, tenant_id=job.tenant_id) if quote.terms.resizes else None

@@ -359,3 +359,23 @@ def test_only_who_may_ask_for_quotes_gets_one() -> None:
     pool, lumen, _ = market()
     found = job_quote(pool=pool, name="x", spec=SPEC, lane="instant", by=member(lumen, BILLING), at=moment(0))
     assert isinstance(found, Refused)
+
+
+def test_worth_that_names_a_moment_stays_there_however_late_the_job_is_tried() -> None:
+    """It is wanted within eight slots from noon on, and there is room for its three slots from the sixth on: a slot
+    later it would have as little time."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    make_server(pool, "s01", worker=4, ps=1)
+    for tenant in (lumen, castor):
+        fund(tenant)
+    submitted(pool, castor, epochs=6)
+    wanted: dict[str, Any] = {"epochs": 3, "value": {"kind": "deadline", "base": 50.0, "deadline": 8.0}}
+    order: dict[str, Any] = {"pool": pool, "name": "train", "spec": SPEC | wanted, "by": member(lumen)}
+    for lane, slot in (("instant", 0), ("instant", 1)):
+        found = job_quote(lane=lane, at=moment(slot), worth_from=moment(0), **order)
+        assert isinstance(found, Quote), found
+        assert not found.terms.admitted, slot
+        assert found.change is None or found.change.what != "later", found.change
+    within = job_quote(lane="instant", at=moment(1), **order)  # a time that counts from the submission on
+    assert isinstance(within, Quote)
+    assert (within.terms.admitted, within.terms.end) == (True, 9)

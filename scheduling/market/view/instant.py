@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
 from django.db.models import F, Q, TextField
@@ -150,8 +149,7 @@ def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | No
 def _job(frame: PoolFrame, row: TrainingJob, most: float | None) -> Job:
     """Return the job with its limits: its price is at most `most` credits, nothing where it may never rent (G9), and
     its workers are at most what one job may have of the pool."""
-    whose: dict[str, Any] = {"number": row.pk or 0, "tenant_id": row.tenant_id, "arrival": row.arrival}
-    job = JobReader(frame).read_spec(row.spec, **whose, lane=INSTANT)
+    job = JobReader(frame).read_as(row, row.spec, number=row.pk or 0)
     free = 0.0 if (job.rent or frame.cluster.tenants[job.tenant].rent) == "never" else None
     limits = [limit for limit in (job.max_price, most, free) if limit is not None]
     return replace(job, max_price=min(limits, default=None), max_workers=_most_workers(job, frame))

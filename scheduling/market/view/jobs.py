@@ -30,8 +30,14 @@ class JobReader:
 
     def read(self, row: TrainingJob) -> Job:
         """Return the job of a row. It was accepted, so its specification was checked when it was submitted."""
-        job = self.read_spec(row.spec, number=row.pk, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
-        return worth_kept(replace(job, together=row.array_id) if row.together else job, row.worth_from)
+        job = self.read_as(row, row.spec, number=row.pk)
+        return replace(job, together=row.array_id) if row.together else job
+
+    def read_as(self, row: TrainingJob, spec: Mapping[str, Any], *, number: int) -> Job:
+        """Return the job of a row as if it had this specification and number. Where its worth names a moment, that
+        stays where it is."""
+        whose: dict[str, Any] = {"tenant_id": row.tenant_id, "arrival": row.arrival, "lane": row.lane}
+        return worth_kept(self.read_spec(spec, number=number, **whose), row.worth_from)
 
     def read_spec(self, spec: Mapping[str, Any], *, number: int, tenant_id: int, arrival: float, lane: str) -> Job:
         """Return the job of a specification. Raises `BadScenario` with the field that cannot be used.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -89,6 +89,7 @@ class FormRequest:
     meaning: ToldCard = NOTHING_TOLD
     wording: JobWording | None = None  # where the job is in hours, or a script
     read: SpecRead | None = None  # of a job in hours, as it was just checked
+    worth_from: datetime | None = None  # from when its worth counts at the latest, where it names a moment
 
     @property
     def wanted(self) -> str:
@@ -127,7 +128,9 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) -> HttpResponse:
     """Show what would help the job in its lane, if it came now."""
-    question = FormRequest(job.name, job.lane, None, for_the_core(job.spec))
+    own_pool, since = job.pool, job.worth_from
+    worth_from = None if since is None else own_pool.epoch_at + timedelta(seconds=own_pool.slot_seconds * since)
+    question = FormRequest(job.name, job.lane, None, for_the_core(job.spec), worth_from=worth_from)
     card = _card(request, pool, question, at)
     lane = next((each for each in card.lanes if each.lane == job.lane), None)
     again = f"{reverse('job_submit', args=[open_tenant(request).slug])}?from={job.pk}"
@@ -334,7 +337,8 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
         yardstick(pool, outcome, at),
     )
     read = outcome.read if source == HOURS else None
-    return FormRequest(outcome.name, lane, otherwise, outcome.spec, card, wording, read), card
+    said = FormRequest(outcome.name, lane, otherwise, outcome.spec, card, wording, read, outcome.worth_from)
+    return said, card
 
 
 def _archive_in(form: JobForm) -> ArchiveRead | str | None:
@@ -388,6 +392,7 @@ def _card(request: AccessRequest, pool: Pool, form_request: FormRequest | None, 
             own_id=open_tenant(request).pk,
             at=at,
             read=form_request.read,
+            worth_from=form_request.worth_from,
         )
 
 

@@ -141,14 +141,16 @@ def quote_card(
     own_id: int,
     at: datetime,
     read: SpecRead | None = None,
+    worth_from: datetime | None = None,
 ) -> QuoteCard:
     """Return a quote of every lane that the pool has, and of the chosen one even if the pool has it not. `read` is the
-    specification as it was just checked for the batch lane."""
+    specification as it was just checked for the batch lane. The worth counts from `worth_from` at the latest."""
     closes_at, wish = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
     lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in wish]
     question: dict[str, Any] = {"pool": pool, "name": name, "spec": spec, "by": by, "at": at}
+    question["worth_from"] = worth_from
     specs = {Lane.BATCH.value: read}
     quotes = {each: job_quote(lane=each, read=specs.get(each), **question) for each in lanes}
     refusals = {each: quote for each, quote in quotes.items() if isinstance(quote, Refused)}
