@@ -111,7 +111,7 @@ class InstantDesk:
         terms_given = answer.outcome
         if isinstance(terms_given, Reason):
             return QuotedTerms(False, terms_given)
-        return terms_of(answer.snapshot.frame, terms_given, payer_id=self.job.tenant_id)
+        return terms_of(answer.snapshot.frame, terms_given, self.job.tenant_id)
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class BatchDesk:
 
     def _terms(self, plan: Plan, job: Job) -> QuotedTerms:
         if plan.bookings:
-            terms = terms_of(self.frame, plan.bookings[0], _floor(plan))
+            terms = terms_of(self.frame, plan.bookings[0], self.job.tenant_id, _floor(plan))
             return replace(terms, course=self._course(plan, job, terms))
         refusal = longest_told(plan.refusals[0], self.policy.longest_window) if plan.refusals else None
         if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
@@ -282,7 +282,7 @@ def _at_home(plan: Plan, reason: Reason | None) -> QuotedTerms:
     return QuotedTerms(True, reason, "own", *span, payees={}, worth=floor.value, home=floor)
 
 
-def terms_of(frame: PoolFrame, booking: Booking, home: Floor | None = None, payer_id: int | None = None) -> QuotedTerms:
+def terms_of(frame: PoolFrame, booking: Booking, payer_id: int, home: Floor | None = None) -> QuotedTerms:
     payees: defaultdict[int, int] = defaultdict(int)
     charges = charges_of(frame.owner_ids, booking)
     for slot in charges:
@@ -290,6 +290,6 @@ def terms_of(frame: PoolFrame, booking: Booking, home: Floor | None = None, paye
             payees[owner] += amount
     price = sum(payees.values())
     span = (booking.start, booking.end, booking.workers)
-    own_part = 0 if payer_id is None else payees.get(payer_id, 0)
+    own_part = payees.get(payer_id, 0)  # none where payments are net: then it is not charged
     resizes = resizes_of(booking, charges)
     return QuotedTerms(True, None, booking.phase, *span, price, dict(payees), own_part, booking.value, home, resizes)

@@ -87,7 +87,7 @@ class ElasticDesk:
     def _terms(self, plan: Plan) -> QuotedTerms:
         booking = next((booking for booking in plan.bookings if booking.job == SUPPOSED), None)
         if booking is not None:
-            return replace(terms_of(self.frame, booking), reason=plan.smaller.get(SUPPOSED))
+            return replace(terms_of(self.frame, booking, self.job.tenant_id), reason=plan.smaller.get(SUPPOSED))
         refusal = next((refusal for refusal in plan.refusals if refusal.job == SUPPOSED), None)
         return QuotedTerms(False, refusal.reason if refusal else Reason("not_its_turn"))
 

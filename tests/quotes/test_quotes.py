@@ -379,3 +379,24 @@ def test_worth_that_names_a_moment_stays_there_however_late_the_job_is_tried() -
     within = job_quote(lane="instant", at=moment(1), **order)  # a time that counts from the submission on
     assert isinstance(within, Quote)
     assert (within.terms.admitted, within.terms.end) == (True, 9)
+
+
+def test_quote_of_a_batch_that_charges_gross_says_what_comes_back() -> None:
+    """In the paper's mode a payer is one of the owners who are paid: Lumen sells half of its units and rents others."""
+    paper = {"name": "astraea", "mode": "paper", "theta": {"worker": 16, "ps": 16}}
+    pool = make_live_pool(instant_policy=None, batch_policy=paper, clock_first=4, clock_cap=4, clock_restart=False)
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    for number, tenant in enumerate((lumen, castor)):
+        make_cells(make_server(pool, f"s{number}", worker=4, ps=2), tenant, {"worker": 4, "ps": 2})
+        fund(tenant)
+    submitted(pool, lumen, lane="batch", slot=0.2, epochs=4, chunks=2, max_workers=2, min_workers=2)
+    wanted: dict[str, Any] = {"epochs": 2, "min_workers": 4}
+    terms = quote(pool, lumen, lane="batch", slot=0.4, **wanted).terms
+    job = submitted(pool, lumen, lane="batch", slot=0.4, **wanted).job
+    for slot in range(5):
+        pool_advance(pool_id=pool.pk, at=moment(slot))
+    with scope_disabled("the test looks at an award"):
+        award = Award.objects.get(job=job)
+    assert (terms.phase, terms.start, terms.end, terms.price) == ("shared", award.start, award.end, award.paid)
+    assert award.own_part > 0
+    assert (terms.own_part, terms.net) == (award.own_part, award.paid - award.own_part)
