@@ -67,8 +67,8 @@ def _undelivered_since(
     `run` is its last run. `paused_at` is when that one, or the one before it, was paused to continue later. `slot_end`
     is the end of the first slot that is not paid yet; that slot must not be paid if nothing ran in all of it. A gang
     whose time was over before it began is closed a moment before its award: whether that was heard of already makes no
-    difference.
-    `listens_since` is when the database began; what is later than `at` is of another clock, as in a simulated market.
+    difference. `listens_since` is when the database began; what is later than `at` is of another clock, as in a
+    simulated market.
     """
     begin = award.pool.slot_start(award.start)
     if run is None:
