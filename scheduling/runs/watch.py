@@ -50,7 +50,7 @@ def database_began() -> datetime:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_postmaster_start_time()")
         (began,) = cursor.fetchone()
-    return began  # type: ignore[no-any-return]
+    return began
 
 
 def _undelivered_since(
