@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from scheduling.audit.verification.jobs import jobs_verify
+from scheduling.jobs.submission import job_submit
 from scheduling.models import JobDescription, Pool, PriceTick, ProgramVersion, TrainingJob
 from scheduling.programs.hours import to_bytes
 from scheduling.quotes.pages.submit_quote import LaneCard, QuoteCard
@@ -24,6 +25,8 @@ from tenants.roles import SUBMITTER
 from tenants.scoping import scope, scope_disabled
 from tests.catalogue.builders import allow, archive_with, member, register
 from tests.quotes.test_submit_page import answer, complaint, jobs, market
+from tests.scheduling.live import SPEC
+from tests.scheduling.live import member as live_member
 from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
@@ -364,6 +367,30 @@ def test_program_of_the_catalogue_is_chosen_in_hours_and_opens_again(world) -> N
     assert {name: again[name] for name in ("runs", "gpus", "hours", "scaling")} == {
         "runs": ":align:1", "gpus": "2 to 4", "hours": "0.01", "scaling": "good"
     }  # fmt: skip
+
+
+def test_help_for_a_refused_job_does_not_move_the_moment_by_which_it_is_wanted(world, monkeypatch) -> None:
+    """Within 80 seconds there was no room for its forty; once there is room they are nearly over."""
+    pool, lumen, client = world
+    at = timezone.now()
+    job_submit(
+        pool=pool,
+        name="large",
+        spec=SPEC | {"epochs": 6, "chunks": 8, "max_workers": 8, "min_workers": 8},
+        lane="instant",
+        by=live_member(lumen),
+        at=at,
+    )
+    assert post(client, gpus="2", by=by(80 / 3600), later="nothing", wanted="instant").status_code == 302
+    job = jobs()[-1]
+    assert (job.lane, job.state, job.worth_from) == ("instant", "rejected", job.arrival)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: at + timedelta(seconds=70))
+    told = client.get("/t/lumen/submit/", {"from": job.pk, "part": "help"}, secure=True).content.decode()
+    assert "would be admitted now" not in told
+    late = answer(
+        post(client, "quote/", gpus="2", by=by(10 / 3600), later="nothing", wanted="instant").content.decode()
+    )
+    assert "Would be admitted" not in late.partition("Instant")[2]  # the same words, said now
 
 
 def test_job_that_may_begin_later_arrives_then(world) -> None:
