@@ -45,13 +45,13 @@ def description_shown(job: TrainingJob, by: Access) -> dict[str, Any] | None:
     description: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
     if description is None:
         return None
-    said, rows = description["said"], list(_rows(description["said"], job.submitted_at))
-    withheld = SCRIPT in said and not (by.tenant is not None and may_read(by, by.tenant.slug))
+    wording, rows = description["said"], list(_rows(description["said"], job.submitted_at))
+    withheld = SCRIPT in wording and not (by.tenant is not None and may_read(by, by.tenant.slug))
     if withheld:
-        said, lines = {name: value for name, value in said.items() if name != SCRIPT}, []
+        wording, lines = {name: value for name, value in wording.items() if name != SCRIPT}, []
     else:
-        lines = lines_shown(said.get(SCRIPT, ""), [OptionLine(*row) for row in description["lines"]])
-    return {"how": description["how"], "said": said, "lines": lines, "rows": rows, "withheld": withheld}
+        lines = lines_shown(wording.get(SCRIPT, ""), [OptionLine(*row) for row in description["lines"]])
+    return {"how": description["how"], "said": wording, "lines": lines, "rows": rows, "withheld": withheld}
 
 
 def _rows(description: Mapping[str, Any], submitted_at: datetime) -> Iterator[tuple[str, str]]:
