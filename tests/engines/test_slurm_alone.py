@@ -14,7 +14,19 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from scheduling.engines.base import ENDED, FINISHED, LOST, RUNNING, UNKNOWN, UP, Delivered, Fault, Handle, Status
+from scheduling.engines.base import (
+    ENDED,
+    FINISHED,
+    LOST,
+    RUNNING,
+    STOPPED,
+    UNKNOWN,
+    UP,
+    Delivered,
+    Fault,
+    Handle,
+    Status,
+)
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
@@ -181,6 +193,18 @@ def test_a_line_in_a_comment_is_not_taken_for_a_job(engine: SlurmEngine, monkeyp
     assert queue(engine.commands)[1] == []
     listed(monkeypatch, f"7|RUNNING|None|other|x\n|8|RUNNING|None|{account}|none:{key}:1:n1")
     assert queue(engine.commands)[1] == []
+
+
+def test_gang_that_its_tenant_took_back_before_its_slot_is_not_said_to_be_ended_by_the_cluster(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """We cancel its parts in Slurm, which then lists them as cancelled."""
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=15.0))
+    engine.stop(handle)
+    listed(monkeypatch, f"7|CANCELLED|None|{engine.settings.service_account}|none:{handle.key}:1:n1")
+    engine.jobs.submissions = {name: at - 10.0 for name, at in engine.jobs.submissions.items()}  # some seconds ago
+    seen = engine.observe([handle])[handle.key]
+    assert (seen.state, seen.end, seen.detail) == (ENDED, STOPPED, "it was taken back before it began")
 
 
 @pytest.mark.parametrize(("user", "may"), [("chem", True), ("phys", False)])

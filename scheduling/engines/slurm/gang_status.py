@@ -126,12 +126,12 @@ class GangStatuses:
             late = time.monotonic() - beat.moved > LAST_WORD_SECONDS
             if first is None and record["end"] in (LOST, FAILED) and late:
                 return record["end"], f"{server}: {record['detail']}", record["ended_at"]
-        for server in sorted(records.keys() - over.keys()):
-            if end := self._lost(plan, phase, server, records[server], now):
-                return end
         no_records, listing = not any(records.values()), self._jobs.listing
         if plan["stop"] and no_records and listing.good and not self._jobs.lives(plan, phase):
             return (PAUSED if plan["stop"] == PAUSED else STOPPED), "it was taken back before it began", now
+        for server in sorted(records.keys() - over.keys()):
+            if end := self._lost(plan, phase, server, records[server], now):
+                return end
         return None
 
     def _lost(self, plan: Plan, phase: Phase, server: str, record: Mapping[str, Any] | None, now: float) -> End | None:
