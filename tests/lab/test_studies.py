@@ -20,15 +20,18 @@ import numpy as np
 import pytest
 
 from scheduling.core.scenario import BadScenario, read
-from scheduling.core.simulation import simulate
-from scheduling.core.types import BATCH
-from scheduling.lab.histories.history import HOUR, LoggedJob
+from scheduling.core.simulation import Outcome, simulate
+from scheduling.core.types import AWARDED, BATCH
+from scheduling.lab.histories.history import HOUR, History, LoggedJob
 from scheduling.lab.histories.sacct import sacct
+from scheduling.lab.running import policies_build
 from scheduling.lab.studies.backfill import Backfill
 from scheduling.lab.studies.draws import day_weights, ratio_of_days, sum_of_days
 from scheduling.lab.studies.figures import HistoryFigures, figures_of
-from scheduling.lab.studies.replays import NEVER, Replay, ReplayTask, replay_make, replay_read
-from scheduling.lab.studies.study import history_read, study_read
+from scheduling.lab.studies.measures import measured, waits
+from scheduling.lab.studies.replays import NEVER, Replay, ReplayTask, replay_make, replay_of, replay_read
+from scheduling.lab.studies.study import Study, history_read, study_read
+from scheduling.lab.studies.worlds import world
 from scheduling.lab.studies.worth import WORTHS, value_rows
 from scheduling.management.commands import lab
 from tenants.ledger.amounts import THOUSANDS
@@ -157,6 +160,48 @@ def test_backfill_overtakes_only_who_does_not_wait_for_it(tmp_path: Path) -> Non
     outcome = simulate(shared_world(history, study_of(tmp_path)), {BATCH: Backfill()})
     starts = [track.bookings[0].start for track in outcome.tracks]
     assert starts[:5] == [0, 5, 7, 1, 1]
+
+
+# ---- what is measured ----
+
+
+def replay_under(history: History, study: Study, name: str) -> tuple[Replay, Outcome]:
+    """A replay under a rule of all owners together, and the run that it was made of."""
+    rule = study.rule(name)
+    scenario = world(history, study, rule, study.worths[0])
+    outcome = simulate(scenario, policies_build(scenario))
+    return replay_of(history, rule, scenario, [outcome]), outcome
+
+
+def test_a_job_waits_while_it_is_paused(tmp_path: Path) -> None:
+    """12 units, 8 in use. The second job needs all of them; until they are free the third one runs, which then stands
+    still for it."""
+    history = history_of([row(0, 8, 2), row(1800, 12, 3), row(3600, 4, 10), row(90_000, 1, 1)])
+    study = study_of(tmp_path, STUDY + "rules: [fair_share]\n")
+    replay, _ = replay_under(history, study, "fair_share")
+    assert (replay.start.tolist()[:3], replay.end.tolist()[:3]) == ([0, 2, 1], [2, 5, 14])
+    assert waits(history, replay).tolist() == [0.0, 1.0, 3.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["fair_share", "market", "in pieces"])
+def test_waits_and_work_in_time_are_those_of_the_jobs_one_by_one(tmp_path: Path, name: str) -> None:
+    history = history_of(made_jobs(days=3))
+    replay, outcome = replay_under(history, study_of(tmp_path, STUDY + RULES), name)
+    waited, in_time = dict.fromkeys(history.owners, 0), dict.fromkeys(history.owners, 0)
+    apart = 0  # jobs that did not run through
+    for job, track in zip(history.jobs, outcome.tracks, strict=True):
+        if track.state != AWARDED:
+            continue
+        first, run = math.ceil((job.submitted - history.midnights[0]) / HOUR), math.ceil(job.seconds / HOUR)
+        end = max(booking.end for booking in track.bookings)
+        waited[job.owner] += end - first - run
+        in_time[job.owner] += run * job.units * (end <= first + 2 * run)
+        apart += end - min(booking.start for booking in track.bookings) > run
+    assert (apart > 0) == (name != "market")
+    table = measured(history, replay, replay)
+    for number, owner in enumerate(history.owners):
+        assert is_close(table["waited"][number].sum(), waited[owner])
+        assert is_close(table["in_time"][number].sum(), in_time[owner])
 
 
 # ---- the same bytes ----

@@ -32,12 +32,16 @@ MEASURES = {
 
 
 def waits(history: History, replay: Replay) -> Numbers:
-    """Return (jobs,) hours from the first slot in which a job may run to its start; NaN where it never ended.
+    """Return (jobs,) hours from the first slot in which a job may run to its end, less its run; NaN where it never
+    ended.
 
-    A replay knows whole slots, so the part of a slot before the first one counts as nobody's waiting.
+    A job that is paused, or that rents in pieces, also waits between them. A replay knows whole slots, so the part of a
+    slot before the first one counts as nobody's waiting.
     """
     first = np.array([np.ceil(history.slot_of(job.submitted)) for job in history.jobs])
-    hours: Numbers = np.where(replay.end == NEVER, np.nan, (replay.start - first) * history.slot_seconds / HOUR)
+    slots = np.array([history.run_slots(job) for job in history.jobs])
+    waited = (replay.end - first - slots) * history.slot_seconds / HOUR
+    hours: Numbers = np.where(replay.end == NEVER, np.nan, waited)
     return hours
 
 
