@@ -204,6 +204,15 @@ def test_many_owners_are_joined() -> None:
     assert "2 owners" in " ".join(history.notes)
 
 
+def test_an_owner_called_others_is_not_one_of_those_that_are_joined() -> None:
+    rest = [logged(str(n), f"o{n}", n) for n in range(3)]
+    jobs = [logged("8", "others", 0, units=4), *rest, logged("9", "others", 90_000, units=4)]
+    history = assemble(log_of(*jobs), alike(2, 4), wishes(most_owners=2))
+    assert history.owners == ("others", "the others")
+    assert [job.owner for job in history.jobs].count("others") == 2
+    assert "3 owners with the least use are one, called the others" in history.notes
+
+
 def test_unknown_machines_are_those_in_use() -> None:
     history = two_days(machines=None)
     assert (len(history.machines), history.units) == (1, 8)

@@ -268,6 +268,18 @@ def test_permuted_names_change_names_alone(tmp_path: Path) -> None:
     assert parts == permuted.days
 
 
+def test_an_owner_called_operator_has_figures_of_its_own(tmp_path: Path) -> None:
+    """Such as a log's user: its row is not that of the operator, who has no jobs."""
+    jobs = simulated_log(tmp_path, made_jobs(days=3))
+    plain, renamed = (
+        worked_out(tmp_path, [replace(job, owner=name if job.owner == "vision" else job.owner) for job in jobs])
+        for name in ("vision", "operator")
+    )
+    names = {"vision": "operator", "operator": "the operator"}
+    same = {key._replace(owner=names.get(key.owner, key.owner)): figure for key, figure in plain.by_key.items()}
+    assert repr(same) == repr(dict(renamed.by_key))
+
+
 def test_owner_without_jobs_and_nodes_changes_nothing(tmp_path: Path) -> None:
     jobs = simulated_log(tmp_path, made_jobs(days=3))
     quotas = "  quotas: {vision: 5, speech: 4, climate: 3%s}\n"

@@ -17,6 +17,7 @@ from scheduling.lab.histories.history import (
     LoggedJob,
     Machine,
     day_bounds,
+    name_beside,
     peak_units,
     zone_of,
 )
@@ -51,13 +52,13 @@ def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> 
     machines, notes = _machines(jobs, machines, log.facts)
     jobs, too_large = _that_fit(jobs, sum(machine.units for machine in machines))
     wanted = wishes.nodes if wishes.nodes is not None else wishes.quotas if wishes.quotas is not None else {}
-    jobs, count = _join_small_owners(jobs, set(wanted), wishes.most_owners)
+    jobs, count, joined = _join_small_owners(jobs, set(wanted), wishes.most_owners)
     owners = tuple(dict.fromkeys((*(job.owner for job in jobs), *(name for name in wanted if wanted[name]))))
     cells, how = _cells(machines, owners, jobs, wishes)
     if jobless := [name for name in wanted if wanted[name] and all(job.owner != name for job in jobs)]:
         notes.append(f"without a job: {', '.join(jobless)}")
     if count:
-        notes.append(f"{count:,} owners with the least use are one, called {OTHERS}")
+        notes.append(f"{count:,} owners with the least use are one, called {joined}")
     slot_seconds = wishes.slot_seconds or slot_choice(jobs, days)
     if days * DAY / slot_seconds > MOST_SLOTS:
         raise BadScenario("history.slot_minutes", f"makes more than {MOST_SLOTS:,} slots of {days} days")
@@ -159,18 +160,17 @@ def _that_fit(jobs: tuple[LoggedJob, ...], units: int) -> tuple[tuple[LoggedJob,
 
 def _join_small_owners(
     jobs: tuple[LoggedJob, ...], with_cells: set[str], most: int
-) -> tuple[tuple[LoggedJob, ...], int]:
+) -> tuple[tuple[LoggedJob, ...], int, str]:
     """Return the jobs, with all owners under one name but for those that own cells and the largest others. Also return
-    the number of owners that were joined."""
+    the number of owners that were joined, and their name, which none of the rest has."""
     use: Counter[str] = Counter()
     for job in jobs:
         use[job.owner] += job.units * job.seconds
     order = {name: number for number, name in enumerate(use)}  # order of first submission, so that names decide nothing
     ranked = sorted(use, key=lambda name: (name not in with_cells, -use[name], order[name]))
     small = set(ranked[max(most - 1, len(with_cells & use.keys())) :]) if len(ranked) > most else set()
-    if not small:
-        return jobs, 0
-    return tuple(replace(job, owner=OTHERS) if job.owner in small else job for job in jobs), len(small)
+    name = name_beside(OTHERS, use.keys() - small)
+    return tuple(replace(job, owner=name) if job.owner in small else job for job in jobs), len(small), name
 
 
 def _cells(

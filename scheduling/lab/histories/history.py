@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import pairwise
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 HOUR, DAY = 3600, 86_400  # seconds
 OTHERS = "others"  # one name for the owners beyond the largest ones
+OPERATOR = "operator"  # whoever owns the units that no owner has
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,11 @@ class History:
         return len(self.dates)
 
     @property
+    def operator(self) -> str:
+        """Return the name of whoever owns the units that no owner has; no owner has it."""
+        return name_beside(OPERATOR, self.owners)
+
+    @property
     def units(self) -> int:
         """Return the units of the whole cluster."""
         return sum(machine.units for machine in self.machines)
@@ -122,6 +128,13 @@ class History:
         """Return the day of each moment. A moment after the last day counts as in it."""
         places = np.searchsorted(np.array(self.midnights[1:-1]), np.asarray(moments), side="right")
         return places.astype(np.intp)
+
+
+def name_beside(name: str, owners: Collection[str]) -> str:
+    """Return a name for what is no owner: this one, or a longer one where an owner is called so."""
+    while name in owners:
+        name = f"the {name}"
+    return name
 
 
 def zone_of(name: str) -> tzinfo:

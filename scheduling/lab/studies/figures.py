@@ -18,7 +18,7 @@ from scheduling.lab.studies.replays import Replay
 from scheduling.lab.studies.study import Study, StudyRule
 from tenants import csv_files
 
-OPERATOR, ALL = "operator", "all"  # names of the operator's rows, which no owner has, and of all assumptions
+ALL = "all"  # the name of all assumptions
 TOGETHER = LOG = ""  # no owner means all together; no rule means as the log has it
 POINTS = {"wait_50": 0.5, "wait_90": 0.9, "wait_99": 0.99}
 SHARES = {"in_time_part": ("in_time", "asked"), "in_time_against_part": ("in_time_against", "asked")}
@@ -100,7 +100,7 @@ def _days(
 ) -> Iterator[tuple[Key, float]]:
     """Return the parts of each owner's figures by day; days on which nothing happened are left out."""
     for measure, amounts in table.items():
-        for number, owner in enumerate((*history.owners, OPERATOR)):
+        for number, owner in enumerate((*history.owners, history.operator)):
             for day, amount in zip(history.dates, amounts[number].tolist(), strict=True):
                 if amount:
                     yield Key("day", rule.name, study.against, worth, owner, day, measure), amount
@@ -110,7 +110,7 @@ def _owners(
     study: Study, history: History, rule: StudyRule, worth: str, table: Mapping[str, Numbers], weights: Numbers
 ) -> Iterator[tuple[Key, Sure]]:
     """Return the figures of each owner, and of all together."""
-    rows: list[tuple[str, int | None]] = [(owner, k) for k, owner in enumerate((*history.owners, OPERATOR))]
+    rows: list[tuple[str, int | None]] = [(owner, k) for k, owner in enumerate((*history.owners, history.operator))]
     for owner, number in [(TOGETHER, None), *rows]:
         key = Key("owner", rule.name, study.against, worth, owner, "", "")
         days = {name: amounts.sum(axis=0) if number is None else amounts[number] for name, amounts in table.items()}

@@ -18,7 +18,6 @@ from scheduling.lab.histories.history import History
 from scheduling.lab.studies.figures import (
     ALL,
     LOG,
-    OPERATOR,
     POINTS,
     TOGETHER,
     HistoryFigures,
@@ -308,11 +307,12 @@ def _winners(page: ReportPage) -> str:
     if any(page.figures.by_key[page.owner_key(rule, TOGETHER, measure)].high for measure, *_ in undone):
         columns += undone  # else the answer says it for all owners
     differences = ("saved", "in_time_more", "net")
+    operator = page.history.operator
 
     def row(owner: str, name: str) -> str:
         cells = ""
         for measure, form, head in columns:
-            if owner == OPERATOR and measure not in MONEY:  # it has no jobs
+            if owner == operator and measure not in MONEY:  # it has no jobs
                 cells += f'<td class="num blank" data-h="{escape(head)}"></td>'
                 continue
             # All together earn what they spend, so no draw can show a difference there.
@@ -322,7 +322,7 @@ def _winners(page: ReportPage) -> str:
         return f'<tr{mine}><th scope="row" class="nowrap">{escape(name)}</th>{cells}</tr>'
 
     owners = owners_by_loss(page.figures, page.study, page.history, rule)
-    body = "".join(row(owner, page.owner(owner)) for owner in owners) + row(OPERATOR, "Operator")
+    body = "".join(row(owner, page.owner(owner)) for owner in owners) + row(operator, "Operator")
     words = (
         "the largest loser first; “in time” is work that ended within twice its run time; below each figure where it "
         "lies nine times in ten, under every assumption of worth"
