@@ -172,6 +172,18 @@ def test_days_of_a_clock_change_have_their_own_length() -> None:
     assert [late - early for early, late in pairwise(bounds)] == [86_400, 90_000, 86_400]
 
 
+@pytest.mark.parametrize("days", [2, 3, 4])
+def test_nights_are_those_of_the_clock_also_when_it_changes(days: int) -> None:
+    """In Berlin the clock goes back at 3 on 25 October 2026: after the last day, within it, or before it."""
+    friday = int(datetime(2026, 10, 23, tzinfo=zone_of("Europe/Berlin")).timestamp())
+    jobs = logged("1", "a", friday), logged("2", "a", friday + 86_400 * (days - 1) + 7200)
+    history = assemble(log_of(*jobs), alike(1, 4), wishes(zone="Europe/Berlin"))
+    hours = history.hours_of_day(24 * 5).tolist()
+    assert (history.days, hours[:24], hours[24:48]) == (days, [*range(24)], [*range(24)])
+    assert hours[48:73] == [0, 1, 2, 2, *range(3, 24)]
+    assert hours[73:97] == [*range(24)]
+
+
 def wishes(**changes: object) -> Wishes:
     return replace(Wishes("UTC", "gpu"), **changes)  # type: ignore[arg-type]
 

@@ -118,11 +118,10 @@ class History:
         return -(-job.seconds // self.slot_seconds)
 
     def hours_of_day(self, slots: int) -> npt.NDArray[np.int64]:
-        """Return (slots,) whole hours from the midnight before each slot, in the log's zone, to its beginning."""
-        midnights = np.array(self.midnights, dtype=np.int64)
-        begins = midnights[0] + np.arange(slots, dtype=np.int64) * self.slot_seconds
-        since: npt.NDArray[np.int64] = begins - midnights[np.searchsorted(midnights, begins, side="right") - 1]
-        return since // HOUR % 24
+        """Return (slots,) the hour that a clock in the log's zone shows at the beginning of each slot."""
+        zone, first = zone_of(self.zone), self.midnights[0]
+        begins = (first + slot * self.slot_seconds for slot in range(slots))
+        return np.fromiter((datetime.fromtimestamp(begin, zone).hour for begin in begins), np.int64, slots)
 
     def day_of(self, moments: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the day of each moment. A moment after the last day counts as in it."""
