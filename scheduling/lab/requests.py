@@ -36,6 +36,10 @@ UNTITLED = "A study"
 
 UNKNOWN_STUDY = Refused("unknown_study", "There is no such study.")
 NO_PERIOD = Refused("invalid_period", "The period ends before it begins.")
+WITHOUT_PERIOD = Refused("invalid_period", "Say from when to when the pool's past is decided again.")
+NOT_OF_A_LOG = Refused(
+    "invalid_period", "From when to when is said of a pool's past. Of a log the history says it: first_day and days."
+)
 TOO_LONG = Refused("invalid_period", f"A study is of at most {LONGEST.days} days of a pool's past.")
 TOO_LARGE = Refused(
     "study_too_large",
@@ -69,10 +73,16 @@ def study_create(
     owners read it once it is done."""
     if not by.allows(Permission.AUDITS_ASK):
         return NOT_ALLOWED
+    if pool is None and (first_at or last_at):
+        return NOT_OF_A_LOG
     if pool is not None:
-        first_at = first_at and max(first_at, pool.epoch_at)
-        if first_at is None or last_at is None or last_at <= first_at:
+        if first_at is None or last_at is None:
+            return WITHOUT_PERIOD
+        if last_at <= first_at:
             return NO_PERIOD
+        if last_at <= pool.epoch_at:
+            return Refused("invalid_period", f"{pool.name} had not opened by then.")
+        first_at = max(first_at, pool.epoch_at)
         if last_at - first_at > LONGEST:
             return TOO_LONG
     if sum(map(len, files.values())) > MOST_BYTES:

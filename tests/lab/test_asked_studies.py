@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +213,27 @@ def test_study_that_cannot_be_is_refused(
     assert isinstance(found, Refused)
     assert (found.code, words in found.sentence) == ("invalid_study", True), found
     assert not LabStudy.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("of_a_pool", "begin", "end", "words"),
+    [
+        (True, None, None, "Say from when to when"),
+        (True, NOON, None, "Say from when to when"),
+        (True, NOON, NOON, "ends before it begins"),
+        (True, NOON - timedelta(days=30), NOON - timedelta(days=1), "had not opened by then"),
+        (False, NOON, NOON + timedelta(days=1), "first_day and days"),
+    ],
+)
+def test_a_period_that_cannot_be_is_refused_for_what_is_wrong_with_it(
+    log: Path, of_a_pool: bool, begin: datetime | None, end: datetime | None, words: str
+) -> None:
+    pool = make_pool(epoch_at=NOON) if of_a_pool else None
+    document = {"rules": ["alone"]} if of_a_pool else study_document(log / "STUDY.yaml")
+    files = {} if of_a_pool else {"log.txt": b""}
+    found = study_create(document=document, files=files, pool=pool, first_at=begin, last_at=end, by=AUDIT, at=NOON)
+    assert isinstance(found, Refused)
+    assert (found.code, words in found.sentence) == ("invalid_period", True), found
 
 
 def test_three_of_a_person_wait_and_only_the_staff_asks(log: Path) -> None:
