@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from scheduling.app.tasks import studies_tick
 from scheduling.lab import rounds
+from scheduling.lab.pages.form import StudyForm
 from scheduling.lab.requests import (
     MOST_BYTES,
     file_bytes,
@@ -25,6 +26,7 @@ from scheduling.lab.requests import (
     study_start,
 )
 from scheduling.lab.rounds import studies_round
+from scheduling.lab.studies.study import study_of
 from scheduling.lab.studies.study_text import study_document
 from scheduling.models import LabFile, LabStudy, StudyState
 from tenants.access import Access, Refused
@@ -313,6 +315,28 @@ def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log:
     assert client.post(f"{there}remove/").status_code == 302
     assert client.get(there).status_code == 404
     assert client_as(OPERATOR, None).get("/lab/new/").status_code == 200
+
+
+def filled_in(**answers: object) -> dict[str, Any]:
+    """The study that the form makes of a log, with its first choices where nothing is said."""
+    fields = {"title": "By hand", "pool": "", "format": "sacct", "zone": "UTC", "unit": "gpu", "owner": "account"}
+    fields |= {"rules": ["alone", "market"], "worth": ["by_hour"], **answers}
+    form = StudyForm(fields, {"log": SimpleUploadedFile("log.txt", b"a log")}, pools=[])
+    assert form.is_valid(), form.errors
+    return form.study
+
+
+def test_a_market_alone_is_what_the_questions_are_set_beside() -> None:
+    study = filled_in(rules=["market"], what_1="keep", who_1="vision", what_2="theta", who_2="")
+    asked = study_of(study, "a study", lambda name: name)
+    assert (asked.against, asked.answer) == ("market", "theta is 4")
+    assert study_of(filled_in(), "a study", lambda name: name).answer == "market"
+    assert study_of(filled_in(what_1="theta", who_1=""), "a study", lambda name: name).answer == "market"
+
+
+def test_a_log_of_processors_is_no_log_of_gpus() -> None:
+    assert "unit" not in filled_in(format="swf", owner="group")["history"]
+    assert filled_in()["history"]["unit"] == "gpu"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -159,7 +159,7 @@ class StudyForm(forms.Form):
         ]
         rules += [_rule(what, who) for what, who in questions if what]
         self.study = {"title": answers["title"], "rules": rules, "worth": answers["worth"]}
-        if MARKET in rules:
+        if MARKET in rules[1:]:  # the first rule is what the others are set beside
             self.study["answer"] = MARKET
         if self.chosen_pool is not None:
             return
@@ -168,7 +168,8 @@ class StudyForm(forms.Form):
         self.uploads = {name: log}
         form = answers["format"] or "sacct"
         history = {"format": form, "file": name}
-        history |= {field: answers[field] for field in ("zone", "unit") if answers[field]}
+        fields = ("zone",) if form == "swf" else ("zone", "unit")  # the Standard Workload Format counts processors
+        history |= {field: answers[field] for field in fields if answers[field]}
         if form != "jobs" and answers["owner"]:
             history["owner"] = answers["owner"]
         if answers.get("machines"):
