@@ -157,7 +157,8 @@ def study_start(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refuse
         return UNKNOWN_STUDY
     if (study.minutes or 0.0) > MOST_MINUTES:
         return TAKES_LONGER
-    if not LabStudy.objects.filter(pk=study_id, state=StudyState.READY).update(state=StudyState.WAITING):
+    ready = LabStudy.objects.filter(pk=study_id, state=StudyState.READY)
+    if not ready.update(state=StudyState.WAITING, starts_at_once=True):  # so it goes on if it is called off meanwhile
         return NOT_READY
     return LabStudy.objects.get(pk=study_id)
 

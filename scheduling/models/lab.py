@@ -36,7 +36,7 @@ class LabStudy(models.Model):
     last_at = models.DateTimeField(null=True, blank=True)
     digest = models.CharField(max_length=64, blank=True)  # of the study and its files; empty until they are read
     state = models.CharField(max_length=10, choices=StudyState.choices, default=StudyState.READING)
-    starts_at_once = models.BooleanField(default=False)  # it starts without anybody confirming the cost
+    starts_at_once = models.BooleanField(default=False)  # nobody needs to confirm the cost, or somebody has
     is_shown = models.BooleanField(default=False)  # whether it is shown to the owners that it is about
     owners = models.JSONField(default=list, blank=True)  # their names, in the order of the history
     history = models.JSONField(default=dict, blank=True)  # what was read: counts, days, notes

@@ -142,6 +142,18 @@ def test_called_off_within_a_replay_it_keeps_nothing_more_and_can_go_on(log: Pat
     assert results(study) == of_command(log)
 
 
+def test_what_was_started_once_goes_on_without_being_started_again(log: Path) -> None:
+    study = worked(asked(log, at_once=False))
+    assert study.state == StudyState.READY
+    done(study_cancel(study_id=study.pk, by=AUDIT, at=NOON))
+    done(study_resume(study_id=study.pk, by=AUDIT, at=NOON))
+    assert worked(study).state == StudyState.READY  # nobody has seen yet what it takes
+    done(study_start(study_id=study.pk, by=AUDIT, at=NOON))
+    done(study_cancel(study_id=study.pk, by=AUDIT, at=NOON))
+    done(study_resume(study_id=study.pk, by=AUDIT, at=NOON))
+    assert worked(study).state == StudyState.DONE
+
+
 def test_others_have_their_turn_every_other_second_of_a_replay(log: Path) -> None:
     study, turns = asked(log), []
     studies_round(clock=Clock(0.5), others=lambda: turns.append(LabStudy.objects.get(pk=study.pk).state))
