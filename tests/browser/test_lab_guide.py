@@ -60,7 +60,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "sacct" / slurm["history"]["file"]).write_text(sacct_text(jobs, ZoneInfo(ZONE)), encoding="utf-8")
     (folder / "swf" / standard["history"]["file"]).write_text(swf_text(jobs, begin, owners), encoding="utf-8")
     machines = {"servers": SERVERS, "units": 8}
-    del slurm["history"]["nodes"]
+    for field in ("nodes", "first_day", "days"):
+        del slurm["history"][field]
     slurm["history"] |= {"zone": ZONE, "machines": machines}
     standard["history"] |= {"zone": ZONE, "machines": machines}
     return {

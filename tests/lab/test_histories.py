@@ -202,6 +202,14 @@ def test_owners_stand_in_order_of_submission_and_own_by_use() -> None:
     assert hours_by_day(history).tolist() == [2.0, 6.0]
 
 
+def test_every_job_of_the_log_is_of_the_study_or_left_out_and_counted() -> None:
+    """Slurm prints for a period whatever still waited or ran then, also what was submitted long before."""
+    jobs = [logged(str(k), "a", 50_000 * k, units=1 + 7 * (k == 5)) for k in range(9)]
+    history = assemble(log_of(*jobs), alike(1, 4), wishes(first_day=date(1970, 1, 2), days=2))
+    assert history.left_out == {"submitted on other days": 5, "larger than the cluster": 1}
+    assert len(history.jobs) + sum(history.left_out.values()) == history.rows
+
+
 def test_owners_by_nodes_and_by_numbers() -> None:
     assert two_days(nodes={"a": "s1", "c": "s2"}).cells == ((0, 4, 0), (0, 0, 4))
     assert two_days(quotas={"b": 3, "z": 0}).cells == ((3, 0, 0), (0, 0, 0))  # who has neither jobs nor nodes is nobody

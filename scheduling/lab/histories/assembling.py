@@ -49,8 +49,9 @@ class Wishes:
 def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> History:
     """Return the history of the days that the study asks for. Its notes say what had to be assumed."""
     jobs, first, days = _of_the_days(log, wishes)
+    also_left_out = {"submitted on other days": len(log.jobs) - len(jobs)}
     machines, notes = _machines(jobs, machines, log.facts)
-    jobs, too_large = _that_fit(jobs, sum(machine.units for machine in machines))
+    jobs, also_left_out["larger than the cluster"] = _that_fit(jobs, sum(machine.units for machine in machines))
     wanted = wishes.nodes if wishes.nodes is not None else wishes.quotas if wishes.quotas is not None else {}
     jobs, count, joined = _join_small_owners(jobs, set(wanted), wishes.most_owners)
     owners = tuple(dict.fromkeys((*(job.owner for job in jobs), *(name for name in wanted if wanted[name]))))
@@ -77,7 +78,7 @@ def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> 
         unit=wishes.unit,
         notes=(how, *notes),
         rows=log.rows,
-        left_out=dict(log.left_out) | ({"larger than the cluster": too_large} if too_large else {}),
+        left_out={**log.left_out, **{why: count for why, count in also_left_out.items() if count}},
         bad=log.bad,
         has_starts=any(job.started is not None for job in jobs),
     )
