@@ -143,6 +143,14 @@ def test_two_logs_that_overlap_tell_of_each_run_once() -> None:
     assert (log.jobs, log.rows) == (slurm(*october[:-1], JOB).jobs, 153)
 
 
+def test_names_of_jobs_and_steps_as_slurm_writes_them() -> None:
+    """Where there is no JobIDRaw: of a long array only the first of those that wait; steps of heterogeneous jobs."""
+    names = ("9_[1,3,5,7,...]", "9_[1,3,5,7,...%4]", "9_[2-40:2%4]", "9_1.batch", "9.0+1", "9+1.0", "9+1.extern")
+    lines = [JOB.replace("100|", f"{name}|", 1).replace("COMPLETED", "PENDING") for name in names]
+    log = sacct([HEADING.replace("JobIDRaw", "JobID"), *OTHER_JOBS, *lines], zone=UTC, place="log.txt", strict=True)
+    assert log.left_out == {"never started": 3, "steps of jobs, which their jobs include": 4}
+
+
 def test_a_heading_may_name_a_column_twice_or_with_spaces() -> None:
     names = HEADING.replace("|", " | ") + "|QOS"
     log = sacct([f"{names}\n", *(f"{row.rstrip()}|normal\n" for row in OTHER_JOBS)], zone=UTC, place="log.txt")
@@ -184,6 +192,11 @@ def test_a_study_with_an_endless_number_or_a_name_of_no_file_is_refused(tmp_path
         study_read(study(tmp_path, f"  slot_minutes: 0x{'F' * 5000}"))
     with pytest.raises(BadScenario, match="cannot be read"):
         study_read(study(tmp_path, r'  machines: "\0"'))
+
+
+def test_slurm_counts_no_processors(tmp_path: Path) -> None:
+    with pytest.raises(BadScenario, match=r"history\.unit: must be one of gpu, cpu, node, not"):
+        study_read(study(tmp_path, "  unit: processor"))
 
 
 def test_a_table_of_owners_from_a_spreadsheet(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ RAN = frozenset(
 )
 NEVER_RAN = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "CONFIGURING"})
 GOES_ON = frozenset({"RUNNING", "SUSPENDED", "COMPLETING", "RESIZING", "STAGE_OUT", "SIGNALING"})
-STEP = re.compile(r"[0-9_+\[\],%-]+\.[A-Za-z0-9_]+")
-JOB = re.compile(r"[0-9]+(_[0-9]+|_\[[0-9,%:-]+\]|\+[0-9]+)?")
+STEP = re.compile(r"[0-9_+\[\],%-]+\.[A-Za-z0-9_]+(\+[0-9]+)?")  # of a heterogeneous step: 123.0+1
+JOB = re.compile(r"[0-9]+(_[0-9]+|_\[[0-9,%:.-]+\]|\+[0-9]+)?")  # Slurm cuts a long list of an array: 123_[1,3,...]
 ELAPSED = re.compile(r"(?:([0-9]+)-)?([0-9]{1,4}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?")
 
 

@@ -35,6 +35,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "jobs": ("tenant",),
     "scenario": ("tenant",),
 }
+UNITS = (*slurm.UNITS, "processor")  # whatever a log counts; Slurm counts no processors but CPUs
 UNDATED = ("jobs", "scenario")  # formats whose times begin at no known moment
 LARGEST_MACHINES = 2**28  # characters of a file of machines
 
@@ -248,7 +249,8 @@ def _history_words(history: Mapping[str, Any]) -> _HistoryWords:
     row = Section(history, "history", HISTORY_FIELDS)
     form = row.choice("format", FORMATS)
     row.text("file")
-    unit = row.choice("unit", ("gpu", "cpu", "node", "processor"), "processor" if form == "swf" else "gpu")
+    units = slurm.UNITS if form == "sacct" else UNITS
+    unit = row.choice("unit", units, "processor" if form == "swf" else "gpu")
     owner = row.choice("owner", FORMATS[form], FORMATS[form][0])
     # Slurm prints local times: the study must name their zone, as it is never guessed.
     zone = row.text("zone") if form == "sacct" else row.text("zone", "UTC")
