@@ -81,23 +81,24 @@ def read_program(text: str) -> dict[str, Any]:
 
 
 def read_study(text: str) -> dict[str, Any]:
-    """Read a study's document; the server checks it by its rules."""
-    fields = _mapping(text, "write the fields of one study, for example `rules: [alone, market]`.")
+    """Read a study's document; the server checks it by its rules. Its days and moments need no quotes."""
+    fields = _mapping(text, "write the fields of one study, for example `rules: [alone, market]`.", has_days=True)
     _require_plain(fields)
     return fields
 
 
-def _mapping(text: str, otherwise: str) -> dict[str, Any]:
+def _mapping(text: str, otherwise: str, *, has_days: bool = False) -> dict[str, Any]:
     if len(text.encode()) > LONGEST:
         raise BadFile("it is longer than 1 MiB.")
-    document = _parsed(text)
+    document = _parsed(text, has_days=has_days)
     if not isinstance(document, dict):
         raise BadFile(otherwise)
     return dict(document)
 
 
-def _parsed(text: str) -> Any:
-    """Parse the text. JSON needs no YAML reader, and starts faster without one."""
+def _parsed(text: str, *, has_days: bool) -> Any:
+    """Parse the text. JSON needs no YAML reader, and starts faster without one. With `has_days` days and moments are
+    texts, and need no quotes."""
     if text.lstrip().startswith("{"):
         try:
             return json.loads(text)
@@ -108,7 +109,8 @@ def _parsed(text: str) -> Any:
     except ImportError:
         raise BadFile("to read YAML, PyYAML must be installed; JSON works without it.") from None
     try:
-        return yaml.load(text, Loader=_loader(yaml))  # noqa: S506  a safe loader that knows fewer numbers
+        loader = _loader(yaml, has_days=has_days)
+        return yaml.load(text, Loader=loader)  # noqa: S506  a safe loader that knows fewer numbers
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -117,13 +119,14 @@ def _parsed(text: str) -> Any:
         raise BadFile("this is neither YAML nor JSON.") from error
 
 
-def _loader(yaml: Any) -> Any:
+def _loader(yaml: Any, *, has_days: bool) -> Any:
     """Return a loader for plain values, whose numbers are those of JSON. YAML's own reader takes 1:30 for 90 and 010
     for 8."""
+    unknown = ("int", "float", "timestamp") if has_days else ("int", "float")
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         yaml_implicit_resolvers = {
-            first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("int", "float")]
+            first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in unknown]
             for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 

@@ -23,11 +23,12 @@ class BadText(ValueError):
     """The text cannot be read. The message is for the person who wrote it."""
 
 
-def plain_document(text: str, *, longest: int) -> Any:
-    """Return the plain value that the text describes. A text of more than `longest` bytes is refused."""
+def plain_document(text: str, *, longest: int, has_days: bool = False) -> Any:
+    """Return the plain value that the text describes. A text of more than `longest` bytes is refused. With `has_days`
+    days and moments are texts; else they are refused, unless they are in quotes."""
     if len(text.encode("utf-8", "surrogatepass")) > longest:
         raise BadText(f"The text is longer than {longest // 1024} kB.")
-    document = _parsed(text)
+    document = _parsed(text, _DaysLoader if has_days else _Loader)
     _check(document, 0)
     return document
 
@@ -92,9 +93,18 @@ for _tag, _pattern in (("int", _WHOLE), ("float", rf"{_WHOLE}(\.[0-9]+)?([eE][-+
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"({_pattern})\Z"), list("-+.0123456789"))
 
 
-def _parsed(text: str) -> Any:
+class _DaysLoader(_Loader):
+    """A loader that leaves days and moments as texts."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    }
+
+
+def _parsed(text: str, loader: type[_Loader]) -> Any:
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader that also refuses references
+        return yaml.load(text, Loader=loader)  # noqa: S506  a safe loader that also refuses references
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"Line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

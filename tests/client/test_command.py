@@ -858,7 +858,9 @@ STUDY: dict[str, Any] = {
 
 def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_bytes(b"a log")
-    (tmp_path / "s.yaml").write_text("history: {format: sacct, file: log.txt, zone: UTC}\n", encoding="utf-8")
+    history = {"format": "sacct", "file": "log.txt", "zone": "UTC", "first_day": "2026-10-01", "days": 30}
+    words = "".join(f"  {field}: {value}\n" for field, value in history.items())  # as in the guide, without quotes
+    (tmp_path / "s.yaml").write_text(f"history:\n{words}", encoding="utf-8")
     with stub_server(good(STUDY | {"state": "reading", "history": {}}), good(STUDY)) as stub:
         ended = bourse("lab", "create", tmp_path / "s.yaml", "--every", "0.01", url=stub.address, token="t")
     sent = json.loads(stub.asked[0].body)
@@ -867,6 +869,7 @@ def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse,
         {"log.txt": "YSBsb2c="},
         False,
     )
+    assert sent["study"] == {"history": history}
     assert stub.asked[1].path == "/api/v1/lab/studies/14/"
     assert "18,412 jobs of 5 owners, 30 days" in ended.out
     assert "line 17 has 3 columns, not 15" in ended.out

@@ -35,6 +35,7 @@ from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
 from tenants.uploads import sender_of
 from tests.audit.auditors import Clock
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
+from tests.lab.test_guide import block
 from tests.management.files import said
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.markets import make_waiting
@@ -344,6 +345,13 @@ def test_a_market_alone_is_what_the_questions_are_set_beside() -> None:
     assert (asked.against, asked.answer) == ("market", "theta is 4")
     assert study_of(filled_in(), "a study", lambda name: name).answer == "market"
     assert study_of(filled_in(what_1="theta", who_1=""), "a study", lambda name: name).answer == "market"
+
+
+def test_the_study_of_the_guide_may_be_written_into_the_form() -> None:
+    written = block("yaml")
+    assert "first_day: 2026-10-01" in written
+    study = filled_in(title="By hand", written=written)
+    assert study_of(study, "a study", lambda name: name).history["first_day"] == "2026-10-01"
 
 
 def test_a_log_of_processors_is_no_log_of_gpus() -> None:

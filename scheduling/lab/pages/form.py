@@ -141,7 +141,7 @@ class StudyForm(forms.Form):
     def _read_text(self, answers: dict[str, Any]) -> None:
         """Take the study as the text says it; uploads keep their own names."""
         try:
-            document = plain_document(answers["written"].replace("\r\n", "\n"), longest=LONGEST)
+            document = plain_document(answers["written"].replace("\r\n", "\n"), longest=LONGEST, has_days=True)
         except BadText as error:
             self.add_error("written", str(error))
             return
