@@ -177,6 +177,7 @@ def test_thousands_of_jobs_take_no_more_queries_than_one(tmp_path: Path) -> None
         ({"--to": NOON}, "--to: must be later than --from"),
         ({"--from": "2026-03-03", "--to": "2026-03-04"}, "--from: nobody submitted a job to main between these times"),
         ({"--from": "2999-01-01", "--to": "2999-01-02"}, "--from: is still to come"),
+        ({"--from": "2026-01-01", "--to": "2026-02-01"}, "--to: main had not opened by then"),
         ({"--drain": "-1"}, "--drain: must be 0 or more"),
     ],
 )

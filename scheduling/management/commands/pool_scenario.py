@@ -76,7 +76,9 @@ def _slots(pool: Pool, options: dict[str, Any], now: datetime) -> tuple[int, int
         raise BadScenario("--from", "is still to come")
     if last <= first:
         raise BadScenario("--to", "must be later than --from")
-    return max(first, 0), max(min(last, until), 1)
+    if min(last, until) <= 0:
+        raise BadScenario("--to", f"{pool.slug} had not opened by then")
+    return max(first, 0), min(last, until)
 
 
 def _moment(text: str, option: str) -> datetime:
