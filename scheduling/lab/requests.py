@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from django.db.models import Max
 
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.studies.study import FIELDS, files_named, study_of
+from scheduling.market.view import arrival_of
 from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
 from tenants import history
 from tenants.access import Access, Refused
@@ -129,7 +131,8 @@ def _document(
     if pool is not None:
         if "history" in whole or files:
             raise BadScenario("history", "is the pool's own past here, so neither it nor a file is given")
-        whole["history"] = {"format": "scenario", "file": SCENARIO, "begins": str(first_at and first_at.isoformat())}
+        begins = pool.slot_start(math.floor(arrival_of(pool, first_at or pool.epoch_at)))  # of the scenario's slot 0
+        whole["history"] = {"format": "scenario", "file": SCENARIO, "begins": begins.isoformat()}
     for name in files:
         if not FILE_NAME.fullmatch(name):
             raise BadScenario("files", f"{name[:60]!a} is no name of a file here; use letters, digits and .-_")

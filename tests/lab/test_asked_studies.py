@@ -203,6 +203,20 @@ def test_a_pools_own_past_is_a_history() -> None:
     assert (study.history["first"], study.history["days"], study.owners) == ("2026-10-01", 3, ["lumen", "castor"])
 
 
+def test_a_pools_past_that_begins_within_a_slot_has_its_jobs_on_their_own_days() -> None:
+    """The first job is submitted 24 minutes before midnight, and the period begins half an hour within a slot."""
+    pool = make_pool(epoch_at=datetime(2026, 10, 1, tzinfo=UTC), slot_seconds=3600)
+    lumen = make_tenant("lumen")
+    make_cells(make_server(pool, worker=8, ps=2), lumen, {"worker": 4, "ps": 1})
+    for arrival in (23.6, 30.0):
+        make_waiting(pool, lumen, arrival)
+    period = {"first_at": datetime(2026, 10, 1, 0, 30, tzinfo=UTC), "last_at": datetime(2026, 10, 20, tzinfo=UTC)}
+    document = {"rules": ["alone", "backfill"], "worth": ["by_hour"]}
+    study = worked(done(study_create(document=document, files={}, pool=pool, by=AUDIT, at=NOON, **period)))
+    assert study.state == StudyState.READY, study.sentence
+    assert (study.history["first"], study.history["days"]) == ("2026-10-01", 2)
+
+
 # ---- refusals ----
 
 
