@@ -70,6 +70,15 @@ def test_operator_switches_the_learner() -> None:
     assert (learner.shadow_slots, learner.margin) == (30, 0.05)
 
 
+def test_what_the_form_does_not_change_stays_as_a_program_has_set_it() -> None:
+    pool, _ = learnt_pool(0)
+    PoolLearner.objects.create(pool=pool, margin=0.025)
+    form = SETTINGS | {"learner-margin": "2", "learner-reason": "It may begin."}  # as the page has it, rounded
+    client_as(OPERATOR, None).post(PAGE + "learner/", form, secure=True)
+    learner = PoolLearner.objects.get()
+    assert (learner.is_on, learner.margin) == (True, 0.025)
+
+
 def test_auditor_changes_nothing() -> None:
     learnt_pool(0)
     auditor = client_as(AUDITOR, None)

@@ -40,7 +40,8 @@ class LearnerForm(ChangeForm):
     def settings(self) -> LearnerSettings:
         """Return the settings of a valid form."""
         fields = {name: value for name, value in self.cleaned_data.items() if name != "reason"}
-        return LearnerSettings(**(fields | {"margin": fields["margin"] / 100}))
+        is_as_shown = fields["margin"] == round(100 * self.now.margin)  # a program may have set 2.5 %
+        return LearnerSettings(**(fields | {"margin": self.now.margin if is_as_shown else fields["margin"] / 100}))
 
     def moves(self) -> list[PageChange]:
         fields = getattr(self, "cleaned_data", None) or {}
