@@ -210,6 +210,13 @@ def test_every_job_of_the_log_is_of_the_study_or_left_out_and_counted() -> None:
     assert len(history.jobs) + sum(history.left_out.values()) == history.rows
 
 
+@pytest.mark.parametrize(("days", "minutes"), [(2, 60), (500, 60), (501, 120), (1000, 120)])
+def test_a_log_of_years_has_slots_that_are_few_enough(days: int, minutes: int) -> None:
+    jobs = logged("1", "a", 0), logged("2", "a", (days - 1) * 86_400)
+    history = assemble(log_of(*jobs), alike(1, 4), wishes())
+    assert (history.days, history.slot_seconds) == (days, 60 * minutes)
+
+
 def test_owners_by_nodes_and_by_numbers() -> None:
     assert two_days(nodes={"a": "s1", "c": "s2"}).cells == ((0, 4, 0), (0, 0, 4))
     assert two_days(quotas={"b": 3, "z": 0}).cells == ((3, 0, 0), (0, 0, 0))  # who has neither jobs nor nodes is nobody

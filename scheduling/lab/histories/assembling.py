@@ -25,6 +25,7 @@ from scheduling.lab.histories.lines import digits
 from scheduling.lab.histories.machines import MOST, alike, cells_of_counts, cells_of_nodes, shares_of
 
 SLOTS = (3600, 1800, 1200, 900, 600, 300)  # lengths of a slot to choose from, in seconds
+LONG_SLOT = 7200  # of more than 500 days, for which all of these are too many slots
 ROUNDED = 0.05  # the longest slot that adds no more than this part to the work is taken
 MOST_SLOTS = 12_000  # slots of the days themselves
 MOST_DAYS = 1_000
@@ -89,7 +90,7 @@ def slot_choice(jobs: tuple[LoggedJob, ...], days: int) -> int:
     slots."""
     few_enough = [seconds for seconds in SLOTS if days * DAY / seconds <= MOST_SLOTS]
     near = [seconds for seconds in few_enough if rounding_of(jobs, seconds) <= ROUNDED]
-    return near[0] if near else few_enough[-1]
+    return (near or few_enough[-1:] or [LONG_SLOT])[0]
 
 
 def rounding_of(jobs: tuple[LoggedJob, ...], slot_seconds: int) -> float:
