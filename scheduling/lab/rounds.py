@@ -36,7 +36,7 @@ from scheduling.lab.requests import (
     page_of,
 )
 from scheduling.lab.studies.figures import ALL, TOGETHER, HistoryFigures, Key, figures_of
-from scheduling.lab.studies.replays import Replay, replay_bytes, replay_read
+from scheduling.lab.studies.replays import Replay, replay_bytes, replay_read, rules_check
 from scheduling.lab.studies.report import ReportPage, answer_line, body_of, report
 from scheduling.lab.studies.study import BACKFILL, MARKETS, Study, StudyRule, files_named, history_read, study_of
 from scheduling.market.view import arrival_of, pool_scenario
@@ -164,6 +164,7 @@ def _past_of_pool(pool: Pool, first_at: datetime | None, last_at: datetime | Non
 def _reading(work: _StudyWork, study: Study, history: History) -> None:
     """Store what was read, and how long the replays will take: the first jobs are replayed to find out."""
     row, tasks = work.row, _tasks(study)
+    rules_check(history, study)
     few = replace(history, jobs=history.jobs[:PROBE])
     seconds: dict[bool, float] = {}
     for has_worth in {rule.has_worth for rule, _ in tasks}:

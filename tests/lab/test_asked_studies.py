@@ -186,6 +186,13 @@ def test_line_that_cannot_be_read_is_named_and_a_strict_reading_ends_there(log: 
     assert (strict.state, f"line {len(lines) + 81}" in strict.sentence) == (StudyState.FAILED, True)
 
 
+def test_a_rule_that_cannot_be_is_named_before_the_first_replay(log: Path) -> None:
+    rules = ["alone", "market", {"name": "theta 4", "rule": "market", "policy": {"thetta": 4}}]
+    study = worked(asked(log, at_once=False, rules=rules))
+    assert (study.state, study.sentence[:30]) == (StudyState.FAILED, "rules: theta 4: policy.thetta:")
+    assert not LabFile.objects.filter(study=study, name__endswith=".npz").exists()
+
+
 def test_a_pools_own_past_is_a_history() -> None:
     pool = make_pool(epoch_at=datetime(2026, 10, 1, tzinfo=UTC), slot_seconds=3600)
     lumen, castor = make_tenant("lumen"), make_tenant("castor")

@@ -240,6 +240,13 @@ def test_damaged_replay_is_named(tmp_path: Path) -> None:
         replay_read(tmp_path / "x.npz")
 
 
+def test_a_rule_that_cannot_be_is_named_before_the_first_replay(tmp_path: Path) -> None:
+    rules = "rules: [alone, market, {name: theta 4, rule: market, policy: {thetta: 4}}]\n"
+    path = write_study(tmp_path, simulated_log(tmp_path, made_jobs(days=2, each=4)), STUDY + rules)
+    assert "rules: theta 4: policy.thetta: unknown field" in refused("lab", path, "--output", tmp_path / "out")
+    assert not list(tmp_path.glob("out/replays/*"))
+
+
 # ---- what may make no difference ----
 
 

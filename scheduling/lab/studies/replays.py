@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -62,12 +63,27 @@ def replay_make(task: ReplayTask) -> None:
 def replay_bytes(history: History, study: Study, rule: StudyRule, worth: str, on_slot: OnSlot | None = None) -> bytes:
     """Return a replay as it is kept. `on_slot(jobs settled, jobs)` is called with the progress, and may end the replay
     by an exception."""
-    scenario = world(history, study, rule, worth)
-    try:
+    with _flaws_of(rule):
+        scenario = world(history, study, rule, worth)
         outcomes = _outcomes(history, scenario, rule, on_slot)
+    return _bytes_of(replay_of(history, rule, scenario, outcomes))
+
+
+def rules_check(history: History, study: Study) -> None:
+    """Refuse a study of which a rule cannot be replayed, before the first replay, as each may take long."""
+    few = replace(history, jobs=history.jobs[:1])
+    for rule in study.rules:
+        with _flaws_of(rule):
+            policies_build(world(few, study, rule, study.worths[0]))
+
+
+@contextmanager
+def _flaws_of(rule: StudyRule) -> Iterator[None]:
+    """Add the rule's name to the place of a flaw."""
+    try:
+        yield
     except BadScenario as error:
         raise BadScenario(f"rules: {rule.name}: {error.place}", error.message) from None
-    return _bytes_of(replay_of(history, rule, scenario, outcomes))
 
 
 def _outcomes(history: History, scenario: Scenario, rule: StudyRule, on_slot: OnSlot | None) -> list[Outcome]:

@@ -13,7 +13,7 @@ from scheduling.lab.histories.history import History
 from scheduling.lab.parallel import each
 from scheduling.lab.progress import ProgressLine
 from scheduling.lab.studies.figures import figures_of
-from scheduling.lab.studies.replays import ReplayTask, replay_make, replay_read
+from scheduling.lab.studies.replays import ReplayTask, replay_make, replay_read, rules_check
 from scheduling.lab.studies.report import answer_line, counts_line, report
 from scheduling.lab.studies.study import history_read, study_read
 from scheduling.management.base import FileCommand, add_processes_option, processes_of
@@ -39,6 +39,7 @@ class Command(FileCommand):
         study = study_read(options["study"])
         history = history_read(study, options["study"].parent)
         self._read(history)
+        rules_check(history, study)
         replays = options["output"] / "replays"
         folder_make(replays)
         tasks = {
