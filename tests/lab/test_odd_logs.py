@@ -78,6 +78,16 @@ def test_lines_are_numbered_from_the_first_of_the_file() -> None:
     assert [bad.number for bad in log.bad] == [154]
 
 
+@pytest.mark.parametrize(
+    ("quoted", "bad"), [('"vision,7,1,60,done', 1), ('vision,7,1,60,"done', 0), ('a"b,7,1,60,done', 0)]
+)
+def test_a_quote_that_is_not_closed_takes_no_other_line(quoted: str, bad: int) -> None:
+    lines = [f"{k},vision,{k},1,60,done\n" for k in range(2000)]
+    lines[500] = f"500,{quoted}\n"
+    log = jobs_table(["job_id,tenant,submit_s,gpus,duration_s,status\n", *lines], place="jobs.csv")
+    assert (len(log.jobs), log.rows, [line.number for line in log.bad]) == (2000 - bad, 2000, [502] * bad)
+
+
 @pytest.mark.parametrize("cell", [f"|{ENDLESS}|1440|", f"|{'0' * 5000}3601|1440|"])
 def test_endless_numbers_of_slurm_are_bad_lines_or_numbers(cell: str) -> None:
     log = slurm(*OTHER_JOBS, JOB.replace("|3600|1440|", cell))

@@ -1,6 +1,6 @@
 """Reading jobs from a table with the columns of the published logs: job_id, tenant, submit_s, gpus, duration_s, and
-queue_s where the log says how long jobs waited. Rows are counted as lines. The heading shows whether commas, semicolons
-or tabs separate the columns; within a name these must be in quotes."""
+queue_s where the log says how long jobs waited. The heading shows whether commas, semicolons or tabs separate the
+columns; within a name these must be in quotes. No cell holds the end of a line."""
 
 from __future__ import annotations
 
@@ -24,25 +24,22 @@ def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log
     numbered = enumerate(lines, 1)
     before, text = heading_of(numbered)
     heading, separator = _heading(text, f"{place}, line {before}")
-    reader = csv.reader((line for _, line in numbered), delimiter=separator, skipinitialspace=True)
     tally = Tally(place, strict)
     jobs = []
-    while True:
+    for number, line in numbered:
+        if not line.strip():
+            continue
+        tally.rows += 1
         try:
-            cells = next(reader, None)
-            if cells is None:
-                break
-            if not cells:
-                continue
-            tally.rows += 1
+            # Each line is read by itself: a quote that is not closed would take all lines behind it into its cell.
+            [cells] = csv.reader((line,), delimiter=separator, skipinitialspace=True)
             if len(cells) != len(heading):
                 raise Unreadable(f"has {len(cells)} columns, not {len(heading)}")
             job = _job({name: cell.strip() for name, cell in zip(heading, cells, strict=True)})
         except csv.Error as error:
-            tally.rows += 1
-            tally.unreadable(before + reader.line_num, f"is not CSV ({error})")
+            tally.unreadable(number, f"is not CSV ({error})")
         except Unreadable as error:
-            tally.unreadable(before + reader.line_num, str(error))
+            tally.unreadable(number, str(error))
         else:
             if job is None:
                 tally.left_out["without a GPU"] += 1
