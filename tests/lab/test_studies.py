@@ -250,9 +250,11 @@ def test_a_rule_that_cannot_be_is_named_before_the_first_replay(tmp_path: Path) 
 # ---- what may make no difference ----
 
 
-def worked_out(folder: Path, jobs: list[LoggedJob], change: str = "") -> HistoryFigures:
+def worked_out(
+    folder: Path, jobs: list[LoggedJob], rules: str = "rules: [alone, backfill, market]\n"
+) -> HistoryFigures:
     """The figures of a small study, without files."""
-    study = study_of(folder, STUDY + "rules: [alone, backfill, market]\nworth: [heavy_tail, deadline]\n" + change)
+    study = study_of(folder, f"{STUDY}{rules}worth: [heavy_tail, deadline]\n")
     history = history_of(jobs)
     replays: dict[tuple[str, str], Replay] = {}
     for rule in study.rules:
@@ -275,11 +277,16 @@ def test_permuted_names_change_names_alone(tmp_path: Path) -> None:
     assert parts == permuted.days
 
 
-def test_an_owner_called_operator_has_figures_of_its_own(tmp_path: Path) -> None:
-    """Such as a log's user: its row is not that of the operator, who has no jobs."""
+def test_a_log_may_have_an_owner_called_operator(tmp_path: Path) -> None:
+    """Such as a user of that name. Its figures are not those of the operator, who has no jobs."""
     jobs = simulated_log(tmp_path, made_jobs(days=3))
+    more = "  - {name: nights, rule: market, nights: [%s], add_nodes: {%s: 1}}\n"
     plain, renamed = (
-        worked_out(tmp_path, [replace(job, owner=name if job.owner == "vision" else job.owner) for job in jobs])
+        worked_out(
+            tmp_path,
+            [replace(job, owner=name if job.owner == "vision" else job.owner) for job in jobs],
+            rules=f"rules:\n  - alone\n  - backfill\n{more % (name, name)}",
+        )
         for name in ("vision", "operator")
     )
     names = {"vision": "operator", "operator": "the operator"}

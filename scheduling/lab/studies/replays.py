@@ -142,7 +142,7 @@ def _lends(history: History, rule: StudyRule, scenario: Scenario, slots: int) ->
     """Return (owners + 1, slots) whether each lends; the operator does."""
     tenants = scenario.cluster.tenants
     always = np.array([*(tenant.lend == "lend" for tenant in tenants), True])
-    at_night = np.array([*(tenant.name in rule.nights for tenant in tenants), False])
+    at_night = np.array([*(owner in rule.nights for owner in history.owners), False])
     return always[:, None] & (~at_night[:, None] | is_night(history, slots))
 
 

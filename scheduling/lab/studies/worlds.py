@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.types import Cluster, Plan, Policy, SettlesAtTheEnd, View
-from scheduling.lab.histories.history import DAY, History
+from scheduling.lab.histories.history import DAY, OPERATOR, History
 from scheduling.lab.histories.machines import cells_of_counts
 from scheduling.lab.studies.study import MARKET, MARKETS, PAPER, Study, StudyRule
 from scheduling.lab.studies.worth import value_rows
@@ -36,11 +36,16 @@ def world(history: History, study: Study, rule: StudyRule, worth: str) -> Scenar
             "slot_seconds": history.slot_seconds,
             "slots": (history.days + DRAIN_DAYS) * DAY // history.slot_seconds,
             "servers": _servers(history, rule),
-            "tenants": [_tenant(owner, rule) for owner in history.owners],
+            "tenants": [_tenant(owner, tenant_name(history, owner), rule) for owner in history.owners],
             "jobs": _jobs(history, rule, value_rows(history, worth, study.credits_per_unit_hour, study.seed)),
             "policy": {**POLICIES.get(rule.kind, POLICIES["fifo"]), **(rule.policy if rule.kind in MARKETS else {})},
         }
     )
+
+
+def tenant_name(history: History, owner: str) -> str:
+    """Return the name of an owner in a scenario, where no tenant may be called as the operator is."""
+    return history.operator if owner == OPERATOR else owner
 
 
 def jobs_of(history: History, rule: StudyRule) -> list[int]:
@@ -77,7 +82,8 @@ class ByNight:
 def by_night(policy: Policy, scenario: Scenario, history: History, rule: StudyRule) -> ByNight:
     """Return the policy where the owners that the rule names lend only at night."""
     tenants = tuple(
-        replace(tenant, lend="keep") if tenant.name in rule.nights else tenant for tenant in scenario.cluster.tenants
+        replace(tenant, lend="keep") if owner in rule.nights else tenant
+        for owner, tenant in zip(history.owners, scenario.cluster.tenants, strict=True)
     )
     return ByNight(policy, replace(scenario.cluster, tenants=tenants), is_night(history, scenario.slots))
 
@@ -85,27 +91,28 @@ def by_night(policy: Policy, scenario: Scenario, history: History, rule: StudyRu
 def _servers(history: History, rule: StudyRule) -> list[dict[str, Any]]:
     counts = tuple(rule.quotas.get(owner, 0) for owner in history.owners)
     split = cells_of_counts(history.machines, counts) if rule.quotas else history.cells
+    names = [tenant_name(history, owner) for owner in history.owners]
     rows = [
         {
             "name": machine.name,
             "capacity": {RESOURCE: machine.units},
-            "cells": {o: {RESOURCE: n} for o, n in zip(history.owners, cells, strict=True) if n},
+            "cells": {tenant: {RESOURCE: n} for tenant, n in zip(names, cells, strict=True) if n},
         }
         for machine, cells in zip(history.machines, split, strict=True)
     ]
     usual = Counter(machine.units for machine in history.machines).most_common(1)[0][0]
-    for owner in history.owners:  # in the owners' order, so that the order in a study changes nothing
+    for owner, tenant in zip(history.owners, names, strict=True):  # so that the order in a study changes nothing
         for number in range(1, rule.add_nodes.get(owner, 0) + 1):
             name = f"more {history.owners.index(owner) + 1}-{number}"
-            rows.append({"name": name, "capacity": {RESOURCE: usual}, "cells": {owner: {RESOURCE: usual}}})
+            rows.append({"name": name, "capacity": {RESOURCE: usual}, "cells": {tenant: {RESOURCE: usual}}})
     return rows
 
 
-def _tenant(owner: str, rule: StudyRule) -> dict[str, Any]:
+def _tenant(owner: str, name: str, rule: StudyRule) -> dict[str, Any]:
     leaves = owner in rule.leave
     lends = not leaves and owner not in rule.keep
     return {
-        "name": owner,
+        "name": name,
         "rent": "never" if leaves else "auto",
         "lend": "lend" if lends else "keep",
         "plan": rule.plan,
@@ -121,7 +128,7 @@ def _jobs(history: History, rule: StudyRule, values: list[dict[str, Any]]) -> li
     return [
         {
             "name": str(number),
-            "tenant": job.owner,
+            "tenant": tenant_name(history, job.owner),
             "arrival": history.slot_of(job.submitted),
             "epochs": 1,
             "chunks": job.units,
