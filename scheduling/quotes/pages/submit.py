@@ -337,8 +337,8 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
         yardstick(pool, outcome, at),
     )
     read = outcome.read if source == HOURS else None
-    said = FormRequest(outcome.name, lane, otherwise, outcome.spec, card, wording, read, outcome.worth_from)
-    return said, card
+    request_made = FormRequest(outcome.name, lane, otherwise, outcome.spec, card, wording, read, outcome.worth_from)
+    return request_made, card
 
 
 def _archive_in(form: JobForm) -> ArchiveRead | str | None:

@@ -120,7 +120,7 @@ def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_h
     with engine_on(slurm) as engine:
         handle = start(engine, gang(ONE))
         runs(engine, handle)
-        silent = "\n".join(f"{name}|down*|Not responding|127.0.0.1" for name in ("n1", "n2"))
+        silent = "\n".join(f"{name}|down*|127.0.0.1|Not responding" for name in ("n1", "n2"))
         tools = tool(slurm, "sinfo", f"#!/bin/sh\ncat <<'SERVERS'\n{silent}\nSERVERS\n")
         engine.commands.environment["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
         engine.states.looked_at = 0.0
