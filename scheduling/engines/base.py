@@ -22,7 +22,7 @@ FINISHED = "finished"  # the program did all of its work
 STOPPED = "stopped"  # we asked it to stop, or its time was over
 FAILED = "failed"  # the program failed by its own fault, or went beyond its limits
 LOST = "lost"  # the platform failed
-PAUSED = "paused"  # the market was stopped; the job can continue from what was saved
+PAUSED = "paused"  # the market was stopped, or a cluster ends it soon; the job can continue from what was saved
 
 # States of a server.
 UP, DRAINING, DOWN = "up", "draining", "down"

@@ -15,7 +15,7 @@ class RunState(models.TextChoices):
     RUNNING = "running"
     FINISHED = "finished"  # the program did all of its work
     STOPPED = "stopped"  # its time was over, or its award was taken back
-    PAUSED = "paused"  # the market was stopped; another run of the same award continues it
+    PAUSED = "paused"  # to go on later: another run of the same award continues it
     FAILED = "failed"  # the program's own fault
     LOST = "lost"  # the platform's fault
 

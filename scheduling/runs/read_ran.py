@@ -15,7 +15,7 @@ CLOSE_SECONDS = 3.0  # seconds of a slot for starting and saving; a smaller diff
 REASONS = {
     RunState.FINISHED: "the program was done",
     RunState.STOPPED: "it was stopped",
-    RunState.PAUSED: "the market was stopped",
+    RunState.PAUSED: "it was saved, to go on later",
     RunState.FAILED: "the program failed",
     RunState.LOST: "the platform lost it",
 }

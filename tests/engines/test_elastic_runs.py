@@ -13,7 +13,7 @@ from django.utils import timezone
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import intervals_verify
 from scheduling.audit.verification.jobs import jobs_verify
-from scheduling.engines.base import ENDED, FAILED, FINISHED, RUNNING, STOPPED, Gang, Generation, Handle, Status
+from scheduling.engines.base import ENDED, FAILED, FINISHED, PAUSED, RUNNING, STOPPED, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
@@ -383,3 +383,24 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
     engine.stop(handle := handle_of(run))
     until(lambda: look(engine, handle).state == ENDED)
     nobody_is_left(run.key)
+
+
+def test_a_gang_that_its_cluster_would_end_soon_goes_on_in_another_run_of_its_slot() -> None:
+    """Its engine paused it (0357): that is no loss, so nothing comes back, and the slot is paid once."""
+    pool, renter, job = make_running({"name": "srtf", "workers": 4})
+    engine = Told()
+    for slot in (0, 1, 1.2):
+        tick(pool, engine, slot)
+    (first,) = engine.gangs
+    engine.ended[first] = PAUSED
+    tick(pool, engine, 1.4)
+    before, following_run = runs()
+    assert (before.key, before.state) == (first, RunState.PAUSED)
+    assert following_run.award_id == before.award_id == slots_of(job)[1].pk
+    tick(pool, engine, 1.6)
+    tick(pool, engine, 2)
+    assert [run.state for run in runs()] == [RunState.PAUSED, RunState.RUNNING]
+    assert [(award.state, award.returned) for award in slots_of(job)] == [("done", 0), ("done", 0), ("running", 0)]
+    assert (again(job).state, again(job).attempt) == (JobState.RUNNING, 0)
+    assert sum(money(renter)[:2]) == 1_000 * MICRO - sum(award.paid for award in slots_of(job)[:2])
+    assert book_is_sound()

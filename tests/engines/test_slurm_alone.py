@@ -26,6 +26,7 @@ from scheduling.engines.base import (
     Fault,
     Handle,
     Status,
+    WrongEngine,
 )
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
@@ -33,7 +34,7 @@ from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.slurm import check
 from scheduling.engines.slurm.cluster_jobs import ClusterJobs
 from scheduling.engines.slurm.commands import CommandAnswer, Commands, queue
-from scheduling.engines.slurm.engine import SlurmEngine
+from scheduling.engines.slurm.engine import HANDS_OVER_SECONDS, SlurmEngine
 from scheduling.engines.slurm.parts import PartBeat, PartsHeard
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
@@ -474,3 +475,50 @@ def test_a_kernel_that_cannot_keep_programs_in_their_folders_is_named(
     (finding,) = check._shared(engine, ["new", "old"])
     assert finding.sentence.startswith("The kernel of old has no Landlock")
     assert finding.breaks is breaks
+
+
+def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm ends each job at the time that it asked for. What ends there so would be a loss of the platform."""
+    limits: list[str] = []
+
+    def run(_: Commands, *words: str, **__: object) -> CommandAnswer:
+        limits.extend(word for word in words if word.startswith("--time="))
+        return CommandAnswer(True)
+
+    monkeypatch.setattr(Commands, "run", run)
+    (tmp_path / "shared").mkdir()
+    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "longest_hours": 48}
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+    closed = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0, seconds=3 * 86_400.0)
+    going_on = replace(closed, key="f" * 32, home="job-open", open_ended=True)
+    handles = [start(engine, going_on), start(engine, closed)]
+    assert limits == ["--time=2880", "--time=4322"]
+    begun = closed.generations[0].at
+
+    def orders(later: float) -> list[str]:
+        """What the two are told at a look so many seconds after they began."""
+        engine.clock = lambda: begun + later
+        for handle in handles:
+            says(engine, handle, json.dumps(WORD | {"beat": begun + later, "started_at": begun}))
+        engine.observe(handles)
+        return [str((engine.plans.of(handle) or {})["stop"]) for handle in handles]
+
+    assert orders(48 * 3600.0 - HANDS_OVER_SECONDS - 1.0) == ["", ""]
+    assert orders(48 * 3600.0 - HANDS_OVER_SECONDS + 1.0) == ["paused", ""]
+
+
+@pytest.mark.parametrize(
+    ("hours", "sentence"),
+    [
+        (0.5, "The engine slurm: longest_hours must be from 1 to 8760, not 0.5."),
+        (9_000, "The engine slurm: longest_hours must be from 1 to 8760, not 9000."),
+        ("48", "The engine slurm: longest_hours must be a number."),
+    ],
+)
+def test_hours_that_a_job_may_take_are_checked(tmp_path: Path, hours: object, sentence: str) -> None:
+    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "longest_hours": hours}
+    with pytest.raises(WrongEngine) as refusal:
+        SlurmSettings.read("slurm", said)
+    assert str(refusal.value) == sentence

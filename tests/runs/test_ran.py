@@ -23,7 +23,7 @@ def test_a_slot_that_is_not_full_is_explained_by_the_run_that_was_in_it_and_not_
     with scope_disabled("the test compares what was charged"):
         rows = list(charged_against_ran(pool, 0, 1))
     assert [(row.slot, row.ran_seconds, row.difference) for row in rows] == [
-        (0, 25.0, "the market was stopped"),
+        (0, 25.0, "it was saved, to go on later"),
         (1, 20.0, "the program was done"),
     ]
 

@@ -414,7 +414,7 @@ MAY_SEE_ALL = {
     "scheduling/fairness/read_interval.py": 1,
     "scheduling/operator/read_gauges.py": 1,
     "scheduling/market/reads/market.py": 1,
-    "scheduling/operator/read_engines.py": 2,
+    "scheduling/operator/read_engines.py": 3,
     "scheduling/operator/read_operator.py": 3,
     "scheduling/market/reads/payments.py": 1,
     "scheduling/market/reads/share.py": 2,

@@ -29,7 +29,6 @@ RESERVED_AHEAD = timedelta(days=30)
 CLOCKS_DIFFER = 0.5
 PROBE_SECONDS = 15.0
 LEAST_PYTHON, LEAST_ROOM = (3, 9), 2**20  # the second in bytes that must be free in the shared folder
-LONGEST_GANG = timedelta(days=1).total_seconds()  # a gang whose end is open asks Slurm for so long
 MEMORY_DEFAULTS = ("DefMemPerCPU", "DefMemPerNode")
 RECOMMENDED = {"batch_sched_delay": "0", "sched_interval": "1"}
 
@@ -112,10 +111,10 @@ def _partition(engine: SlurmEngine, config: Mapping[str, str]) -> Iterator[Clust
         yield ClusterFinding(
             f"PreemptMode of the partition {name} is {fields['PreemptMode']}: awards could be taken away."
         )
-    if (most := _seconds(fields.get("MaxTime", ""))) is not None and most < LONGEST_GANG:
+    if (most := _seconds(fields.get("MaxTime", ""))) is not None and most < engine.settings.longest_seconds:
         yield ClusterFinding(
-            f"MaxTime of the partition {name} is {fields['MaxTime']}, less than a day: Slurm refuses gangs that may "
-            "run longer."
+            f"MaxTime of the partition {name} is {fields['MaxTime']}, less than the longest_hours of the engine "
+            f"({engine.settings.longest_hours:g}): Slurm refuses gangs whose end is open."
         )
     yield from _memory(engine, config, fields)
 
@@ -160,8 +159,9 @@ def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Clust
     except (KeyError, ValueError):
         yield ClusterFinding(f"The end of the reservation {name} cannot be read.")
         return
-    if ahead < RESERVED_AHEAD:
-        yield ClusterFinding(f"The reservation {name} ends in {ahead.days} days, not in {RESERVED_AHEAD.days} or more.")
+    wanted = max(RESERVED_AHEAD, timedelta(hours=engine.settings.longest_hours))
+    if ahead < wanted:
+        yield ClusterFinding(f"The reservation {name} ends in {ahead.days} days, not in {wanted.days} or more.")
     if "SPEC_NODES" not in fields.get("Flags", "") or fields.get("PartitionName", "(null)") not in (
         "(null)",
         engine.settings.partition,

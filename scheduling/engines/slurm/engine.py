@@ -25,6 +25,7 @@ from typing import Any
 from scheduling.engines.base import (
     ENDED,
     LOST,
+    RUNNING,
     STOPPED,
     UNKNOWN,
     ClusterFinding,
@@ -61,11 +62,12 @@ from scheduling.engines.slurm.gang_status import GangStatuses
 from scheduling.engines.slurm.parts import PartsHeard, clock_sentence
 from scheduling.engines.slurm.server_states import ServerStates
 from scheduling.engines.slurm.settings import SlurmSettings
-from scheduling.engines.slurm.submissions import OPEN_MINUTES, Due, Submissions
+from scheduling.engines.slurm.submissions import Due, Submissions
 
 GPU = "gres:gpu"
 FENCE_SECONDS = 2.0  # what still runs of a generation so long after its end is cancelled
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
+HANDS_OVER_SECONDS = 300.0  # before Slurm's own time limit, a gang whose end is open saves and goes on in another job
 MOST_ROUNDS = 64  # of reading what is left of a log, 256 KiB of each part's in one
 log = logging.getLogger(__name__)
 
@@ -96,6 +98,7 @@ class SlurmEngine:
         self._over: dict[str, Status] = {}  # gangs that have ended, by key
         self._over_at: dict[str, float] = {}  # when we saw that a gang had ended, by our own clock
         self._keys: set[str] | None = None  # keys that the market knows; other jobs of ours are to be ended
+        self.hands_over_seconds = HANDS_OVER_SECONDS
         self._uncopied: set[str] = set()  # keys of gangs whose log could not be copied
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
@@ -246,7 +249,7 @@ class SlurmEngine:
     def _new_plan(self, gang: Gang, launcher: Path, code: Path) -> dict[str, Any]:
         self.states.now()
         phases = continued([], gang.generations, self.clock(), anew=gang.own is not None)
-        seconds = OPEN_MINUTES * 60.0 if gang.open_ended else gang.end_at - gang.generations[0].at
+        seconds = self.settings.longest_seconds if gang.open_ended else gang.end_at - gang.generations[0].at
         limits = limits_of(self.limits, gang)
         gpus = {role: self._gpus(amounts) for role, amounts in gang.amounts.items()}
         if any(gpus.values()):
@@ -315,7 +318,25 @@ class SlurmEngine:
             detail = f"Slurm refused a part of it: {refused}"
             status = replace(status, state=ENDED, end=LOST, ended_at=self.clock(), detail=detail)
         self._collect(own, plan, rounds=MOST_ROUNDS if status.state == ENDED else 1)
+        if status.state == RUNNING and self._is_near_limit(plan):
+            self._hand_over(handle)
         return self._end(plan, status) if status.state == ENDED else status
+
+    def _hand_over(self, handle: Handle) -> None:
+        """Let a gang save and end; the market starts another one, which goes on. Where our disk is full the next look
+        tries again."""
+        try:
+            self.stop(handle, pause=True)
+        except OSError as error:
+            log.warning("the pause of %s could not be written down: %s", handle.key, error)
+
+    def _is_near_limit(self, plan: Plan) -> bool:
+        """Return whether Slurm will soon end a gang by the time limit that its jobs asked for. A gang whose end is open
+        may still have slots then. Each generation has jobs, and a limit, of its own."""
+        if not plan["open_ended"]:
+            return False
+        begun = [float(phase["at"]) for phase in plan["phases"] if float(phase["at"]) <= self.clock()]
+        return bool(begun) and self.clock() > max(begun) + self.settings.longest_seconds - self.hands_over_seconds
 
     def _collect(self, own: Folder, plan: Plan, *, rounds: int) -> None:
         """Copy what is new in the gang's log and progress, in so many rounds at most. Once it has ended there is no

@@ -14,6 +14,7 @@ from scheduling.engines.launcher.limits import ProcessLimits
 
 TIMINGS = Timings(lead=20.0, least_slot=60.0, patience=60.0, lease=30.0, stop=5.0)
 SERVICE, TENANT = "service", "tenant"  # the user whom jobs belong to in Slurm
+SHORTEST_HOURS, LONGEST_HOURS = 1.0, 24.0 * 365
 CPUS, MEMORY_MB, GRES = "cpus", "memory_mb", "gres:"  # what a unit of a resource can be in Slurm
 
 
@@ -45,6 +46,7 @@ class SlurmSettings:
     lease: float = TIMINGS.lease
     gather_seconds: float = 15.0  # all parts must have come so long after a slot's beginning
     server_grace: float = TIMINGS.server_grace
+    longest_hours: float = 24.0  # of one job of Slurm's: a gang whose end is open goes on in another one after that
     limits: Mapping[str, Any] = field(default_factory=dict)  # numbers by the names of `ProcessLimits`
     writable: Sequence[str] = ()
 
@@ -87,6 +89,9 @@ class SlurmSettings:
             ours, theirs = Path(self.shared).resolve(), Path(folder).resolve()
             if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
                 raise WrongEngine(f"The engine {self.name}: {folder} cannot be writable: our own folder lies there.")
+        if not SHORTEST_HOURS <= self.longest_hours <= LONGEST_HOURS:
+            allowed = f"from {SHORTEST_HOURS:g} to {LONGEST_HOURS:g}"
+            raise WrongEngine(f"The engine {self.name}: longest_hours must be {allowed}, not {self.longest_hours!r}.")
         types = {each.name: each.type for each in fields(ProcessLimits)}
         for limit, number in self.limits.items():
             if limit not in types:
@@ -125,6 +130,11 @@ class SlurmSettings:
             f"All jobs run under the account {self.service_account}: programs of several tenants can read each other's "
             "files unless they run in containers."
         )
+
+    @property
+    def longest_seconds(self) -> float:
+        """How long a job of Slurm's may take whose end is open."""
+        return self.longest_hours * 3600.0
 
     def user_of(self, tenant: str) -> str | None:
         """Return the user whose jobs the tenant's are, empty for the service account, or None where the settings name

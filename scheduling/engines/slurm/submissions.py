@@ -20,7 +20,6 @@ from scheduling.engines.slurm.gang_status import GangStatuses
 
 THREADS = 4  # submissions at once: 380 a second, and more threads do not help
 FENCE_MINUTES = 2  # Slurm's own time limit is this much later than the end
-OPEN_MINUTES = 24 * 60  # the time limit of a gang whose end is moved later again and again
 NOT_ASKED = CommandAnswer(False, sentence="it is submitted once Slurm answers")
 Due = tuple[Plan, Phase, str]  # a part to be submitted: its gang's plan, its generation, its server
 log = logging.getLogger(__name__)
@@ -77,9 +76,11 @@ class Submissions:
                 counts[role] = counts.get(role, 0) + 1
         folder = Folder(self._shared, plan["home"], key, part_name(phase["number"], server))
         minutes = math.ceil((end_of(plan, phase) - self._clock()) / 60) + FENCE_MINUTES
+        if plan["open_ended"]:
+            minutes = math.ceil(settings.longest_seconds / 60)
         words = submission(
             settings, key, phase["number"], server, counts=counts, amounts=plan["amounts"],
-            minutes=OPEN_MINUTES if plan["open_ended"] else minutes, tenant=plan["tenant"],
+            minutes=minutes, tenant=plan["tenant"],
             output=str(folder.ours / f"{folder.part}.out"),
         )  # fmt: skip
         part = ["part", str(self._shared), plan["home"], key, str(phase["number"]), server]

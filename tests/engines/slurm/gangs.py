@@ -172,5 +172,5 @@ def log_of(engine: SlurmEngine, handle: Handle) -> str:
 def story(engine: SlurmEngine, handle: Handle) -> str:
     folder = engine.shared / handle.home / handle.key
     outputs = [f"{path.name}: {path.read_text(errors='replace')[-800:]}" for path in sorted(folder.glob("*.out"))]
-    jobs = [str(job) for job in engine.listing.jobs.values() if job.key == handle.key]
+    jobs = [str(job) for job in engine.jobs.listing.jobs.values() if job.key == handle.key]
     return "\n".join([log_of(engine, handle), *outputs, *jobs])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -161,6 +162,21 @@ def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Clus
             time.sleep(0.1)
         assert (status.end, status.detail) == (PAUSED, "the engine was silent for too long")
         nobody_is_left(silent)
+
+
+@pytest.mark.beside
+def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_another_job_goes_on(slurm: Cluster) -> None:
+    with engine_on(slurm, longest_hours=1.0) as engine:
+        asked = replace(gang(ONE), open_ended=True)
+        handle = start(engine, asked)
+        runs(engine, handle, 2)
+        engine.hands_over_seconds = 3600.0  # now it is near
+        status = ended(engine, handle)
+        assert (status.end, status.detail) == (PAUSED, "the engine asked for it")
+        nobody_is_left(handle)
+        engine.hands_over_seconds = 60.0
+        following = start(engine, replace(gang(ONE, home=asked.home), open_ended=True))
+        assert runs(engine, following).progress["epoch"] >= status.progress["epoch"]
 
 
 def test_part_that_does_not_come_ends_the_others(slurm: Cluster) -> None:
