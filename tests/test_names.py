@@ -44,7 +44,6 @@ EXCEPTIONS = {
     "scheduling/market/reads/use.py": {"taken"},
     "scheduling/money/credits.py": {"asked"},
     "scheduling/operator/cells.py": {"asked"},
-    "scheduling/operator/pages/changes.py": {"seen"},
     "scheduling/operator/pages/cluster_import.py": {"shown"},
     "scheduling/operator/servers.py": {"asked"},
     "scheduling/programs/fields.py": {"shown"},

@@ -13,7 +13,7 @@ from django.db import transaction
 from tenants import history, joining, selectors
 from tenants.access import Access, Refused
 from tenants.models import JoinRequest, JoinState, Membership, Tenant, User
-from tenants.names import is_blank
+from tenants.names import in_one_line, is_blank
 from tenants.roles import TENANT_ROLES
 from tenants.scoping import scope
 from tenants.services.members import (
@@ -42,7 +42,7 @@ UNKNOWN_REQUEST = Refused("unknown_join_request", "There is no such request.")
 def join_request_create(*, tenant: str, why: str, person: User, at: datetime) -> JoinRequest | Refused:
     """Ask the tenant with this short name to let the person join. Only where it takes requests does the answer reveal
     that there is such a tenant."""
-    why = " ".join(why.split())
+    why = in_one_line(why)
     if is_blank(why):
         return NO_WHY
     if len(why) > WHY_LONGEST:

@@ -247,14 +247,14 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
         (held, held["key"] + "9", None, "owes"),
     ):
         more, closing = [*before], json.loads(files["balances.json"])
-        said = json.dumps(json.loads(row["facts"]) | ({} if slot is None else {"slot": slot}))
-        again(more, row, key=key, facts=said)
+        facts = json.dumps(json.loads(row["facts"]) | ({} if slot is None else {"slot": slot}))
+        again(more, row, key=key, facts=facts)
         for account, amount in row["entries"]:
             closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
         other = {"transactions.jsonl": b"".join(map(line, more)), "balances.json": line(closing)}
-        found = check.check(forged(path, {**files, **other}))
-        assert len(found) == 1, (key, found)
-        assert told in found[0], (key, found)
+        findings = check.check(forged(path, {**files, **other}))
+        assert len(findings) == 1, (key, findings)
+        assert told in findings[0], (key, findings)
 
 
 def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) -> None:

@@ -204,8 +204,8 @@ def test_gang_that_its_tenant_took_back_before_its_slot_is_not_said_to_be_ended_
     engine.stop(handle)
     listed(monkeypatch, f"7|CANCELLED|None|{engine.settings.service_account}|none:{handle.key}:1:n1")
     engine.jobs.submissions = {name: at - 10.0 for name, at in engine.jobs.submissions.items()}  # some seconds ago
-    seen = engine.observe([handle])[handle.key]
-    assert (seen.state, seen.end, seen.detail) == (ENDED, STOPPED, "it was taken back before it began")
+    status = engine.observe([handle])[handle.key]
+    assert (status.state, status.end, status.detail) == (ENDED, STOPPED, "it was taken back before it began")
 
 
 @pytest.mark.parametrize(("user", "may"), [("chem", True), ("phys", False)])
@@ -261,15 +261,15 @@ def test_gang_that_slurm_refused_is_lost_also_where_its_engine_dies_before_the_m
     monkeypatch.setattr(
         Commands, "run", lambda _, *words, **__: refused if words[0] == "sbatch" else CommandAnswer(True)
     )
-    asked = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)
-    fault = engine.submit([asked])[asked.key]
+    wanted = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)
+    fault = engine.submit([wanted])[wanted.key]
     assert fault == Fault("Slurm refused it: Invalid node name specified.")
     later = SlurmEngine("slurm", engine.settings, engine.root, ROOT, ALL, limits=SMALL)
-    handle = later.find(asked.home, asked.key)
+    handle = later.find(wanted.home, wanted.key)
     assert handle is not None
     later.reconcile([handle])
-    seen = later.observe([handle])[handle.key]
-    assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, fault.sentence)
+    status = later.observe([handle])[handle.key]
+    assert (status.state, status.end, status.detail) == (ENDED, LOST, fault.sentence)
 
 
 @pytest.mark.parametrize(("ours", "said"), [(-5.0, "+5.0"), (5.0, "-5.0")])
@@ -489,8 +489,8 @@ def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_others_are_
 
     monkeypatch.setattr(Commands, "run", run)
     (tmp_path / "shared").mkdir()
-    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "longest_hours": 48}
-    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+    described = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "longest_hours": 48}
+    engine = SlurmEngine("slurm", SlurmSettings.read("slurm", described), tmp_path / "own", ROOT, ALL, limits=SMALL)
     closed = gang({"n1": {"worker": 1, "ps": 1}}, after=0.0, seconds=3 * 86_400.0)
     going_on = replace(closed, key="f" * 32, home="job-open", open_ended=True)
     handles = [start(engine, going_on), start(engine, closed)]
@@ -507,6 +507,8 @@ def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_others_are_
 
     assert orders(48 * 3600.0 - HANDS_OVER_SECONDS - 1.0) == ["", ""]
     assert orders(48 * 3600.0 - HANDS_OVER_SECONDS + 1.0) == ["paused", ""]
+    engine.stop(handles[0])
+    assert orders(48 * 3600.0 - HANDS_OVER_SECONDS + 2.0) == ["stopped", ""], "its job was cancelled meanwhile"
 
 
 @pytest.mark.parametrize(
@@ -518,7 +520,7 @@ def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_others_are_
     ],
 )
 def test_hours_that_a_job_may_take_are_checked(tmp_path: Path, hours: object, sentence: str) -> None:
-    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "longest_hours": hours}
+    described = {"kind": "slurm", "partition": "main", "shared": str(tmp_path), "longest_hours": hours}
     with pytest.raises(WrongEngine) as refusal:
-        SlurmSettings.read("slurm", said)
+        SlurmSettings.read("slurm", described)
     assert str(refusal.value) == sentence

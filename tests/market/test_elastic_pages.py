@@ -66,7 +66,7 @@ def test_operator_sets_prices_on_the_pools_page_and_they_are_kept_by_slot() -> N
     page = text_of(client.get("/operator/pools/main/", secure=True).content.decode())
     assert "Prices of use" in page
     sent = {
-        "use-prices": "worker: 0.75", "use-reason": "Power became dearer.", "use-seen": "worker: 0.5, ps: 0.25",
+        "use-prices": "worker: 0.75", "use-reason": "Power became dearer.", "use-version": "worker: 0.5, ps: 0.25",
     }  # fmt: skip
     effect = client.post("/operator/pools/main/use-prices/?part=effect", sent, secure=True)
     assert "A slot of a worker" in text_of(effect.content.decode())

@@ -24,7 +24,7 @@ from tests.tenants.builders import client_of, make_staff
 pytestmark = pytest.mark.django_db
 
 WHY = {"reason": "new rack"}
-CAPACITY_SEEN = {"capacity-seen": "worker.8 ps.2"}  # of `server`
+CAPACITY_VERSION = {"capacity-version": "worker.8 ps.2"}  # of `server`
 
 
 @pytest.fixture
@@ -144,7 +144,11 @@ def error_at(html: str, field: str) -> str:
 
 def test_a_capacity_below_the_cells_is_refused_at_its_field_before_it_is_sent(server: Server, operator: Client) -> None:
     path = f"/operator/servers/{server.pk}/capacity/"
-    fields = CAPACITY_SEEN | {"capacity-units-worker": 5, "capacity-units-ps": 2, "capacity-reason": "half is broken"}
+    fields = CAPACITY_VERSION | {
+        "capacity-units-worker": 5,
+        "capacity-units-ps": 2,
+        "capacity-reason": "half is broken",
+    }
     looked = post(operator, f"{path}?part=effect", **fields).content.decode()
     assert '<li data-fault="capacity-units-worker">Cells take 6 of them' in looked
     html = post(operator, path, **fields).content.decode()
@@ -154,7 +158,7 @@ def test_a_capacity_below_the_cells_is_refused_at_its_field_before_it_is_sent(se
 
 def test_a_capacity_is_shown_before_and_after_and_then_remembered(server: Server, operator: Client) -> None:
     path = f"/operator/servers/{server.pk}/capacity/"
-    fields = CAPACITY_SEEN | {"capacity-units-worker": 10, "capacity-units-ps": 2, "capacity-reason": "bigger"}
+    fields = CAPACITY_VERSION | {"capacity-units-worker": 10, "capacity-units-ps": 2, "capacity-reason": "bigger"}
     looked = said(post(operator, f"{path}?part=effect", **fields))
     assert "worker: units 8 10" in looked
     assert "left for the operator 2 4" in looked
@@ -168,17 +172,17 @@ def test_of_two_operators_neither_undoes_what_the_other_has_just_changed(server:
     """Each has the page as it was before the other's change, and changes one resource of two."""
     path, other = f"/operator/servers/{server.pk}/", client_of(make_staff(OPERATOR).user)
     page = get(operator, path)
-    seen = re.search(r'name="capacity-seen" value="([^"]*)"', page)
-    assert seen, "the page remembers what it has shown"
-    fields = {"capacity-seen": seen[1], "capacity-reason": "new rack"}
+    version = re.search(r'name="capacity-version" value="([^"]*)"', page)
+    assert version, "the page remembers what it has shown"
+    fields = {"capacity-version": version[1], "capacity-reason": "new rack"}
     workers = fields | {"capacity-units-worker": 10, "capacity-units-ps": 2}
     assert post(other, f"{path}capacity/", **workers).status_code == 302
     answer = post(operator, f"{path}capacity/", **fields, **{"capacity-units-worker": 8, "capacity-units-ps": 4})
     assert "This was changed while you looked at it." in said(answer)
     assert dict(server.capacities.values_list("resource__name", "units")) == {"worker": 10, "ps": 2}
-    again = re.search(r'name="capacity-seen" value="([^"]*)"', answer.content.decode())
+    again = re.search(r'name="capacity-version" value="([^"]*)"', answer.content.decode())
     assert again, "it may be sent again"
-    fields |= {"capacity-seen": again[1], "capacity-units-worker": 10, "capacity-units-ps": 4}
+    fields |= {"capacity-version": again[1], "capacity-units-worker": 10, "capacity-units-ps": 4}
     assert post(operator, f"{path}capacity/", **fields).status_code == 302
     assert dict(server.capacities.values_list("resource__name", "units")) == {"worker": 10, "ps": 4}
 
@@ -226,9 +230,11 @@ def test_a_loss_says_first_what_it_would_refund_and_wants_the_name(server: Serve
 # ---- cells
 
 
-def cells(server: Server, seen: str = "lumen.worker.6", reason: str = "sold a share", **units: int) -> dict[str, str]:
+def cells(
+    server: Server, version: str = "lumen.worker.6", reason: str = "sold a share", **units: int
+) -> dict[str, str]:
     """`lumen_worker=3`: what the form would send."""
-    sent = {"seen": seen, "reason": reason}
+    sent = {"version": version, "reason": reason}
     for name, number in units.items():
         slug, _, resource = name.partition("_")
         sent[f"cells-{Tenant.objects.get(slug=slug).pk}-{resource}"] = str(number)
@@ -269,7 +275,7 @@ def test_cells_are_changed_and_each_owner_remembers_its_own(server: Server, oper
 
 
 def test_cells_that_somebody_else_has_changed_meanwhile_are_not_overwritten(server: Server, operator: Client) -> None:
-    answer = post(operator, f"/operator/cells/{server.pk}/", **cells(server, seen="lumen.worker.5", lumen_worker=1))
+    answer = post(operator, f"/operator/cells/{server.pk}/", **cells(server, version="lumen.worker.5", lumen_worker=1))
     assert "were changed while you looked at them" in said(answer)
     assert not AuditEntry.objects.filter(action="cells_change").exists()
 

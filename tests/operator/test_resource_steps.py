@@ -231,11 +231,11 @@ def test_where_no_resource_is_named_after_them_members_take_a_whole_unit_of_any(
 # At the doors.
 
 
-SEEN = {"steps-seen": "worker: 1 1, ps: 1 1"}
+VERSION = {"steps-version": "worker: 1 1, ps: 1 1"}
 
 
 def page_of(client: Client, **fields: str) -> Any:
-    sent = {"steps-reason": "Sold in halves.", **SEEN, **fields}
+    sent = {"steps-reason": "Sold in halves.", **VERSION, **fields}
     return client.post("/operator/pools/main/steps/", sent, secure=True)
 
 

@@ -98,7 +98,6 @@ class SlurmEngine:
         self._over: dict[str, Status] = {}  # gangs that have ended, by key
         self._over_at: dict[str, float] = {}  # when we saw that a gang had ended, by our own clock
         self._keys: set[str] | None = None  # keys that the market knows; other jobs of ours are to be ended
-        self.hands_over_seconds = HANDS_OVER_SECONDS
         self._uncopied: set[str] = set()  # keys of gangs whose log could not be copied
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
@@ -332,11 +331,12 @@ class SlurmEngine:
 
     def _is_near_limit(self, plan: Plan) -> bool:
         """Return whether Slurm will soon end a gang by the time limit that its jobs asked for. A gang whose end is open
-        may still have slots then. Each generation has jobs, and a limit, of its own."""
-        if not plan["open_ended"]:
+        may still have slots then. Each generation has jobs, and a limit, of its own. One that is to end already is left
+        to that order: as a paused one it would be started again."""
+        if not plan["open_ended"] or plan["stop"]:
             return False
         begun = [float(phase["at"]) for phase in plan["phases"] if float(phase["at"]) <= self.clock()]
-        return bool(begun) and self.clock() > max(begun) + self.settings.longest_seconds - self.hands_over_seconds
+        return bool(begun) and self.clock() > max(begun) + self.settings.longest_seconds - HANDS_OVER_SECONDS
 
     def _collect(self, own: Folder, plan: Plan, *, rounds: int) -> None:
         """Copy what is new in the gang's log and progress, in so many rounds at most. Once it has ended there is no

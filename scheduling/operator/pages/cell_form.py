@@ -49,7 +49,7 @@ class CellsForm(WholeForm):
     ) -> None:
         self.places, self.owners, self.labels = places, owners, labels
         self.wanted: dict[str, int] = {}  # by field, also values that cannot be
-        super().__init__(seen_of(places), *args, **kw)
+        super().__init__(version_of(places), *args, **kw)
         for owner in owners:
             for place in places:
                 self.fields[field_of(owner, place.resource)] = WholeField(
@@ -136,5 +136,5 @@ def field_of(owner: Tenant, resource: str) -> str:
     return f"cells-{owner.pk}-{resource}"
 
 
-def seen_of(places: Sequence[CapacityView]) -> str:
+def version_of(places: Sequence[CapacityView]) -> str:
     return " ".join(f"{cell.slug}.{place.resource}.{cell.units}" for place in places for cell in place.cells)

@@ -76,22 +76,22 @@ class ChangeForm(forms.Form):
 
 
 class WholeForm(ChangeForm):
-    """A form that is sent with all that it shows, also what its reader left as it was. `seen` is what was there as the
-    page was made, so that nobody undoes what somebody else has just changed."""
+    """A form that is sent with all that it shows, also what its reader left as it was. `version` is what was there as
+    the page was made, so that nobody undoes what somebody else has just changed."""
 
-    seen = forms.CharField(widget=forms.HiddenInput, required=False)
+    version = forms.CharField(widget=forms.HiddenInput, required=False)
     changed_meanwhile = "This was changed while you looked at it. Look again, and send it again."
 
-    def __init__(self, there: str, *args: Any, **kwargs: Any) -> None:
-        self._there = there
+    def __init__(self, version: str, *args: Any, **kwargs: Any) -> None:
+        self._version = version
         super().__init__(*args, **kwargs)
-        self.fields["seen"].initial = there
+        self.fields["version"].initial = version
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("seen") != self._there:
+        if cleaned.get("version") != self._version:
             self.add_error(None, self.changed_meanwhile)
-            self.data = {**dict(self.data.items()), self.add_prefix("seen"): self._there}
+            self.data = {**dict(self.data.items()), self.add_prefix("version"): self._version}
         return cleaned
 
 

@@ -76,8 +76,8 @@ class CapacityForm(WholeForm):
     def __init__(self, places: Sequence[CapacityView], labels: Mapping[str, str], *args: Any, **kwargs: Any) -> None:
         self.places = places
         self.wanted: dict[str, int | None] = {}  # also values that cannot be
-        there = " ".join(f"{place.resource}.{place.units}" for place in places)
-        super().__init__(there, *args, **kwargs)
+        version = " ".join(f"{place.resource}.{place.units}" for place in places)
+        super().__init__(version, *args, **kwargs)
         for place in places:
             field = units_field(f"{labels[place.resource]}s", initial=place.units)
             cells = place.units - place.operator_units

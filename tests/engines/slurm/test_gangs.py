@@ -164,18 +164,19 @@ def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Clus
         nobody_is_left(silent)
 
 
-@pytest.mark.beside
-def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_another_job_goes_on(slurm: Cluster) -> None:
+def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_another_job_goes_on(
+    slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with engine_on(slurm, longest_hours=1.0) as engine:
-        asked = replace(gang(ONE), open_ended=True)
-        handle = start(engine, asked)
+        before = replace(gang(ONE), open_ended=True)
+        handle = start(engine, before)
         runs(engine, handle, 2)
-        engine.hands_over_seconds = 3600.0  # now it is near
-        status = ended(engine, handle)
+        with monkeypatch.context() as patch:
+            patch.setattr("scheduling.engines.slurm.engine.HANDS_OVER_SECONDS", 3600.0)  # now it is near
+            status = ended(engine, handle)
         assert (status.end, status.detail) == (PAUSED, "the engine asked for it")
         nobody_is_left(handle)
-        engine.hands_over_seconds = 60.0
-        following = start(engine, replace(gang(ONE, home=asked.home), open_ended=True))
+        following = start(engine, replace(gang(ONE, home=before.home), open_ended=True))
         assert runs(engine, following).progress["epoch"] >= status.progress["epoch"]
 
 
