@@ -87,7 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark tests that repeat themselves with other numbers as wide, from the second time on (`make test-wide`)."""
     indices = item.callspec.indices if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    if any(index >= REPETITIONS for name, index in indices.items() if name in REPEATED):
+    one_case = item.get_closest_marker("one_case") is not None
+    if any(index >= REPETITIONS for name, index in indices.items() if one_case or name in REPEATED):
         item.add_marker("wide")
 
 

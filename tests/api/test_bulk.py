@@ -98,6 +98,7 @@ def test_body_is_taken_by_the_letter(fields: dict[str, Any], status: int, code: 
     assert stored(tenant) == []
 
 
+@pytest.mark.wide
 @pytest.mark.django_db
 def test_a_thousand_jobs_with_programs_fit_and_more_values_or_bytes_are_a_413() -> None:
     _, tenant, caller = market()

@@ -59,6 +59,7 @@ def test_places_are_given_back_also_when_the_call_fails() -> None:
         assert (first, second) == (True, True)
 
 
+@pytest.mark.wide
 def test_places_hold_in_all_processes_and_not_beyond_the_end_of_one_that_was_killed(settings: Any) -> None:
     command = [sys.executable, "-c", HOLDS, "a", str(NOON)]
     others = [

@@ -20,6 +20,7 @@ ONLY = os.environ.get("BOURSE_FUZZ_ONLY", "")  # operations with this in their m
 PARTS = 2  # for as many processes; each has other operations, so neither repeats the other
 
 
+@pytest.mark.one_case
 @pytest.mark.django_db
 @pytest.mark.parametrize("half", range(PARTS))
 @override_settings(API_CALLS_PER_MINUTE=10_000_000, API_CALLS_PER_MINUTE_OF_PERSON=10_000_000)

@@ -97,6 +97,7 @@ def test_body_that_is_none_is_refused_by_every_operation(world: World) -> None:
     assert {place: got for place, got in found.items() if got != expected[place]} == {}
 
 
+@pytest.mark.wide
 def test_field_of_a_wrong_type_is_refused_by_every_operation(world: World) -> None:
     """No field is a list of lists of objects."""
     wrong = {}

@@ -159,6 +159,7 @@ def test_who_is_not_logged_in_is_asked_to(db: None) -> None:
         assert answer["Location"].startswith("/accounts/login/?next=")
 
 
+@pytest.mark.wide
 def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(
     reader: Client, read: dict[str, str]
 ) -> None:

@@ -50,6 +50,7 @@ def command(name: str, **options: Any) -> str:
     return out.getvalue()
 
 
+@pytest.mark.wide
 def test_commands_archive_by_the_owning_role_and_verify(tmp_path: Path, settings: Any) -> None:
     pool, _ = make_days()
     before = (FIRST_DAY + timedelta(days=30)).isoformat()

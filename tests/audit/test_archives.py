@@ -323,6 +323,7 @@ def test_interval_that_was_changed_before_is_not_archived(days: Days, tmp_path: 
 # --- what is told by others
 
 
+@pytest.mark.wide
 def test_days_begin_whole_and_archives_have_what_was_told_by_others(days: Days, tmp_path: Path) -> None:
     pool, _ = days
     intervals = Interval.objects.filter(pool=pool).order_by("number").select_related("base")
@@ -456,6 +457,7 @@ class Killed(BaseException):
     """As if the process had ended here."""
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", ["write", "check", "place", "drop"])
 def test_kill_at_any_step_loses_nothing(days: Days, tmp_path: Path, step: str) -> None:
     pool, _ = days

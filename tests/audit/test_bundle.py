@@ -88,6 +88,7 @@ def forged(bundle: Path, files: dict[str, bytes]) -> Path:
     return written(bundle, {**files, "manifest.json": signed, "signature.json": line(signature)})
 
 
+@pytest.mark.wide
 def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed_list_states(
     built: Proven, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ from tests.scheduling.markets import MICRO, again
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("policy", [{"name": "optimus"}, {"name": "srtf"}])
 def test_live_slots_are_those_of_the_simulation(policy: dict[str, str]) -> None:
     pool, owner, renter = make_elastic(policy)

@@ -158,6 +158,7 @@ def test_the_end_of_a_chain_that_no_interval_saw_is_named_by_a_seal_of_the_book(
 TERMS = ["workers", "ps", "worker_type", "ps_type", "end", "value", "floor", "cost", "paid"]
 
 
+@pytest.mark.wide
 def test_every_term_of_an_instant_award(world: Proven) -> None:
     award = again(Award(pk=answer_to(world, "resold").award_id))
     changes = {column: f'"{column}" + 1' for column in TERMS}

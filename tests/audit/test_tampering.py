@@ -131,6 +131,7 @@ TERMS = ["start", "end", "workers", "ps", "worker_type", "ps_type", "value", "fl
 TERMS += ["lane", "phase", "placement", "on_operator", "allocation", "amounts", "owners", "charges"]
 
 
+@pytest.mark.wide
 def test_one_column_of_an_award() -> None:
     pool, jobs = make_watched()
     award = award_of(jobs[0])
@@ -191,6 +192,7 @@ def entries_about(award: Award) -> list[tuple[int, str, int]]:
     )
 
 
+@pytest.mark.wide
 def test_any_entry_of_an_award() -> None:
     """Each of them in turn: the hold, and each slot's settlement with a line for each owner."""
     pool, jobs = make_watched()

@@ -415,5 +415,6 @@ def test_whatever_is_called_named_is_named(table: str, built: Proven) -> None:
     assert not missed, "\n".join(missed)
 
 
+@pytest.mark.wide
 def test_nothing_is_named_where_nothing_was_touched(built: Proven) -> None:
     assert [line for check in CHECKS.values() for line in check(built)] == []

@@ -33,7 +33,8 @@ def people() -> User:
     return make_staff(OPERATOR).user
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
 def test_claims_are_tried_and_a_mapping_is_changed(visit: Act, act: Act, theme: str, width: int) -> None:
     one = visit(act(people), theme=theme, width=width)
     one.open("/claims/")

@@ -199,6 +199,7 @@ def is_own(role: str, path: str) -> bool:
     return inside if role == OWNER else role in STAFF_ROLES and not inside
 
 
+@pytest.mark.wide
 def test_pages_before_the_log_in_are_for_everybody(visit: Act, act: Act) -> None:
     world = act(traded_world)
     one, known = visit(None), set[str]()

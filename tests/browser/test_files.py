@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Act = Callable[..., Any]
 
 
+@pytest.mark.wide
 def test_file_of_a_job_is_taken_away_from_its_page(visit: Act, act: Act) -> None:
     world = act(traded_world)
     one = visit(world.people[OWNER])

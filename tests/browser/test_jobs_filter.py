@@ -31,6 +31,7 @@ def operator() -> User:
     return make_staff(OPERATOR).user
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("who", "address", "fields"), [(person, "/t/lumen/jobs/", 7), (operator, "/overview/jobs/", 8)]
 )

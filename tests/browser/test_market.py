@@ -79,6 +79,7 @@ def test_market_moves_by_itself(visit: Act, act: Act, theme: str, width: int) ->
     assert one.page.title() == "(1) Market · Bourse"
 
 
+@pytest.mark.wide
 def test_nothing_stands_in_anybodys_way(visit: Act, act: Act) -> None:
     _, user = act(market)
     one = visit(user)
@@ -90,6 +91,7 @@ def test_nothing_stands_in_anybodys_way(visit: Act, act: Act) -> None:
             assert one.axe() == [], (path, theme)
 
 
+@pytest.mark.wide
 def test_phone_scrolls_no_page_sideways(visit: Act, act: Act) -> None:
     _, user = act(market)
     one = visit(user, width=390)
@@ -100,6 +102,7 @@ def test_phone_scrolls_no_page_sideways(visit: Act, act: Act) -> None:
             assert one.sideways() <= 0, (path, width)
 
 
+@pytest.mark.wide
 def test_times_of_another_day_make_no_page_slide(visit: Act, act: Act) -> None:
     """They are longer by the date."""
     _, user = act(market, 30 * 3600)  # whatever the time of day, the running slot began on another day
@@ -123,6 +126,7 @@ def test_page_without_scripts_is_whole_and_says_that_it_is_not_live(visit: Act, 
     assert page.locator(".jobs tbody tr").count() == 2
 
 
+@pytest.mark.wide
 def test_times_are_those_of_the_readers_zone(visit: Act, act: Act) -> None:
     _, user = act(market)
     one = visit(user, zone="Asia/Tokyo")
@@ -134,6 +138,7 @@ def test_times_are_those_of_the_readers_zone(visit: Act, act: Act) -> None:
     assert hour == (int(moment.get_attribute("datetime")[11:13]) + 9) % 24
 
 
+@pytest.mark.wide
 def test_focus_and_open_tables_survive_a_part_that_is_replaced(visit: Act, act: Act) -> None:
     pool, user = act(market)
     one = visit(user)
@@ -151,6 +156,7 @@ def test_focus_and_open_tables_survive_a_part_that_is_replaced(visit: Act, act: 
     assert one.page.evaluate("window.seenShut") == 0
 
 
+@pytest.mark.wide
 def test_scrolled_chart_stays_where_it_was_when_parts_are_replaced_at_once(visit: Act, act: Act) -> None:
     pool, user = act(market)
     one = visit(user, width=390)
@@ -184,6 +190,7 @@ def test_chart_says_a_price_in_the_words_of_the_table(visit: Act, act: Act) -> N
     assert one.page.evaluate(LEGEND) in one.page.evaluate(PRICES)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("slot_seconds", "moment"), [(60, r"\d\d:\d\d(:\d\d)?"), (86_400, r"\d+ [A-Z]\w+, \d\d:\d\d(:\d\d)?")]
 )

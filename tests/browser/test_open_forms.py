@@ -89,6 +89,7 @@ def test_a_page_with_nothing_typed_leads_to_the_log_in(visit: Act, act: Act) -> 
     one.page.wait_for_url("**/accounts/login/**")
 
 
+@pytest.mark.wide
 def test_a_form_is_sent_though_the_same_person_logged_in_anew(visit: Act, act: Act) -> None:
     _, user, _ = act(market)
     one = visit(user)
@@ -100,6 +101,7 @@ def test_a_form_is_sent_though_the_same_person_logged_in_anew(visit: Act, act: A
     expect_quotes_refused(one)
 
 
+@pytest.mark.wide
 def test_a_form_of_one_person_is_not_sent_by_another(visit: Act, act: Act) -> None:
     def colleague() -> User:
         return make_member(Tenant.objects.get(slug="lumen"), OWNER).user
@@ -114,6 +116,7 @@ def test_a_form_of_one_person_is_not_sent_by_another(visit: Act, act: Act) -> No
     expect_quotes_refused(one)
 
 
+@pytest.mark.wide
 def test_a_page_stays_where_the_server_cannot_answer_for_a_moment(visit: Act, act: Act) -> None:
     _, user, _ = act(market)
     one = visit(user)
@@ -133,6 +136,7 @@ def test_a_page_stays_where_the_server_cannot_answer_for_a_moment(visit: Act, ac
     one.complaints.clear()
 
 
+@pytest.mark.wide
 def test_a_quote_that_could_not_be_asked_for_says_so(visit: Act, act: Act) -> None:
     _, user, _ = act(market)
     one = visit(user)

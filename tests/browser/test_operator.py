@@ -36,6 +36,7 @@ def cluster() -> tuple[Server, dict[str, Tenant], User]:
     return server, {tenant.slug: tenant for tenant in tenants}, make_staff(OPERATOR).user
 
 
+@pytest.mark.wide
 def test_cells_above_the_capacity_are_refused_while_they_are_typed(visit: Act, act: Act) -> None:
     server, tenants, user = act(cluster)
     one = visit(user)
@@ -51,7 +52,8 @@ def test_cells_above_the_capacity_are_refused_while_they_are_typed(visit: Act, a
     assert one.page.evaluate("document.activeElement.id") == f"id_cells-{tenants['lumen'].pk}-worker"
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
 def test_nothing_stands_in_an_operators_way(visit: Act, act: Act, theme: str, width: int) -> None:
     server, _, user = act(cluster)
     one = visit(user, theme=theme, width=width)

@@ -26,6 +26,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out" / "report.html"
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("chosen", [None, "dark"])
 def test_a_report_is_printed_whole_and_dark_on_white(

@@ -128,6 +128,7 @@ def test_whoever_comes_back_hears_what_they_missed(web: str) -> None:
         assert hear(socket)["topics"] == ["slot"]
 
 
+@pytest.mark.wide
 def test_socket_outlives_a_silence_longer_than_the_broker_is_asked_at_once(web: str) -> None:
     """Signs of life alone, for longer than one question to the broker lasts."""
     _, ((lumen, mira),) = members("lumen")

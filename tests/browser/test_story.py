@@ -60,6 +60,7 @@ GOES_ON = """() => new Promise((done) => {
 })"""
 
 
+@pytest.mark.wide
 def test_a_quote_that_comes_in_leaves_the_reader_in_the_field_gone_on_to(visit: Act, act: Act) -> None:
     _, rents, _ = act(market)
     one = visit(rents)

@@ -33,6 +33,7 @@ def wanting() -> tuple[Pool, Tenant, Tenant, User]:
     return pool, lumen, castor, person
 
 
+@pytest.mark.wide
 def test_toast_of_an_event_that_waits_for_an_earlier_one_is_shown_after_it(
     visit: Act, act: Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Act = Callable[..., Any]
 
 
+@pytest.mark.wide
 def test_forms_work_without_scripts(visit: Act, act: Act) -> None:
     _, rents, _ = act(market)
     one = visit(rents, scripts=False)

@@ -58,6 +58,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "fresh" / "bin" / "bourse"
 
 
+@pytest.mark.wide
 def test_package_installs_without_a_network_and_its_command_runs(installed: Path, tmp_path: Path) -> None:
     assert ran(installed, "--version").stdout == f"bourse {VERSION}\n"
     job = tmp_path / "job.json"

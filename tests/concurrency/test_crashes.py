@@ -154,6 +154,7 @@ def books_are_right() -> None:
     assert verified.is_clean, verified.findings
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", some_wide(INTERVAL_STEPS), ids="-".join)
 def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     pool = contested_world()
@@ -165,6 +166,7 @@ def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: 
     books_are_right()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", some_wide(SETTLE_STEPS), ids="-".join)
 def test_settlement_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     pool = contested_world()
@@ -176,6 +178,7 @@ def test_settlement_survives_its_workers_death(step: tuple[str, str, str], other
     books_are_right()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", some_wide(RENT_STEPS), ids="-".join)
 def test_end_of_an_open_rent_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """Its owners are paid once, and what comes back comes once."""
@@ -189,6 +192,7 @@ def test_end_of_an_open_rent_survives_its_workers_death(step: tuple[str, str, st
     books_are_right()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("step", some_wide(OUTAGE_STEPS), ids="-".join)
 def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """The market stops in the middle of what was sold; whoever comes back first dies at it."""
@@ -229,6 +233,7 @@ def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str], o
     books_are_right()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_everything_is_verified_from_where_its_process_was_killed(when: str, other: Beside) -> None:
     pool = contested_world()

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SUBMISSIONS, WORKERS = 50, 2
 
 
+@pytest.mark.wide
 def test_of_fifty_submissions_by_two_workers_one_wins_and_the_others_get_the_reason() -> None:
     pool, tenants = last_cell()
     share = SUBMISSIONS // WORKERS

@@ -96,6 +96,7 @@ def decided(state: State) -> int:
     return row[0] if row else -1
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("step", [INTERVAL_STEPS[6], INTERVAL_STEPS[12], SETTLE_STEPS[5]], ids="-".join)
 def test_market_goes_on_after_the_database_was_killed_at(step: tuple[str, str, str], state: State) -> None:
     module, function, when = step

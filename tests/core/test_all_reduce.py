@@ -263,6 +263,7 @@ def test_never_beats_the_offline_optimum(offline: Any, world: Any) -> None:
     assert reached > 0
 
 
+@pytest.mark.wide
 def test_never_beats_the_bound_of_whole_runs() -> None:
     reached = 0.0
     for number in range(6):

@@ -100,6 +100,7 @@ def test_takes_equals_in_order_of_submission(mode: str) -> None:
     assert states(outcome) <= {AWARDED, WAITING}
 
 
+@pytest.mark.wide
 @both_modes
 def test_serves_thousands_of_identical_jobs(mode: str) -> None:
     """Far more than the slow reference could follow: the calendar's own checks, and the order."""

@@ -104,6 +104,7 @@ def test_gangs_of_each_job_that_is_looked_at_are_listed_once(monkeypatch: pytest
     assert len({id(each) for each in listed}) == len(listed)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])
 def test_what_is_said_never_to_be_served_never_is_and_what_helps_helps(mode: str) -> None:
     told = 0
@@ -142,6 +143,7 @@ def test_a_window_has_room_for_so_many_jobs_and_no_more() -> None:
     assert most_together(guarantee(cluster), cluster, job, cap=None) is None  # windows grow for ever
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])
 def test_no_decision_serves_more_jobs_at_once_than_was_said(mode: str) -> None:
     limits = []

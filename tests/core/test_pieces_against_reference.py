@@ -137,6 +137,7 @@ def test_a_broken_rule_of_parts_that_are_worth_nothing_is_caught(
     raise AssertionError(f"caught {unlike} times by the comparison, {untrue} times by the promises")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("place", "rule", "mutation"),
     [

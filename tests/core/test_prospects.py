@@ -63,10 +63,12 @@ def test_to_pass_over_who_cannot_gain_changes_no_decision(monkeypatch: pytest.Mo
     assert sum(passed) < sum(pieces) * 2 / 3, "and many lengths of those that are not"
 
 
+@pytest.mark.wide
 def test_to_pass_over_a_job_that_could_gain_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [lines for lines in unlike(nobody, monkeypatch) if lines]
 
 
+@pytest.mark.wide
 def test_to_pass_over_a_length_that_could_pay_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def shortest(prospects: Prospects, meet: Callable[[], AllTerms]) -> Iterator[Look]:
         for look in THAT_MAY_GAIN(prospects, meet):
@@ -75,6 +77,7 @@ def test_to_pass_over_a_length_that_could_pay_would_be_noticed(monkeypatch: pyte
     assert [lines for lines in unlike(shortest, monkeypatch) if lines]
 
 
+@pytest.mark.wide
 def test_windows_too_long_for_all_their_stretches_are_decided_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in SEEDS:
         scenario = piece_market(seed)

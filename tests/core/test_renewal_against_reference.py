@@ -81,6 +81,7 @@ def no_gain(market: RenewalMarket, job: Any, best: Any, sellers: Any) -> list[fl
     return [0.0 for _ in market.owners]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("kind", "place", "rule", "broken"),
     [

@@ -52,6 +52,7 @@ def assert_reads_the_same(stored: bytes) -> None:
     assert records.cluster_document(shown.cluster) == records.cluster_document(whole.cluster)
 
 
+@pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(documents(), st.lists(st.text() | st.sampled_from(MISLEADING), min_size=1))
 def test_jobs_of_every_scenario_whatever_their_names(document: Document, names: list[str]) -> None:

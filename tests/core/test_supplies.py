@@ -69,6 +69,7 @@ def compared(scenario: Scenario) -> Compared:
     return policy
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_say_the_same_in_both_forms(kind: str) -> None:
     forms = [form for seed in range(60) for form in compared(KINDS[kind](seed)).forms]

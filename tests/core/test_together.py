@@ -188,6 +188,7 @@ def _said(plan: Plan) -> bytes:
     return records.plan_bytes(Plan(bookings=bookings, floors=floors, windows=plan.windows))
 
 
+@pytest.mark.wide
 def test_the_markets_put_groups_to_the_test() -> None:
     """They are bought whole, planned at home whole, left out for others' sake, and wait for a later interval."""
     seen: Counter[str] = Counter(bought=0, rented=0, at_home=0, left_out=0, later=0)

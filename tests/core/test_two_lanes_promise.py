@@ -185,6 +185,7 @@ def test_no_tenant_is_below_alone_and_no_job_at_a_loss(first: int) -> None:
                     assert not shortfall(worth(one.outcome.tracks[track.job.number]), worth(track)), where
 
 
+@pytest.mark.wide
 def test_who_ends_below_a_world_without_sales_had_sold_what_it_then_asked_for() -> None:
     """The only way: cells of an award that the job would have had alone were not idle any more as it asked."""
     below: list[float] = []

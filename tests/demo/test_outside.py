@@ -67,6 +67,7 @@ def first_minute(main: Pool) -> tuple[int, int, int]:
 played = built_once(play)
 
 
+@pytest.mark.wide
 def test_intervals_close_prices_move_and_owners_earn_within_the_first_minute(played: Played) -> None:
     assert played.intervals >= 2
     assert played.prices >= 2

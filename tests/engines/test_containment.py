@@ -274,6 +274,7 @@ print(opened, resource.getrlimit(resource.RLIMIT_AS)[0] == {resource.getrlimit(r
     assert done.stdout == f"{opened} True\n", done.stderr
 
 
+@pytest.mark.wide
 def test_processor_time_ends_a_process_by_a_signal_that_says_so(tmp_path: Path) -> None:
     assert launched(tmp_path, "while True: pass", cpu_seconds=1).returncode == -24
 
@@ -317,6 +318,7 @@ def rights_behind(monkeypatch: pytest.MonkeyPatch, walls: tuple[bool, bool]) -> 
     return rights(FOLDER / "gangs", ROOT, ALL.values(), SMALL, shared=SHARED)
 
 
+@pytest.mark.one_case
 @only_root
 @pytest.mark.parametrize("how", ["account", "walls", "both", "as_it_is_here"])
 def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,6 +411,7 @@ def test_gang_that_nothing_keeps_from_our_keys_is_warned_of(monkeypatch: pytest.
     assert "may listen at the port of the pages" in replace(found, readable=("/usr/lib",)).warning
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("sin", "why"),
     [

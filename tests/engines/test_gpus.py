@@ -194,6 +194,7 @@ def test_a_gang_may_open_the_devices_of_its_own_gpus_and_those_of_all(
     assert (own_locks.names, own_locks.files) == (["GPU-b"], ["nvidia-uvm", "nvidia1", "nvidiactl"])
 
 
+@pytest.mark.wide
 def test_two_gangs_have_different_gpus_and_a_third_one_is_lost_that_finds_none() -> None:
     with engine_in(gpus=TWO) as engine:
         first, second = (start(engine, wants(1, home=f"job-{number}")) for number in (1, 2))

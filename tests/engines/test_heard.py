@@ -70,6 +70,7 @@ def test_an_epoch_over_a_change_of_size_says_nothing_of_speed() -> None:
 LOSS = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([5e-324, 1e30, -1e30, 1e-300, 1.7e308])
 
 
+@pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LOSS, max_size=30))
 def test_what_follows_from_any_losses_can_be_written_down(said: list[float]) -> None:

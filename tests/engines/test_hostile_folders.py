@@ -54,6 +54,7 @@ def test_program_that_makes_folders_in_one_another_fails_and_does_not_end_whoeve
         assert not (engine.root / "job-7").exists()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("what", ["os.mkdir(f'{number}')", "os.symlink('.', str(number))"])
 def test_folders_and_links_are_counted_like_files(what: str) -> None:
     text = f"python3 - <<'end'\nimport os, time\nfor number in range(25_000):\n    {what}\ntime.sleep(60)\nend\n"

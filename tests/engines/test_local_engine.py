@@ -60,6 +60,7 @@ def test_gang_begins_at_its_phase_resizes_and_finishes() -> None:
         nobody_is_left(asked.key)
 
 
+@pytest.mark.wide
 def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_it_saved() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG, seconds=60))
@@ -80,6 +81,7 @@ def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_i
         assert ended(engine, again).end == STOPPED
 
 
+@pytest.mark.wide
 def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
     with engine_in() as engine:
         asked = gang("trainer", LONG, seconds=90)
@@ -101,6 +103,7 @@ def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
         assert epochs == list(range(1, epochs[-1] + 1))
 
 
+@pytest.mark.wide
 def test_killed_worker_is_started_again_and_a_killed_parameter_server_is_the_platforms_fault() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG, workers=2))
@@ -173,6 +176,7 @@ def test_gang_starts_whole_or_not_at_all() -> None:
         assert engine.submit([asked])[asked.key] == Fault("There is no program 'unheard' here.")
 
 
+@pytest.mark.wide
 def test_nobody_is_left_where_the_engine_is_dead_and_all_is_to_end() -> None:
     with engine_in() as engine:
         handle = start(engine, gang("trainer", LONG))

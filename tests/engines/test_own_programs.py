@@ -79,6 +79,7 @@ def trained(engine: LocalEngine, handle: Handle) -> list[dict[str, float]]:
     return [json.loads(line.text) for line in lines(engine, handle) if line.text.startswith('{"rank"')]
 
 
+@pytest.mark.wide
 def test_an_all_reduce_is_resized_in_the_middle_and_ends_as_an_undisturbed_run_does() -> None:
     """Sums of other parts are rounded otherwise, so the last digits may differ."""
     files = archive(ring_train__py=(HERE / "ring_train.py").read_bytes())
@@ -218,6 +219,7 @@ sleep 60
 """
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(shutil.which("perl") is None, reason="there is no perl here, which forks fast")
 def test_chain_of_processes_that_each_make_one_and_end_is_caught_without_an_account_of_its_own() -> None:
     """None of them is there for as long as it takes to look at all processes of the machine."""
@@ -280,6 +282,7 @@ def test_an_archive_that_leaves_the_folder_is_refused_and_a_program_may_not_chan
         assert not (engine.root / "job-7" / "escaped").exists()
 
 
+@pytest.mark.wide
 def test_lines_of_progress_become_a_curve_and_bad_ones_are_counted() -> None:
     text = """\
 echo '{"url": "http://127.0.0.1:6006/"}'

@@ -199,6 +199,7 @@ def test_what_a_late_clock_sells_and_passes_at_once_is_not_paid() -> None:
     assert money(owner)[2] == 0
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("lost_at", "losses", "state"), [(-0.4, 1, "queued"), (-0.4, 5, "failed"), (0.3, 1, "stopped")]
 )

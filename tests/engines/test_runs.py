@@ -61,6 +61,7 @@ def test_program_that_is_done_early_finishes_its_job_and_goes_on_paying(
     assert book_is_sound()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("who", ["ps", "coordinator", "supervisor", "server"])
 def test_what_the_platform_loses_is_refunded_once_and_the_job_waits_again(engine: LocalEngine, who: str) -> None:
     _pool, tenant, award = world()
@@ -126,6 +127,7 @@ def test_job_whose_time_is_over_is_stopped_and_not_finished(engine: LocalEngine)
     assert money(make_tenant("owner"))[2] == 30
 
 
+@pytest.mark.wide
 def test_cancelled_job_stops_at_the_end_of_its_slot(engine: LocalEngine) -> None:
     pool, tenant, award = world(seconds=6)
     drive(engine, award, RunState.RUNNING)
@@ -185,6 +187,7 @@ def another(engine: LocalEngine) -> LocalEngine:
     return LocalEngine(engine.root, ROOT, ALL, limits=SMALL, rights=possible())
 
 
+@pytest.mark.wide
 def test_market_that_stops_pauses_its_gangs_and_goes_on_from_what_they_saved(engine: LocalEngine) -> None:
     _pool, _tenant, award = world()
     first = drive(engine, award, RunState.RUNNING, epoch=2)

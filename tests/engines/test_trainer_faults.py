@@ -56,6 +56,7 @@ def test_dead_coordinator_takes_everybody_with_it(tmp_path: Path) -> None:
         assert {gang.end("worker 0"), gang.end("ps 0")} == {3}
 
 
+@pytest.mark.wide
 def test_frozen_worker_is_given_up_after_the_patience_and_the_others_go_on(tmp_path: Path) -> None:
     with Gang(tmp_path, 2, 1, patience_seconds=1.0, **LONG) as gang:
         gang.wait("epoch")
@@ -101,6 +102,7 @@ def test_member_asked_to_stop_leaves_and_the_last_worker_stops_the_job(tmp_path:
         assert same_as_undisturbed(gang)
 
 
+@pytest.mark.wide
 def test_gang_that_is_not_complete_fails_and_says_who_is_missing(tmp_path: Path) -> None:
     with Gang(tmp_path, 2, 1, gather_seconds=3.0, **LONG) as gang:
         gang.signal("worker 1", signal.SIGKILL)

@@ -24,6 +24,7 @@ def alone(**parameters: object) -> list[float]:
     return list(np.reshape(losses, (settings.epochs, -1)).mean(axis=1))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("workers", "ps", "model"), [(1, 1, "logistic"), (2, 2, "multilayer"), (4, 1, "convolutional")]
 )
@@ -63,6 +64,7 @@ def test_members_come_and_go_without_a_restart_and_the_curve_stays(tmp_path: Pat
         assert gang.losses() == pytest.approx(alone(epochs=len(gang.losses()), **parameters), rel=1e-12)
 
 
+@pytest.mark.wide
 def test_stopped_and_started_with_other_counts_gives_the_same_curve(tmp_path: Path) -> None:
     parameters = {"epochs": 40, "minibatch_ms": 2.0}
     with Gang(tmp_path, 2, 1, **parameters) as gang:
@@ -115,6 +117,7 @@ def test_asynchronous_job_goes_on_when_a_server_comes_and_a_worker_goes(
         assert gang.wait("failed")["sentence"] == "The checkpoint was made with another learning_rate."
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("reply", ["drop", "replace"])
 def test_slow_worker_is_found_and_its_place_taken(tmp_path: Path, reply: str) -> None:
     parameters = {"epochs": 30, "minibatch_ms": 1.0, "stragglers": reply}

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db
 WITHOUT: dict[str, Any] = {"ps_demand": [], "ps_mbps": None}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("lane", LANES)
 def test_is_quoted_taken_and_run_without_any_parameter_server(lane: str) -> None:
     pool, renter = door(lane)

@@ -123,6 +123,7 @@ def take_back(world: World | Prorated, job: TrainingJob, slot: float) -> None:
 # -- what is held ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_what_earlier_pieces_hold_is_told_while_another_one_runs(world: World) -> None:
     job = world.long_job()
     advance(world.pool, 18.5)
@@ -133,6 +134,7 @@ def test_what_earlier_pieces_hold_is_told_while_another_one_runs(world: World) -
     assert book_of(job).held == 0
 
 
+@pytest.mark.wide
 def test_what_earlier_pieces_hold_is_told_while_the_job_waits_after_a_loss_and_once_it_has_expired(
     world: World,
 ) -> None:
@@ -291,6 +293,7 @@ def test_a_slot_that_was_refunded_stands_as_returned_in_the_charge(prorated: Pro
     assert sum(slot.paid for slot in account.slots if slot.state == "returned") == account.award.returned
 
 
+@pytest.mark.wide
 def test_what_is_set_against_an_estimate_is_the_price_of_all_pieces_once_they_are_over(prorated: Prorated) -> None:
     job, high = prorated.long_job(), 2 * MICRO
     with scope(job.tenant):

@@ -57,6 +57,7 @@ def pass_until_all_is_over(pool: Pool, *, most: int) -> None:
                 return
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("by_slot", "state"), [(30, "expired"), (90, "finished")])
 def test_a_job_that_waits_for_another_is_worth_nothing_after_its_moment(by_slot: int, state: str) -> None:
     pool, by, first = world_with_a_long_job(40)
@@ -79,6 +80,7 @@ def test_a_job_that_waits_for_another_is_worth_nothing_after_its_moment(by_slot:
             assert "worth_from" in finding.what
 
 
+@pytest.mark.wide
 def test_what_would_have_been_otherwise_starts_from_the_worth_that_was_decided_on() -> None:
     """For a job whose arrival was set later the row, its specification and the interval are one and the same job."""
     pool, by, first = world_with_a_long_job(20)
@@ -93,6 +95,7 @@ def test_what_would_have_been_otherwise_starts_from_the_worth_that_was_decided_o
     assert isinstance(what_if_start(by=by, at=moment(pool, 60), **asked), WhatIfSeen)
 
 
+@pytest.mark.wide
 def test_so_it_is_for_each_job_of_an_array_and_of_a_bulk() -> None:
     pool, by, first = world_with_a_long_job(40)
     words = wording(pool, 30, after=(first.pk,))
@@ -106,6 +109,7 @@ def test_so_it_is_for_each_job_of_an_array_and_of_a_bulk() -> None:
     assert [row.state for row in rows] == [JobState.EXPIRED] * 3
 
 
+@pytest.mark.wide
 def test_a_second_chance_moves_no_moment() -> None:
     pool, (lumen, _) = make_market("lumen", "castor", instant_policy=INSTANT)
     make_waiting(pool, lumen, 0.0, epochs=4, priority=9)
@@ -123,6 +127,7 @@ def test_a_second_chance_moves_no_moment() -> None:
     assert ends(refused.job) == []
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("later", ["half", "hardly"])
 def test_what_a_later_end_is_worth_counts_from_the_moment_that_was_named(later: str) -> None:
     pool, by, first = world_with_a_long_job(40)
@@ -153,6 +158,7 @@ def test_a_time_from_the_submission_on_moves_with_the_arrival() -> None:
     assert ends(second.job) > [30]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("deadline", "state"), [(35, "expired"), (90, "finished")])
 def test_a_time_from_the_submission_on_moves_no_further_than_to_the_deadline(deadline: int, state: str) -> None:
     """The second job takes six slots and is freed after about forty."""

@@ -244,6 +244,7 @@ def test_how_guesses_of_a_course_held_is_counted() -> None:
     assert record([]) == CourseRecord()
 
 
+@pytest.mark.wide
 @needs_rows
 def test_a_likely_course_stands_beside_how_such_guesses_held(world: World) -> None:
     job = world.long_job()

@@ -29,6 +29,7 @@ def test_the_certificate_holds_in_every_interval_of_a_month() -> None:
     assert awards > 10, "nobody had to rent: the month proves too little"
 
 
+@pytest.mark.wide
 @pytest.mark.django_db
 def test_a_month_of_the_papers_own_rules_breaks_promises() -> None:
     """The same owners for ten days in paper mode: the count above can be something else than zero."""

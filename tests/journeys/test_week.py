@@ -9,6 +9,7 @@ from tenants.scoping import scope_disabled
 from tests.journeys.week import everything_holds, live, make_week
 
 
+@pytest.mark.wide
 @pytest.mark.django_db
 @pytest.mark.parametrize(("seed", "plan"), [(1, AlonePlan.KEEP), (2, AlonePlan.RENEW)])
 def test_money_floors_and_capacity_hold_while_the_market_lives(seed: int, plan: str) -> None:

@@ -427,6 +427,7 @@ def interval_by_hand(
     return value, max(end(-z), least), min(end(z), most)
 
 
+@pytest.mark.wide
 def test_sums_and_intervals_are_recomputed_from_the_days(finished: Path) -> None:
     """By other code: every sum, share and interval of an owner from the parts by day, with Python's own arithmetic."""
     figures = table(finished)

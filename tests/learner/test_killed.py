@@ -70,10 +70,8 @@ def in_place(pool: Pool) -> list[str]:
     return [name or "" for name in rows]
 
 
-@pytest.mark.parametrize(
-    "death", [pytest.param(each, marks=pytest.mark.wide if n != 6 else ()) for n, each in enumerate(STEPS)],
-    ids=lambda each: "-".join(each[1:]),
-)  # fmt: skip
+@pytest.mark.wide
+@pytest.mark.parametrize("death", STEPS, ids=lambda each: "-".join(each[1:]))
 def test_learner_that_is_killed_leaves_what_is_in_use_and_the_next_one_goes_on(
     death: tuple[str, str, str], other: Beside
 ) -> None:
@@ -100,6 +98,7 @@ def test_learner_that_is_killed_leaves_what_is_in_use_and_the_next_one_goes_on(
     everything_stands(pool)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("death", TAKES, ids=lambda each: "-".join(each[1:]))
 def test_promotion_that_is_killed_is_none_and_said_again_is_one(death: tuple[str, str, str], other: Beside) -> None:
     pool, _ = learnt_pool(3)

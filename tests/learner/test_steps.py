@@ -44,6 +44,7 @@ def step(pool: Pool, slot: float) -> None:
     assert learner_step(pool_id=pool.pk, clock=lambda: moment(pool, slot))
 
 
+@pytest.mark.wide
 def test_step_practises_on_the_pools_slots_and_a_second_worker_changes_nothing(past: Pool) -> None:
     pool = past
     switched(pool, is_on=True)

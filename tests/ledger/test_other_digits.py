@@ -66,6 +66,7 @@ def texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+@pytest.mark.wide
 def test_book_and_the_program_in_a_bundle_count_in_nine(told: dict[str, Any]) -> None:
     assert told["paid"] == [1_234_567_891, 1_234_567_891]
 

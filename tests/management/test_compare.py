@@ -217,6 +217,7 @@ def test_names_what_a_variant_needs_beside_what_the_file_says(tmp_path: Path) ->
     assert line == "astraea guarantee: policy.rounds: must be 1 where `clock` is not geometric, not 2"
 
 
+@pytest.mark.wide
 def test_runs_for_real_on_all_cores(tmp_path: Path) -> None:
     path = put_market(tmp_path)
     options = ("--policies", "fifo,astraea", "--seeds", 2, "--output", tmp_path / "out")

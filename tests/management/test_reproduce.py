@@ -280,6 +280,7 @@ def test_nobody_exceeds_the_offline_bound() -> None:
         assert part <= 1.0 + 1e-9
 
 
+@pytest.mark.wide
 def test_the_offline_bound_of_one_job_is_its_best_run() -> None:
     scenario = read(synthetic(seed=3, jobs=1, **{**MARKET, "servers": 1}))
     job = scenario.jobs[0]

@@ -35,6 +35,7 @@ def test_jobs_are_decided_run_and_paid_for_as_time_passes() -> None:
     assert audit.verify().is_clean
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("ticks", [[40.0], [0.5, 0.7, 0.7, 3.2, 3.3, 17.0, 40.9]], ids=["one", "some"])
 def test_late_ticks_give_the_same_market_as_punctual_ones(ticks: list[float]) -> None:
     pool, _ = contested()
@@ -49,6 +50,7 @@ def test_late_ticks_give_the_same_market_as_punctual_ones(ticks: list[float]) ->
     assert everything() == punctual
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("late", [9, 10, 13])
 def test_a_tick_that_is_late_over_the_end_of_an_epoch_leaves_out_no_interval(late: int) -> None:
     """The epoch opened at slot 1 ends at 9, where nobody waits: that is an interval, whoever is how late."""
@@ -86,6 +88,7 @@ def test_skips_the_silence_of_a_long_outage() -> None:
     assert (batch.decided_slot, batch.settled_slot) == (1_000_000, 999_999)
 
 
+@pytest.mark.wide
 def test_skips_nothing_while_a_job_waits_or_runs() -> None:
     pool, (lumen, _) = make_market("lumen", "castor")
     make_waiting(pool, lumen, 0.5, epochs=20)  # forty slots of four workers

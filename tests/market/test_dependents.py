@@ -250,6 +250,7 @@ def array_of(pool: Pool, by: Access, count: int = 3, **words: Any) -> Any:
     return outcome.array if isinstance(outcome, SubmittedArray) else outcome
 
 
+@pytest.mark.wide
 def test_a_job_waits_for_all_jobs_of_an_array(world) -> None:
     pool, by = world
     array = array_of(pool, by)

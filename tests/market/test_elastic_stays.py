@@ -38,6 +38,7 @@ def crowd(pool: Pool, tenant: Tenant, arrival: float, jobs: int = 6) -> list[Tra
     return [make_elastic_job(pool, tenant, arrival, slots=2) for _ in range(jobs)]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("policy", [DRF, {"name": "srtf", "workers": 4}, {"name": "optimus", "restart": 0.0}])
 def test_it_keeps_its_gang_and_its_price_while_others_come_and_go(policy: dict[str, Any]) -> None:
     pool, _, renter = make_elastic(policy)

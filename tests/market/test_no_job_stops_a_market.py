@@ -101,6 +101,7 @@ def test_every_field_of_a_description_is_tried() -> None:
     assert set(SAID) == set(FIELDS) - set(OURS)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("policy", [*AT_BOUNDARIES, *BY_SLOT], ids=str)
 def test_the_market_goes_on_whatever_it_accepts(policy: dict[str, Any]) -> None:
     dice, by_slot = random.Random(str(policy)), policy in BY_SLOT

@@ -44,6 +44,7 @@ def both_ways(do: Callable[[], Any]) -> tuple[Any, Any]:
     return now, do()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("slot", [5, 6, 7])
 def test_a_market_goes_on_alike(slot: int) -> None:
     pool, tenants = contested()

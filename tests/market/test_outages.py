@@ -230,6 +230,7 @@ def rented_and_given_up(now: float) -> tuple[Pool, Tenant, Tenant, Award]:
     return pool, lumen, castor, again(bought.award)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("given_up_at", "cut"), [(1.5, 3), (2.5, 3), (3.5, 3)])
 def test_what_was_given_up_pays_on_after_an_outage_and_only_slots_of_the_outage_come_back(
     given_up_at: float, cut: int
@@ -364,6 +365,7 @@ def test_caught_up_in_portions_or_at_once_it_is_the_same() -> None:
     assert Event.objects.filter(kind="market_stopped").count() == 1
 
 
+@pytest.mark.wide
 def test_two_outages_one_after_the_other_are_each_passed() -> None:
     pool, _ = contested()
     with as_superuser():
@@ -389,6 +391,7 @@ def test_a_slot_of_an_outage_is_never_paid_for() -> None:
         slot_settle(pool_id=pool.pk, slot=1, at=at(9))
 
 
+@pytest.mark.wide
 @settings(max_examples=4, deadline=None)
 @given(st.lists(st.floats(0.05, 6.0), min_size=4, max_size=8))
 def test_however_it_ticks_slots_are_paid_or_refunded_and_nothing_is_left(gaps: list[float]) -> None:

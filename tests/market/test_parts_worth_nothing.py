@@ -194,6 +194,7 @@ def fail(world: World, award: Award, slot: int, losses: int = 0) -> None:
     assert isinstance(failed, AwardFailed)
 
 
+@pytest.mark.wide
 def test_a_lost_piece_is_paid_as_far_as_it_came_and_those_before_it_wait_on(world: World) -> None:
     job = world.long_job()
     advance(world.pool, 18.5)
@@ -211,6 +212,7 @@ def test_a_lost_piece_is_paid_as_far_as_it_came_and_those_before_it_wait_on(worl
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_whose_job_expires_after_a_loss_has_all_back_but_for_what_the_lost_piece_delivered(world: World) -> None:
     job = world.long_job(value={**SOON, "deadline": 66.0})
     advance(world.pool, 17.5)
@@ -257,6 +259,7 @@ def test_whom_the_platform_gives_up_has_everything_back_that_was_not_lost(world:
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_an_owner_with_a_draft_is_settled_when_it_starts_alone(world: World) -> None:
     """As ever, and its home makes the end sure: what was provisional is due though the job has not ended."""
     with scope(world.owner):
@@ -287,6 +290,7 @@ def test_a_place_that_is_kept_at_home_makes_payments_final_slot_by_slot(world: W
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_while_the_market_is_held_over_the_boundary_a_payment_waits_and_comes_afterwards() -> None:
     """Also where nothing else waits, and the clock begins anew with each arrival."""
     world = world_of(clock_restart=True)

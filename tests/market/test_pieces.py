@@ -161,6 +161,7 @@ def pieces_market(**fields: Any) -> World:
     return World(pool, owner, guest)
 
 
+@pytest.mark.wide
 def test_a_program_that_ended_before_its_next_piece_pays_nothing_for_it(world: World) -> None:
     job = world.long_job(epochs=8, program={"name": "x"})
     advance(world.pool, 8.5)
@@ -186,6 +187,7 @@ def test_a_program_that_ended_before_its_next_piece_pays_nothing_for_it(world: W
     assert "done again" not in page
 
 
+@pytest.mark.wide
 def test_an_end_that_is_heard_of_when_its_next_piece_is_lost_ends_the_job_too(world: World) -> None:
     job = world.long_job(epochs=10, program={"name": "x"})
     advance(world.pool, 8.5)
@@ -317,6 +319,7 @@ def test_taking_back_a_job_with_two_awards_frees_both(world: World) -> None:
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_a_server_that_is_lost_under_one_of_two_awards_takes_both(world: World) -> None:
     job = world.job_of_two_awards()
     advance(world.pool, 9.5)
@@ -332,6 +335,7 @@ def test_a_server_that_is_lost_under_one_of_two_awards_takes_both(world: World) 
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follows_it_failed(world: World) -> None:
     job = world.job_of_two_awards()
     advance(world.pool, 9.5)
@@ -354,6 +358,7 @@ def test_a_piece_that_a_late_clock_has_still_to_settle_counts_though_what_follow
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_a_place_at_home_that_replaced_a_lost_one_is_kept(world: World) -> None:
     other = make_server(world.pool, "g1", worker=1, ps=1)
     make_cells(other, world.guest, {"worker": 1, "ps": 1})
@@ -374,6 +379,7 @@ def test_a_place_at_home_that_replaced_a_lost_one_is_kept(world: World) -> None:
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_a_program_that_lags_when_its_place_at_home_has_passed_is_told_so(world: World) -> None:
     make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
     for _ in range(2):
@@ -391,6 +397,7 @@ def test_a_program_that_lags_when_its_place_at_home_has_passed_is_told_so(world:
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_pieces_that_are_rented_under_a_draft_stay_held_until_alone_is_known(world: World) -> None:
     job = job_under_a_draft(world)
     advance(world.pool, 25.5)
@@ -407,6 +414,7 @@ def test_pieces_that_are_rented_under_a_draft_stay_held_until_alone_is_known(wor
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_a_job_that_was_done_before_a_rented_piece_began_pays_what_the_rule_keeps_and_all_is_proved() -> None:
     """The last word of a program comes after the boundary at which its job got another piece."""
     world = pieces_market(cancellation_keep_percent=50)

@@ -66,6 +66,7 @@ def delivered(world: World, job: TrainingJob) -> list[Award]:
     return [award for award in world.awards(job) if award.state == AwardState.DONE]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("later", [{"epoch": 7, "of": 8}, {"epoch": 2, "of": 8}, {}])
 def test_after_five_pieces_in_vain_a_job_rents_no_more(world: World, later: dict[str, int]) -> None:
     """Its program starts and saves for longer than its last piece has, begins anew in each, or does not even report."""
@@ -93,6 +94,7 @@ def test_after_five_pieces_in_vain_a_job_rents_no_more(world: World, later: dict
     assert pieces.share == 100.0 * later.get("epoch", 7) / 8  # what it bought again counts once
 
 
+@pytest.mark.wide
 def test_what_was_bought_at_the_boundary_comes_back_whole(world: World) -> None:
     job = world.long_job(epochs=8, value=LASTS, program={"name": "x"})
     pass_by(world, job, lambda piece: {"epoch": 0, "of": 8}, upto=57)  # each piece fills its window
@@ -103,6 +105,7 @@ def test_what_was_bought_at_the_boundary_comes_back_whole(world: World) -> None:
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_what_was_bought_for_a_later_slot_comes_back_whole_too() -> None:
     world = pieces_market(cancellation_keep_percent=50)
     job = world.long_job(epochs=8, value=LASTS, program={"name": "x"})
@@ -124,6 +127,7 @@ def run_of(award: Award) -> Run:
         return Run.objects.get(award=award)
 
 
+@pytest.mark.wide
 def test_progress_begins_the_count_anew(world: World) -> None:
     job = world.long_job(epochs=8, value=LASTS, program={"name": "x"})
     far = [5, 5, 5, 5, 5, 6, 6, 6, 6, 6]
@@ -133,6 +137,7 @@ def test_progress_begins_the_count_anew(world: World) -> None:
     assert world.row(job).state in (JobState.QUEUED, JobState.RUNNING)
 
 
+@pytest.mark.wide
 def test_an_epoch_may_take_several_pieces(world: World) -> None:
     """An epoch has six mini-batches and takes the program four pieces."""
     job = world.long_job(epochs=2, value=LASTS, program={"name": "x"}, **{**ONE, "minibatches": 6})
@@ -173,6 +178,7 @@ def test_a_piece_that_came_further_before_a_pause_is_not_in_vain(world: World) -
     assert vain(job) is None
 
 
+@pytest.mark.wide
 def test_what_the_platform_lost_is_no_progress_to_be_passed(world: World) -> None:
     """At home it came to 42 of 60 before its server was lost. Its pieces bring it as far again, as planned."""
     home = make_server(world.pool, "g1", worker=1, ps=1)
@@ -192,6 +198,7 @@ def test_what_the_platform_lost_is_no_progress_to_be_passed(world: World) -> Non
     assert world.row(job).reason_code != "no_progress"
 
 
+@pytest.mark.wide
 def test_a_piece_whose_loss_is_heard_of_after_its_end_is_not_in_vain(world: World) -> None:
     """The silence was shorter than the engine's patience when the piece was paid and over. A piece that was given back
     is stopped all the same."""
@@ -210,6 +217,7 @@ def test_a_piece_whose_loss_is_heard_of_after_its_end_is_not_in_vain(world: Worl
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_a_job_that_is_promised_a_place_at_home_keeps_it(world: World) -> None:
     """Its own cell is taken for long. It rents until then, and comes home in the end as it would have alone."""
     make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
@@ -225,6 +233,7 @@ def test_a_job_that_is_promised_a_place_at_home_keeps_it(world: World) -> None:
     assert world.is_proved
 
 
+@pytest.mark.wide
 def test_while_a_rent_is_open_no_report_ends_a_job() -> None:
     """All rents of a job without cells are open where parts are worth nothing (D12, D17)."""
     nothing = world_of(clock_restart=False)
@@ -238,6 +247,7 @@ def test_while_a_rent_is_open_no_report_ends_a_job() -> None:
     assert nothing.is_proved
 
 
+@pytest.mark.wide
 def test_a_program_that_was_done_in_a_piece_that_a_late_clock_has_still_to_settle_is_done(world: World) -> None:
     make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
     for _ in range(2):

@@ -147,6 +147,7 @@ def test_what_the_platform_loses_is_refunded_and_what_it_delivered_is_paid(world
     assert all_is_proved(world)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("column", "value"), [("rent", "open"), ("rent", ""), ("adjusted", 2 * MICRO), ("returned", 4 * MICRO)]
 )

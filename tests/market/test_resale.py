@@ -190,6 +190,7 @@ def test_a_buyer_that_gives_up_while_it_runs_still_pays_and_sells_for_its_own_ac
     assert all_is_right(pool)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("slots", [[0], [1], [1, 0]])
 def test_who_gave_up_pays_on_after_a_failure_and_gets_back_what_ran_in_no_slot_before(slots: list[int]) -> None:
     """The engine tells late, and nothing is settled: lumen ran in slots 0 and 1, and gave up in the second one."""
@@ -326,6 +327,7 @@ def test_a_verification_names_units_that_are_sold_again_for_less_than_answers_sa
 ACTS = st.lists(st.sampled_from(["buy", "buy", "take back", "fail", "settle"]), min_size=2, max_size=8)
 
 
+@pytest.mark.wide
 @given(passed=st.integers(0, 2), acts=ACTS, back=st.integers(0, 2))
 @example(passed=0, acts=["buy", "fail"], back=0)
 @example(passed=1, acts=["buy", "fail", "buy", "fail"], back=1)

@@ -171,6 +171,7 @@ def test_page_of_an_interval_has_what_it_was_told(pool: Pool) -> None:
 # --- what proves it
 
 
+@pytest.mark.wide
 def test_verified_from_anywhere_nothing_is_found(pool: Pool) -> None:
     for row in rows(pool):
         assert findings(pool, first=row.number) == []
@@ -204,6 +205,7 @@ def changes(interval: Interval) -> Iterator[tuple[str, object]]:
     yield "base_id", 10**6
 
 
+@pytest.mark.wide
 def test_delta_that_was_changed_is_named_from_its_own_number_on_too(pool: Pool) -> None:
     interval = told(pool)[2]
     for column, value in changes(interval):
@@ -216,6 +218,7 @@ def test_delta_that_was_changed_is_named_from_its_own_number_on_too(pool: Pool) 
             assert one.findings, (column, value)
 
 
+@pytest.mark.wide
 def test_base_of_another_interval_is_named_also_where_it_has_the_same_rows(pool: Pool) -> None:
     interval = told(pool)[2]
     for other in rows(pool):

@@ -85,6 +85,7 @@ def manage(environment: Mapping[str, str], *words: str | Path) -> subprocess.Com
     )
 
 
+@pytest.mark.wide
 def test_backup_in_the_middle_of_an_interval_is_restored_and_verifies(tmp_path: Path, elsewhere: str) -> None:
     pool, key = make_proven().pool, secrets.token_urlsafe(50)
     here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)

@@ -60,6 +60,7 @@ def broker(servers: Servers, short_folder: Path) -> Iterator[Broker]:
     made.open.close()
 
 
+@pytest.mark.wide
 def test_beat_ends_when_it_is_asked_to_while_it_waits_for_the_broker(broker: Broker, short_folder: Path) -> None:
     """Celery's own handler would not do: beat would go on for ever, and nobody would be there to stop it."""
     [command] = [words for name, words in _commands(0) if name == "beat"]

@@ -12,6 +12,7 @@ from django.conf import settings
 from tests.patience import PATIENCE
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "command", [["verify_ledger"], ["migrate"], ["staff_grant", "olga@lab.example", "operator", "--reason", "first"]]
 )

@@ -95,6 +95,7 @@ def test_units_run_what_the_operations_page_runs() -> None:
     assert [command for command in commands if command not in page] == []
 
 
+@pytest.mark.wide
 def test_commands_of_the_operations_page_have_the_services_settings(tmp_path: Path) -> None:
     """Its two lines for a shell, with the example's settings; who runs them stays the one who tests."""
     page = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
@@ -151,6 +152,7 @@ def test_a_new_start_of_an_engine_leaves_gangs_alone() -> None:
     assert "KillMode=process" in (DEPLOY / "systemd" / "bourse-engine@.service").read_text().splitlines()
 
 
+@pytest.mark.wide
 def test_settings_of_the_example_are_those_of_a_real_installation(tmp_path: Path) -> None:
     """Django's own checks for production, with the example as it stands and a key in a file."""
     lines = (DEPLOY / "systemd" / "environment.example").read_text().splitlines()

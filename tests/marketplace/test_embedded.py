@@ -137,6 +137,7 @@ def test_what_was_committed_is_there_after_the_servers_were_killed(short_folder:
         assert read_row(servers.state) == "still here"
 
 
+@pytest.mark.one_case
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
 @pytest.mark.parametrize("stopped", [False, True])
 def test_servers_end_with_a_parent_that_was_killed_and_start_again(short_folder: Path, stopped: bool) -> None:
@@ -198,6 +199,7 @@ def test_folder_is_held_while_its_servers_run_and_free_afterwards(short_folder: 
     assert not State(short_folder).is_held()
 
 
+@pytest.mark.wide
 def test_two_folders_run_side_by_side(short_folder: Path) -> None:
     with make_servers(short_folder / "a") as one, make_servers(short_folder / "b") as other:
         write_row(one.state)
@@ -205,6 +207,7 @@ def test_two_folders_run_side_by_side(short_folder: Path) -> None:
             read_row(other.state)
 
 
+@pytest.mark.wide
 def test_start_that_was_cut_off_during_initdb_leaves_nothing_in_the_way(short_folder: Path) -> None:
     half_made = short_folder / "new-interrupted" / "postgres"
     half_made.mkdir(parents=True)

@@ -153,6 +153,7 @@ def test_intervals_settlements_and_requests_are_measured() -> None:
         assert after[name] > before.get(name, 0.0), name
 
 
+@pytest.mark.wide
 def test_what_several_processes_measure_is_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measures = (
         "import django; django.setup(); from scheduling.common.measured import REQUEST_SECONDS as took;"

@@ -52,12 +52,14 @@ def shown(kind: str, **variables: str) -> list[str]:
     return told.stdout.split()[-3:]
 
 
+@pytest.mark.one_case
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", BEGUN)
 def test_connections_of_each_kind_of_process_have_its_limits(kind: str) -> None:
     assert shown(kind) == LIMITS[kind]
 
 
+@pytest.mark.wide
 @pytest.mark.django_db
 def test_limits_are_settings_and_the_address_of_the_database_goes_before() -> None:
     url = environment()["DATABASE_URL"] + "&options=-c%20idle_in_transaction_session_timeout%3D3s"

@@ -132,7 +132,7 @@ def assert_all_gone(processes: list[psutil.Process]) -> None:
     assert alive == []
 
 
-def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> None:
+def test_runs_and_leaves_no_process_behind(short_folder: Path) -> None:
     var = short_folder / "var"
     with Up(var, free_port()) as up:
         printed = up.wait_for_address()
@@ -151,11 +151,24 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
             any(name in word for word in words) for name in ("postgres", "valkey", "marketplace.web", "worker", "beat")
         )
         assert [address for process in family for address in look(process)[1]] == ["127.0.0.1"] * WEBS
+        up.process.send_signal(signal.SIGINT)
+        assert up.end()[0] == 0
+    assert_all_gone(family)
+
+    refused = manage("up", BOURSE_VAR=str(var), DEBUG="false", SECRET_KEY="k" * 50, PORT=str(free_port()))
+    assert refused.returncode == 1
+    assert "holds the demonstration, whose password everybody knows" in refused.stderr
+
+
+@pytest.mark.wide
+def test_keeps_its_data_from_one_start_to_the_next_and_when_its_database_is_killed(short_folder: Path) -> None:
+    var = short_folder / "var"
+    with Up(var, free_port()) as up:
+        up.wait_for_address()
         with psycopg.connect(State(var).owner_url) as connection:
             connection.execute("CREATE TABLE kept (word text)")
         up.process.send_signal(signal.SIGINT)
         assert up.end()[0] == 0
-    assert_all_gone(family)
 
     with Servers(State(var), with_redis=False):
         as_an_older_version_left_it(State(var))
@@ -173,10 +186,6 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
         up.process.send_signal(signal.SIGINT)
         assert up.end()[0] == 0
     assert_all_gone(family)
-
-    refused = manage("up", BOURSE_VAR=str(var), DEBUG="false", SECRET_KEY="k" * 50, PORT=str(free_port()))
-    assert refused.returncode == 1
-    assert "holds the demonstration, whose password everybody knows" in refused.stderr
 
 
 def test_taken_port_is_one_clear_line(short_folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ heads = st.lists(st.lists(words(), min_size=1, max_size=3), max_size=6)
 comments = st.sampled_from(["", "# a comment", "  ", "#", "#!what"])
 
 
+@pytest.mark.wide
 @settings(max_examples=2000, deadline=None, database=None)
 @seed(19)
 @given(heads, comments, st.sampled_from(POOLS))

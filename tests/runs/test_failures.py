@@ -104,6 +104,7 @@ def test_a_job_that_never_started_costs_nothing() -> None:
     assert (again(later).returned, again(later).cut_at, money(lumen)[1]) == (40, 5, 0)
 
 
+@pytest.mark.wide
 def test_awards_elsewhere_go_on() -> None:
     pool, lumen, castor, servers, _ = market()
     third = make_server(pool, "s03", worker=2, ps=1)

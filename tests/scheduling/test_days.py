@@ -89,6 +89,7 @@ def earned_and_spent(ledger: str, brought: Brought) -> bool:
     return found.groups() == (credits(brought.earned, digits), credits(brought.spent, digits))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("zone", [KIRITIMATI, HAWAII, NOWHERE])
 def test_what_was_earned_today_is_the_same_on_every_page(world: World, zone: str) -> None:
     for tenant in (world.lumen, world.castor):

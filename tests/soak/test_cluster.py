@@ -17,6 +17,7 @@ def test_no_gang_is_outside_its_slots_none_runs_twice_and_what_did_not_run_is_re
     assert world.account.ran > 0
 
 
+@pytest.mark.wide
 def test_a_seed_repeats_its_world() -> None:
     digests = []
     for _ in range(2):

@@ -98,6 +98,7 @@ def test_account_is_closed_for_a_while_after_failures_from_many_addresses(clock)
     assert logged_in(client)
 
 
+@pytest.mark.wide
 def test_guessing_from_many_addresses_gets_a_few_tries_an_hour(clock, monkeypatch: pytest.MonkeyPatch) -> None:
     from tenants.adapters import DefaultAccountAdapter
 

@@ -102,6 +102,7 @@ def test_the_papers_counterexample_is_found_from_its_stored_interval() -> None:
     assert sum(abs(difference) for difference in gains.values()) == pytest.approx(4.0)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("field", "value"),
     [

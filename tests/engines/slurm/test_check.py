@@ -93,6 +93,7 @@ def test_server_has_as_many_units_as_gangs_can_run_there_at_the_same_time() -> N
                 assert until(engine, handle, lambda status: status.started_at or status.end).state == RUNNING
 
 
+@pytest.mark.wide
 @pytest.mark.beside
 def test_clock_that_differs_is_said(slurm: Cluster) -> None:
     with engine_on(slurm, clock=lambda: time.time() + 5.0) as engine:
@@ -101,6 +102,7 @@ def test_clock_that_differs_is_said(slurm: Cluster) -> None:
     assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])
 
 
+@pytest.mark.wide
 @pytest.mark.beside
 def test_gang_on_a_server_whose_clock_differs_does_not_begin(slurm: Cluster) -> None:
     with engine_on(slurm, clock=lambda: time.time() + 5.0, lead=60.0) as engine:

@@ -135,6 +135,7 @@ def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_h
         assert later["n1"].reason == "Not responding"
 
 
+@pytest.mark.wide
 @pytest.mark.beside
 def test_killed_slurmstepd_harms_nobody(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:

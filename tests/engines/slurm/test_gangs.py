@@ -87,6 +87,7 @@ def test_gang_that_cannot_be_whole_is_not_there_at_all(slurm: Cluster) -> None:
         nobody_is_left(handle)
 
 
+@pytest.mark.wide
 def test_at_the_end_of_its_slot_nobody_is_alive_also_of_those_who_left_their_session(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         deaf = start(engine, gang(UNEVEN, {"sin": "deaf"}, program="naughty", after=2.0, seconds=5.0))
@@ -98,6 +99,7 @@ def test_at_the_end_of_its_slot_nobody_is_alive_also_of_those_who_left_their_ses
         nobody_is_left(deaf)
 
 
+@pytest.mark.wide
 def test_next_generation_goes_on_elsewhere_from_what_was_saved(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         handle = start(engine, gang(ONE, LONG, after=2.5, seconds=600.0))
@@ -120,6 +122,7 @@ def test_next_generation_goes_on_elsewhere_from_what_was_saved(slurm: Cluster) -
         nobody_is_left(handle)
 
 
+@pytest.mark.wide
 def test_whoever_is_killed_the_gang_is_repaired_or_lost_and_nobody_is_left(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         spread = {"n1": {"worker": 1, "ps": 1}, "n2": {"worker": 1, "ps": 0}}
@@ -144,6 +147,7 @@ def test_whoever_is_killed_the_gang_is_repaired_or_lost_and_nobody_is_left(slurm
         runs(engine, killed["worker"], status.progress["epoch"] + 3)
 
 
+@pytest.mark.wide
 @pytest.mark.beside
 def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Cluster) -> None:
     with engine_on(slurm, lease=8.0, patience=30.0, shared=str(slurm.shared / "silent")) as engine:  # its own lease
@@ -164,6 +168,7 @@ def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Clus
         nobody_is_left(silent)
 
 
+@pytest.mark.wide
 def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_another_job_goes_on(
     slurm: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +185,7 @@ def test_gang_whose_end_is_open_is_saved_before_slurms_own_limit_and_another_job
         assert runs(engine, following).progress["epoch"] >= status.progress["epoch"]
 
 
+@pytest.mark.wide
 def test_part_that_does_not_come_ends_the_others(slurm: Cluster) -> None:
     with engine_on(slurm, gather_seconds=2.0) as engine:
         slurm.call("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=mended")

@@ -33,6 +33,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line) for line in lines]
 
 
+@pytest.mark.wide
 def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, settings: Any) -> None:
     text = re.search(r"^    (\{\"slurm\": .*?^    \}\})$", PAGE, re.MULTILINE | re.DOTALL)
     assert text is not None

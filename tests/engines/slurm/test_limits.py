@@ -53,8 +53,9 @@ def small_disk(slurm: Cluster) -> Iterator[Path]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.wide
 @pytest.mark.beside
-@pytest.mark.parametrize("megabytes", [100, pytest.param(1_000, marks=pytest.mark.wide)])
+@pytest.mark.parametrize("megabytes", [100, 1_000])
 def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_on(
     slurm: Cluster, megabytes: int
 ) -> None:

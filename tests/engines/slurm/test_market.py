@@ -127,6 +127,7 @@ def test_what_slurm_refuses_is_refunded_with_its_sentence(slurm: Cluster, descri
         nobody_is_left(handle_of(run))
 
 
+@pytest.mark.wide
 def test_gang_that_nobody_can_submit_is_refunded_after_its_first_slot_the_lease_holds_and_other_pools_tick_on(
     described: Path,
 ) -> None:
@@ -159,6 +160,7 @@ def test_pools_of_other_engines_are_left_alone(slurm: Cluster, described: Path) 
         assert not Run.objects.filter(award=award).exists()
 
 
+@pytest.mark.wide
 @pytest.mark.meanwhile
 def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster, described: Path) -> None:
     pool = on_slurm(make_live_pool(slot_seconds=60))
