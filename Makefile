@@ -30,8 +30,8 @@ run: .venv/runtime ## run the whole product until Ctrl-C (PORT=8000)
 test: .venv/everything ## run the tests (ARGS=... for a part of them)
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not wide" $(ARGS)
 
-test-wide: .venv/everything ## and those that repeat them in width: all widths and themes, more seeds, kills and waits
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m wide $(ARGS)
+test-wide: .venv/everything ## and those that repeat them in width or take long (PART=2/4 for a part of them)
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m wide $(if $(PART),--part=$(PART)) $(ARGS)
 
 fuzz: .venv/everything ## 20,000 calls and more made up from the schema, by every role (SEED=1 CASES=40)
 	@BOURSE_FUZZ_CASES=$(CASES) BOURSE_FUZZ_SEED=$(SEED) BOURSE_FUZZ_ONLY="$(ONLY)" $(BIN)/pytest -n $(WORKERS) -rP tests/api/test_fuzz.py

@@ -4,13 +4,18 @@ They start when the first test needs a database (or the `servers` fixture), so t
 Under pytest-xdist the controlling process starts them for all its workers.
 """
 
+from __future__ import annotations
+
 import fcntl
 import gc
 import os
+import re
 import secrets
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +72,25 @@ for name, same in (("the-same", True), ("by-chance", False)):
     )
 hypothesis.settings.load_profile("the-same")
 
+
+@dataclass(frozen=True)
+class Part:
+    """The tests are dealt out by their names, so a test stays in its part whatever else comes or goes."""
+
+    number: int
+    parts: int
+
+    @classmethod
+    def of(cls, text: str) -> Part:
+        words = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+        if not words or int(words[1]) > int(words[2]):
+            raise pytest.UsageError(f"a part is like 2/4, the second of four, and not {text}")
+        return cls(int(words[1]), int(words[2]))
+
+    def has(self, name: str) -> bool:
+        return zlib.crc32(name.encode()) % self.parts == self.number - 1
+
+
 # Parameters that do no more than give a test other numbers.
 REPEATED, REPETITIONS = ("seed", "first", "block", "part"), 1
 
@@ -84,6 +108,10 @@ def pytest_configure(config: pytest.Config) -> None:
         _start_servers()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="one part of the chosen tests only: 2/4 is the second of four")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark tests that repeat themselves with other numbers as wide, from the second time on (`make test-wide`)."""
     indices = item.callspec.indices if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
@@ -93,8 +121,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, as a worker that began one of them last would work alone in the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another part has, and begin with the longest tests, as a worker that began one of them last would
+    work alone in the end."""
+    part = Part.of(config.getoption("part"))
+    config.hook.pytest_deselected(items=[item for item in items if not part.has(item.nodeid)])
+    items[:] = [item for item in items if part.has(item.nodeid)]
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 

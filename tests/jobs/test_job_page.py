@@ -511,17 +511,23 @@ def test_pages_of_a_pool_with_slots_of_whole_minutes_show_no_seconds_of_its_slot
     """Its slots begin at a second that no moment of these pages has by itself."""
     pool = scene.pool
     pool.slot_seconds = 600
-    pool.epoch_at = (timezone.now() - NOW * timedelta(seconds=600)).replace(microsecond=0) - timedelta(seconds=200)
-    overwrite(pool)
     renter, owner = client_as(SUBMITTER, scene.renter), client_as(OWNER, scene.owner)
-    pages = {
-        "job": renter.get(f"/t/{scene.renter.slug}/jobs/{scene.ahead.pk}/"),
-        "share": owner.get(f"/t/{scene.owner.slug}/share/"),
-        "submit": renter.get(f"/t/{scene.renter.slug}/submit/"),
-    }
-    shown = {name: answer.content.decode() for name, answer in pages.items()}
-    boundary = f"{pool.slot_start(NOW):%M:%S}"
-    second = boundary[-2:]
+
+    def shown_with(epoch_at: datetime) -> dict[str, str]:
+        pool.epoch_at = epoch_at
+        overwrite(pool)
+        pages = {
+            "job": renter.get(f"/t/{scene.renter.slug}/jobs/{scene.ahead.pk}/"),
+            "share": owner.get(f"/t/{scene.owner.slug}/share/"),
+            "submit": renter.get(f"/t/{scene.renter.slug}/submit/"),
+        }
+        return {name: answer.content.decode() for name, answer in pages.items()}
+
+    began = (timezone.now() - NOW * timedelta(seconds=600)).replace(microsecond=0) - timedelta(seconds=200)
+    moments = set(re.findall(r"\b\d\d:\d\d:(\d\d)\b", "".join(shown_with(began).values())))
+    free = (began + timedelta(seconds=ahead) for ahead in range(60))
+    shown = shown_with(next(moment for moment in free if f"{moment:%S}" not in moments))
+    second = f"{pool.slot_start(NOW):%S}"
     of_slots = re.compile(rf"\b\d\d:\d\d:{second}\b")
     slots = re.compile(r"\b\d\d:\d\d\b(?!:)")
     for name, html in shown.items():

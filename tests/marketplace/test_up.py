@@ -188,6 +188,7 @@ def test_keeps_its_data_from_one_start_to_the_next_and_when_its_database_is_kill
     assert_all_gone(family)
 
 
+@pytest.mark.wide
 def test_taken_port_is_one_clear_line(short_folder: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
