@@ -123,6 +123,7 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         assert any(told in one for one in found), (told, found)
 
 
+@pytest.mark.wide
 def test_a_bundle_that_states_no_digits_is_counted_as_all_were_before_any_did(built: Proven, tmp_path: Path) -> None:
     bundle = make_bundle(built, tmp_path, middle=True)
     files = files_of(bundle)

@@ -68,6 +68,7 @@ def lies(view: View, job: Job) -> Iterator[Job]:
     yield replace(job, rent="never")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("mode", "most"), [("guarantee", 60), ("paper", 12)])
 def test_the_difference_is_exactly_the_one_of_the_cores_gains(mode: str, most: int) -> None:
     """The same figures by another road: the fairness of the interval under the other plan, with real values."""

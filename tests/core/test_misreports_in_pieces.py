@@ -36,6 +36,7 @@ def intervals(seed: int) -> Iterator[tuple[Policy, View, Plan]]:
             yield policy.policy, view, policy.plans[slot]
 
 
+@pytest.mark.wide
 def test_saying_the_truth_changes_nothing() -> None:
     begun = parts = 0
     for seed in range(MARKETS):

@@ -63,6 +63,7 @@ def test_nothing_is_said_of_a_draft_that_stays_that_starts_or_that_is_dropped() 
     assert told([replace(job, rent="never") for job in jobs]) == {}
 
 
+@pytest.mark.wide
 def test_what_is_said_is_so_on_random_markets() -> None:
     seen: Counter[MoveCause] = Counter()
     for seed in range(3, 160, 4):  # those with a long backlog

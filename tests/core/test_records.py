@@ -44,6 +44,7 @@ class Recorded:
         return plan
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mode", ["paper", "guarantee"])
 @pytest.mark.parametrize("policy", ["astraea", "fifo", "oasis"])
 def test_a_replay_from_bytes_decides_the_same(mode: str, policy: str) -> None:

@@ -45,6 +45,7 @@ def assert_same(one: Any, other: Any) -> None:
         assert one == other
 
 
+@pytest.mark.wide
 @settings(max_examples=150, deadline=None)
 @given(documents())
 def test_every_scenario_reads_back_as_it_was(document: Document) -> None:

@@ -127,7 +127,7 @@ def awards(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-@pytest.mark.one_case
+@pytest.mark.wide
 @pytest.mark.parametrize("clock", CLOCKS, ids=["steady", "restarting"])
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=40, deadline=None)

@@ -203,6 +203,7 @@ def test_who_ends_below_a_world_without_sales_had_sold_what_it_then_asked_for() 
     assert len(below) <= 0.03 * 3 * len(range(0, MARKETS, 6))
 
 
+@pytest.mark.wide
 def test_the_markets_put_the_promise_to_the_test() -> None:
     seen = {"at home": 0, "rented though home would do": 0, "rented": 0, "own part came back": 0, "refused": 0}
     for seed in range(40):

@@ -255,6 +255,7 @@ def test_a_job_that_holds_nothing_is_taken_back_for_nothing(prorated: Prorated) 
 # -- what its page adds up -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_what_came_back_of_a_lost_piece_is_no_part_of_what_the_job_got_for(prorated: Prorated) -> None:
     job = prorated.job_of_two_awards()
     advance(prorated.pool, 9.5)
@@ -267,6 +268,7 @@ def test_what_came_back_of_a_lost_piece_is_no_part_of_what_the_job_got_for(prora
     assert page.in_market.pays == book_of(job).paid
 
 
+@pytest.mark.wide
 def test_the_price_of_the_run_is_what_its_parts_add_up_to_also_where_some_came_back(world: World) -> None:
     job = world.long_job(value=SOON)
     world.needs_its_cells(arrival=9.0)

@@ -481,6 +481,7 @@ def test_sums_and_intervals_are_recomputed_from_the_days(finished: Path) -> None
             assert np.allclose((value, low, high), wanted, equal_nan=True)
 
 
+@pytest.mark.wide
 def test_no_interval_of_use_is_above_the_whole_cluster(finished: Path) -> None:
     figures = table(finished)
     uses = [figures["log", rule, "", "", "", "", "use_part"] for rule in ("", "backfill")]

@@ -69,6 +69,7 @@ def test_step_practises_on_the_pools_slots_and_a_second_worker_changes_nothing(p
     all_is_sound(pool)
 
 
+@pytest.mark.wide
 def test_rule_puts_in_place_what_has_won_once_and_only_where_it_is_on(past: Pool) -> None:
     pool = past
     switched(pool, is_on=True, shadow_slots=10)

@@ -71,6 +71,7 @@ def test_book_and_the_program_in_a_bundle_count_in_nine(told: dict[str, Any]) ->
     assert told["paid"] == [1_234_567_891, 1_234_567_891]
 
 
+@pytest.mark.wide
 def test_amounts_are_read_and_written_with_nine(told: dict[str, Any]) -> None:
     assert told["written"] == ["0.000000001", 1_234_567_891, "1.24"]
     assert "nine digits" in told["invalid"]

@@ -71,6 +71,7 @@ def test_writes_the_same_numbers_as_tables_and_as_plots(tmp_path: Path) -> None:
     assert float(means[0]["revenue_spread"]) == pytest.approx(stdev(revenues))
 
 
+@pytest.mark.wide
 def test_draws_a_panel_for_every_figure_with_its_numbers(tmp_path: Path) -> None:
     said("compare", put(tmp_path, make_document()), "--policies", "fifo,oasis", "--output", tmp_path / "out")
     drawn = [
@@ -131,6 +132,7 @@ def test_seeds_change_what_a_policy_draws(tmp_path: Path) -> None:
     assert len({figures["mean_completion_slots"] for figures in found}) > 1
 
 
+@pytest.mark.wide
 def test_changes_reach_one_policy_or_all(tmp_path: Path) -> None:
     path = put(tmp_path, make_document(jobs=[make_row(chunks=4, epochs=4)]))
     options = ("--set", "fifo.workers=1", "--set", "policy.seed=4", "--output", tmp_path / "out")
@@ -148,6 +150,7 @@ def test_counts_jobs_that_got_less_than_they_would_alone(tmp_path: Path) -> None
     assert (promised["jobs_below_floor"], promised["tenants_worse_off"]) == (0, 0)
 
 
+@pytest.mark.wide
 def test_states_of_jobs_add_up_to_all_jobs(tmp_path: Path) -> None:
     path = put_market(tmp_path, jobs=30)
     for figures in figures_of(path, "astraea[mode=guarantee],oasis,fifo"):

@@ -228,6 +228,7 @@ def test_base_of_another_interval_is_named_also_where_it_has_the_same_rows(pool:
                 assert named(pool, first=interval.number) == {interval.number}
 
 
+@pytest.mark.wide
 def test_base_that_was_changed_is_named_with_those_that_are_told_by_it(pool: Pool) -> None:
     interval = told(pool)[2]
     base = interval.base

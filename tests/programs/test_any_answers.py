@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def checked(answer: Any) -> None:
         assert all(each.field.isprintable() and each.sentence.isprintable() for each in answer)
 
 
+@pytest.mark.wide
 @many
 @seed(61)
 @given(st.dictionaries(st.sampled_from(catalogue.FIELDS) | st.text(max_size=4), likely), st.lists(row, max_size=3))

@@ -32,6 +32,7 @@ def read_whole(text: str) -> None:
         beginning(script, "job", "INDEX", 1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "words",
     [";a=x", "exec ", "MASTER_ADDR=x;", ";a=$(", ";a=${;a=$(", ";a=\"x;a='", "do a= ", ";srun -x ", "exec torchrun",

@@ -230,6 +230,7 @@ def test_processes_of_a_single_worker_are_told_of_each_other() -> None:
     assert document(head.replace("--ntasks-per-node=4 ", ""), "python a.py\n")["shape"] == "independent"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "piece", ["exec ", "xargs ", ";a=b", "srun ", "a=b ", "(a=b ", "torchrun --x ", "$(a=", "'", "-m "]
 )
