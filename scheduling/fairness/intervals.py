@@ -107,13 +107,15 @@ def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
     return FairnessRows(IntervalFairness(**values.interval), tuple(TenantFairness(**row) for row in values.rows()))
 
 
-def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy | None = None) -> FairnessValues:
+def fairness_values(
+    interval: Interval, view: View, plan: Plan, policy: Policy | None = None, *, with_refunds: bool = True
+) -> FairnessValues:
     """Return what the rows of an interval must say. This depends on nothing but the arguments. `policy` is the one that
-    the interval names, where it is built already."""
+    the interval names, where it is built already. Versions before worked out their rows without refunds."""
     policy = policy or policy_built(json.loads(bytes(interval.policy)), view.cluster)
     with_floors = bool(getattr(policy, "floor", False))
     alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
-    values = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
+    values = figures.interval_fairness(view, plan, alone, with_floors=with_floors, with_refunds=with_refunds)
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
     whole = _interval_row(interval, values, ids, view.cluster.resources) | {"with_floors": with_floors}
     took_part = np.flatnonzero(_took_part(values.columns))

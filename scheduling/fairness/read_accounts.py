@@ -57,7 +57,7 @@ class CertificateRow:
 @dataclass(frozen=True)
 class RentPayment:
     """The payment of one job for its rent: the gross price, the part that its tenant owed itself, and who gets the
-    rest."""
+    rest. What comes back of an open rent when it is settled is a payment below zero, over the slots of the rent."""
 
     job: int
     tenant_id: int
@@ -68,6 +68,10 @@ class RentPayment:
     paid: float
     parts: tuple[tuple[str, float], ...]
     dividend: float = 0.0  # part of `paid`: a share of what renting gained
+
+    @property
+    def is_refund(self) -> bool:
+        return self.paid < 0
 
     @property
     def own_part(self) -> float:
@@ -100,7 +104,8 @@ class RowsMade(Sequence[Row], Generic[Source, Row]):
 @dataclass(frozen=True)
 class IntervalAccount:
     """An interval's fairness. `fairness` is None where it is not worked out yet. `readable` is False where the stored
-    bytes were changed; verification names them. `jobs` has broken certificates first."""
+    bytes were changed; verification names them. `jobs` has broken certificates first. `without_refunds` means that its
+    figures are of a version before, and that something came back of open rents that they do not take off."""
 
     interval: Interval
     fairness: IntervalFairness | None
@@ -109,6 +114,7 @@ class IntervalAccount:
     jobs: Sequence[CertificateRow]
     payments: Sequence[RentPayment]
     readable: bool
+    without_refunds: bool
     before: int | None
     after: int | None
 

@@ -12,7 +12,7 @@ from scheduling.core import records
 from scheduling.core.collector import collector_resting
 from scheduling.core.metrics.certificates import FLOOR_MISSED, OTHER_FLOOR, Certificate, certificates, realised
 from scheduling.core.stored_jobs import view_shown
-from scheduling.core.types import WAITING, Booking, Plan, View
+from scheduling.core.types import WAITING, Booking, Plan, Settlement, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, RowsMade, TenantAccount
 from scheduling.market.reads import contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
@@ -51,15 +51,17 @@ def _account(pool: Pool, number: int, tenant: Tenant | None) -> IntervalAccount 
     with collector_resting():
         rows = _read(interval, fairness, tenant)
     jobs, payments = rows or ((), ())
+    accounts = tuple(_tenants(fairness, tenant)) if fairness else ()
     last = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAccount(
         interval=interval,
         fairness=fairness,
         policy=str(json.loads(bytes(interval.policy))["name"]) if rows or interval.is_archived else "",
-        tenants=tuple(_tenants(fairness, tenant)) if fairness else (),
+        tenants=accounts,
         jobs=jobs,
         payments=payments,
         readable=rows is not None,
+        without_refunds=fairness is not None and _without_refunds(accounts, payments),
         before=number - 1 if number > 1 else None,
         after=number + 1 if last else None,
     )
@@ -129,16 +131,17 @@ def _jobs(
 
 
 def _payments(view: View, plan: Plan, who: _Who, own: int | None) -> Sequence[RentPayment]:
-    """Return the payments of rents. For one tenant's own, the other owners who get a part have no name."""
-    rents = [
-        booking for booking in plan.bookings if booking.cost and (own is None or view.jobs[booking.job].tenant == own)
-    ]
+    """Return the payments of rents, and what comes back of open ones. For one tenant's own, the other owners who get a
+    part have no name."""
+    moved: list[Booking | Settlement] = [booking for booking in plan.bookings if booking.cost]
+    moved += [settled for settled in plan.settlements if settled.refund]
+    ours = [each for each in moved if own is None or view.jobs[each.job].tenant == own]
 
-    def rent_payment(rent: Booking) -> RentPayment:
-        row = _payment(view, rent, who)
+    def rent_payment(each: Booking | Settlement) -> RentPayment:
+        row = _payment(view, each, who) if isinstance(each, Booking) else _refund(view, each, who)
         return row if own is None else replace(row, parts=_anonymous(row.parts, who.names[own]))
 
-    return RowsMade(rents, rent_payment)
+    return RowsMade(ours, rent_payment)
 
 
 def _who(view: View) -> _Who:
@@ -242,6 +245,27 @@ def _payment(view: View, booking: Booking, who: _Who) -> RentPayment:
         booking.paid,
         parts,
         booking.dividend,
+    )
+
+
+def _without_refunds(accounts: Sequence[TenantAccount], payments: Sequence[RentPayment]) -> bool:
+    """Return whether the figures are those of a version before: something comes back, and it was not taken off. Refunds
+    are the last of the payments."""
+    if not payments or not payments[-1].is_refund:
+        return False
+    return not isclose(sum(each.row.paid for each in accounts), sum(each.paid for each in payments), abs_tol=1e-6)
+
+
+def _refund(view: View, settled: Settlement, who: _Who) -> RentPayment:
+    """Return what comes back of a job's open rents, as a payment below zero."""
+    payer = view.jobs[settled.job].tenant
+    rents = [rent for rent in view.open_rents if rent.job == settled.job]
+    parts = tuple(
+        (name, -part) for name, part in zip([*who.names, OPERATOR], settled.reversal.tolist(), strict=False) if part
+    )
+    start, end = min(rent.start for rent in rents), max(rent.end for rent in rents)
+    return RentPayment(
+        settled.job, who.ids[payer], who.names[payer], start, end, -settled.refund, -settled.refund, parts
     )
 
 

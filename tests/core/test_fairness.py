@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from scheduling.core.metrics.books import gathered
 from scheduling.core.metrics.certificates import (
     BELOW_ALONE,
     BELOW_FLOOR,
@@ -20,10 +22,13 @@ from scheduling.core.metrics.certificates import (
 from scheduling.core.metrics.fairness import Fairness, interval_fairness
 from scheduling.core.policies import build
 from scheduling.core.records import plan_bytes, plan_from, view_bytes, view_from
-from scheduling.core.simulation import simulate
+from scheduling.core.scenario import Scenario
+from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import OWN, SHARED, WAITING, Plan, Policy, View
 from tests.cases import cases
+from tests.core.piece_markets import provisional_market
 from tests.core.random_markets import random_market
+from tests.core.renewal_markets import renewal_market
 from tests.core.test_astraea_cases import paper_scenario
 from tests.core.test_floor_promise import Recorded
 
@@ -45,6 +50,13 @@ def intervals(mode: str) -> list[tuple[Policy, View, Plan]]:
     return found
 
 
+def with_refunds() -> Iterator[tuple[Scenario, Recorded, Outcome]]:
+    """Runs in which something comes back of open rents: plans are renewed, or parts of a job are worth nothing."""
+    for scenario in (renewal_market(59), renewal_market(107), provisional_market(15), provisional_market(23)):
+        policy = Recorded(build(scenario.policy, scenario.cluster, scenario.jobs))
+        yield scenario, policy, simulate(scenario, {"batch": policy})
+
+
 def fairness_of(policy: Policy, view: View, plan: Plan, *, with_floors: bool = True) -> Fairness:
     return interval_fairness(view, plan, alone_plans(policy, view), with_floors=with_floors)
 
@@ -63,6 +75,49 @@ def test_gains_and_the_operators_part_are_the_value_of_all_that_was_awarded(mode
         for row in found.tenants:
             assert row.earned <= row.received + 1e-9
             assert all(s <= o + 1e-9 for s, o in zip(row.sold, row.offered, strict=True))
+
+
+def test_over_a_whole_run_payments_are_those_of_its_books_refunds_included() -> None:
+    """What came back of open rents is taken off in the interval that settles them. At the cut of a run the rest is
+    settled, after the last interval."""
+    refunds = 0
+    for scenario, policy, outcome in with_refunds():
+        books, tenants = gathered(scenario, outcome), range(len(scenario.cluster.tenants))
+        sums = {name: np.zeros(len(tenants)) for name in ("paid", "received", "earned")}
+        for slot, view in policy.views.items():
+            found = interval_fairness(view, policy.plans[slot], {}, with_floors=False)
+            for name, amounts in sums.items():
+                amounts += found.columns[name]
+        settled = {each.job for plan in policy.plans.values() for each in plan.settlements}
+        for track in outcome.tracks:
+            if track.settlement is not None and track.job.number not in settled:
+                own = track.settlement.reversal[track.job.tenant]
+                sums["paid"][track.job.tenant] -= track.settlement.refund
+                sums["received"] -= track.settlement.reversal[:-1]
+                sums["earned"] -= track.settlement.reversal[:-1]
+                sums["earned"][track.job.tenant] += own
+            elif track.settlement is not None:
+                refunds += track.settlement.refund > 0
+        assert sums["paid"] == pytest.approx(books.paid, abs=1e-9)
+        assert sums["received"] == pytest.approx(books.received[:-1], abs=1e-9)
+        assert sums["earned"] == pytest.approx(books.earned[:-1], abs=1e-9)
+    assert refunds == 5
+
+
+def test_figures_of_before_have_no_refunds() -> None:
+    view, plan = next(
+        (policy.views[slot], plan)
+        for _, policy, _ in with_refunds()
+        for slot, plan in policy.plans.items()
+        if any(settled.refund > 0 for settled in plan.settlements)
+    )
+    now, before = (
+        interval_fairness(view, plan, {}, with_floors=False, with_refunds=counted) for counted in (True, False)
+    )
+    refund = sum(settled.refund for settled in plan.settlements)
+    assert before.columns["paid"].sum() - now.columns["paid"].sum() == pytest.approx(refund)
+    assert sum(b.paid for b in plan.bookings) == pytest.approx(before.columns["paid"].sum())
+    assert now.revenue == before.revenue
 
 
 def test_sold_units_are_those_rented() -> None:

@@ -23,7 +23,8 @@ class TenantFairness:
     """One tenant in one interval. Amounts are credits; lists are unit-slots by resource.
 
     gain = own_value + rented_value - paid + received (Astraea, R23). `received` includes the part of a payment that
-    flows back to the payer; `earned` does not.
+    flows back to the payer; `earned` does not. What comes back of an open rent (K4) is taken off in the interval that
+    settles it, so `paid`, `received`, `earned` and `reward` are below zero where more comes back than is paid.
     """
 
     own_value: float  # value of jobs served from the own share
@@ -89,12 +90,14 @@ class _Units:
     forgone: FloatArray
 
 
-def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool) -> Fairness:
+def interval_fairness(
+    view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool, with_refunds: bool = True
+) -> Fairness:
     """Return the fairness of one interval. `alone` is what the policy decides for each tenant by itself, see
-    `certificates.alone_plans`."""
+    `certificates.alone_plans`. Figures of before had no refunds."""
     listed_certificates, without = certificates(view, plan, alone, with_floors=with_floors)
     units = _units(view, plan)
-    columns = _columns(view, plan, units, without)
+    columns = _columns(view, plan, units, without, with_refunds=with_refunds)
     rewards, ratios = (columns[name][~np.isnan(columns[name])] for name in ("reward", "ratio"))
     prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     codes = [refusal.reason.code for refusal in plan.refusals if refusal.state == WAITING]
@@ -103,7 +106,7 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
         revenue=float(sum(realised(view.jobs[b.job], b) for b in finishing(view, plan))),
         ratio_variance=float(ratios.var()) if ratios.size else None,
         jain_index=jain_index(rewards),
-        reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() else None,
+        reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() and rewards.mean() > 0 else None,
         worst_off=_worst_off(columns["reward"]),
         certificates=len(listed_certificates),
         broken=tuple(certificate for certificate in listed_certificates if certificate.broken),
@@ -114,9 +117,11 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     )
 
 
-def _columns(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
+def _columns(
+    view: View, plan: Plan, units: _Units, alone: Sequence[float], *, with_refunds: bool
+) -> dict[str, npt.NDArray[Any]]:
     """Return figure -> array (tenants,) or (tenants, resources), see `TenantFairness`."""
-    money, share = _money(view, plan), _shares(view.cluster.quota)
+    money, share = _money(view, plan, with_refunds=with_refunds), _shares(view.cluster.quota)
     revenue = float(money["own_value"].sum() + money["rented_value"].sum())
     gain = money["own_value"] + money["rented_value"] - money["paid"] + money["received"]
     total = view.cluster.total
@@ -142,7 +147,7 @@ def _quotients(amounts: FloatArray, weights: FloatArray) -> FloatArray:
     return np.divide(amounts, weights, out=np.full(len(weights), np.nan), where=weights > 0)
 
 
-def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
+def _money(view: View, plan: Plan, *, with_refunds: bool) -> dict[str, FloatArray]:
     """Return the sums of money, each (tenants,). The value of a job that rents in pieces counts when its last piece is
     booked."""
     names = ("own_value", "rented_value", "paid", "received", "earned", "rent_saved")
@@ -160,6 +165,13 @@ def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
         money["received"] += booking.payouts[:-1]
         money["earned"] += others
         money["rent_saved"][job.tenant] += booking.cost - (booking.paid - booking.dividend) + own_part
+    for settled in plan.settlements if with_refunds else ():
+        payer, others = view.jobs[settled.job].tenant, settled.reversal[:-1].copy()
+        own_part, others[payer] = others[payer], 0.0
+        money["paid"][payer] -= settled.refund
+        money["received"] -= settled.reversal[:-1]
+        money["earned"] -= others
+        money["rent_saved"][payer] -= own_part
     return money
 
 
