@@ -152,7 +152,7 @@ SCOPE_MEANING = MappingProxyType(
         "sharing:write": "Change what is rented and lent",
         "members:write": "Leave; invite, change and remove members",
         "tokens:write": "Make and revoke tokens",
-        "webhooks:write": "Change webhooks and read their log",
+        "webhooks:write": "Change webhooks, at which all events are told, and read their log",
         "programs:write": "Register and retire programs",
         "audit:read": "Read everything of every tenant",
         "audit:write": "Ask for audits and studies, and show or remove studies",

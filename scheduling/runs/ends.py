@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from django.db import transaction
@@ -91,12 +91,21 @@ def _too_many_in_vain(run: Run) -> PiecesInVain | None:
 
 
 def losses_in_a_row(job_id: int) -> int:
-    """Return how often in a row the platform lost this job, without an epoch (or a step) more than it had before."""
-    losses, farthest = 0, 0
-    for state, progress in Run.objects.filter(job=job_id).order_by("pk").values_list("state", "progress"):
+    """Return how often in a row the platform lost this job, without an epoch (or a step) more than it had before.
+
+    Of a program that reports nothing it is known only how long it ran: its row of losses ends with a run that was not
+    lost and took longer than each that was."""
+    losses, farthest, longest_lost = 0, 0, timedelta()
+    rows = Run.objects.filter(job=job_id).order_by("pk").values_list("state", "progress", "started_at", "ended_at")
+    for state, progress, started_at, ended_at in rows:
         numbers = progress.get("numbers", progress)
         epoch = numbers.get("epoch", numbers.get("step", 0))
-        losses = (0 if epoch > farthest else losses) + (state == RunState.LOST)
+        lasted = ended_at - started_at if started_at and ended_at else timedelta()
+        outlasts = not farthest and state != RunState.LOST and lasted > longest_lost
+        if epoch > farthest or outlasts:
+            losses, longest_lost = 0, timedelta()
+        if state == RunState.LOST:
+            losses, longest_lost = losses + 1, max(longest_lost, lasted)
         farthest = max(farthest, epoch)
     return losses
 

@@ -58,6 +58,31 @@ def test_losses_count_while_no_run_comes_farther_than_those_before(runs: list[tu
         assert losses_in_a_row(award.job_id) == losses
 
 
+@pytest.mark.parametrize(
+    ("runs", "losses"),
+    [
+        ([("lost", 10), ("paused", 9), ("lost", 10)], 2),  # stopped with the market, before it could be lost again
+        ([("lost", 10), ("paused", 11), ("lost", 10)], 1),  # it got past what had lost it
+        ([("lost", 10), ("lost", 20), ("stopped", 15), ("lost", 10)], 3),
+        ([("lost", 10), ("paused", 11), ("lost", 10), ("paused", 11), ("lost", 10)], 1),
+        ([("lost", None), ("paused", None), ("lost", 5)], 2),  # neither began
+    ],
+)
+def test_of_a_program_that_reports_nothing_losses_count_until_a_run_outlasts_them(
+    runs: list[tuple[str, int | None]], losses: int
+) -> None:
+    _pool, tenant, award = world()
+    now = timezone.now()
+    with scope_disabled("the test says what ran, for so many minutes"):
+        for number, (state, minutes) in enumerate(runs):
+            began = {} if minutes is None else {"started_at": now - timedelta(minutes=minutes)}
+            Run.objects.create(
+                tenant=tenant, job=award.job, award=award, number=number, engine="local", key=f"key-{number}",
+                program="own", state=state, ends_at=now, due_at=now, seen_at=now, ended_at=now, **began,
+            )  # fmt: skip
+        assert losses_in_a_row(award.job_id) == losses
+
+
 def test_a_job_has_no_second_gang_while_the_first_one_is_on_its_way_out() -> None:
     """Its server was lost just before a boundary, at which it was booked again: both gangs would write its files."""
     _pool, tenant, award = world()
