@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
-	@echo "  Settings: PORT=8000 (run), ARGS='tests/core -k calendar' (test), ONLY=ledger (bench), PYTHON=python3 (install)"
+	@echo "  Settings: PORT=8000 (run), ARGS='tests/core -k calendar' (test), PART=2/4 (test-wide), ONLY=ledger (bench), PYTHON=python3 (install)"
 
 install: .venv/everything ## create .venv and install all requirements (quick when nothing changed)
 
