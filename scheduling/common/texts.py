@@ -4,7 +4,7 @@ busy for long. While a long text is read, other requests go first (`give_way`)."
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import yaml
@@ -55,6 +55,16 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         give_way()
         return super().construct_object(node, deep)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuse a name that stands there twice: YAML would take the last one, and drop the others without a word."""
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        names: set[str] = set()
+        for name in [name for name, _ in pairs if isinstance(name, yaml.ScalarNode)]:
+            if name.value in names:
+                raise yaml.MarkedYAMLError(problem=f"{name.value!r} stands there twice", problem_mark=name.start_mark)
+            names.add(name.value)
+        return super().construct_mapping(node, deep)
 
     def fetch_flow_collection_start(self, token: Any) -> None:
         """Refuse deep nesting early. YAML's scanner goes over all open brackets for each token: a kilobyte of brackets

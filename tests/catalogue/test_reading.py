@@ -165,6 +165,8 @@ def test_operator_registers_lists_shows_and_retires(tmp_path: Path) -> None:
         ("name: mine\nshape: round\n", "shape: must be one of"),
         ("just words", "write the fields of one program"),
         ("a: &x 1\nb: *x\n", "References"),
+        ("name: mine\nparameters:\n  - name: rate\n    name: rates\n", "Line 4, column 5: 'name' stands there twice"),
+        ("name: mine\n? [a]\n: 1\n", "unhashable"),
     ],
 )
 def test_file_that_is_no_program_is_refused_with_what_is_wrong(tmp_path: Path, text: str, told: str) -> None:
