@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -18,7 +19,7 @@ from tenants.roles import SCOPE_MEANING, SCOPES, TENANT_ROLES, Permission, allow
 from tenants.services import IssuedToken
 from tenants.views.gate import posted_from, requires, tell
 
-MOST_SHOWN = 200
+MOST_ENDED = 200
 SHOWN_AFTER_THE_END = timedelta(days=30)
 
 
@@ -66,13 +67,15 @@ def _page(request: AccessRequest, form: TokenForm, issued: IssuedToken | None = 
 
 
 def tokens_shown(request: AccessRequest) -> dict[str, list[ApiToken]]:
-    """Return the tokens of this place that the reader may see: those that work, and those that ended recently."""
+    """Return the tokens of this place that the reader may see: all that work, of which each person has few, and the
+    newest of those that ended recently, of which programs that make one for each of their runs leave many."""
     now = timezone.now()
-    recent = selectors.token_list(request.access).filter(expires_at__gt=now - SHOWN_AFTER_THE_END).order_by("-pk")
-    rows = list(recent[:MOST_SHOWN])
+    since = now - SHOWN_AFTER_THE_END
+    rows = selectors.token_list(request.access).order_by("-pk")
+    ended = Q(revoked_at__gt=since) | Q(revoked_at=None, expires_at__gt=since, expires_at__lte=now)
     return {
-        "working": [row for row in rows if row.revoked_at is None and row.expires_at > now],
-        "ended": [row for row in rows if row.revoked_at is not None or row.expires_at <= now],
+        "working": list(rows.filter(revoked_at=None, expires_at__gt=now)),
+        "ended": list(rows.filter(ended)[:MOST_ENDED]),
     }
 
 

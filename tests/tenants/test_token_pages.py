@@ -8,6 +8,7 @@ import pytest
 
 from tenants.models import ApiToken, Membership
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tenants.views import tokens
 from tests.api.builders import Program, program_of
 from tests.tenants.builders import client_of, make_member, make_staff, make_tenant
 
@@ -58,6 +59,21 @@ def test_owner_revokes_everybodys_and_others_only_their_own() -> None:
     assert theirs.hint in client_of(owner.user).get(PAGE).content.decode()
     client_of(owner.user).post(f"{PAGE}{theirs.pk}/revoke/")
     assert ApiToken.objects.get(pk=theirs.pk).revoked_at is not None
+
+
+def test_a_working_token_is_shown_however_many_others_ended_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_ENDED", 3)
+    tenant = make_tenant("lumen")
+    owner = make_member(tenant, OWNER)
+    old = program_of(SUBMITTER, tenant).token
+    assert old is not None
+    for _ in range(4):  # such as a program makes for each of its runs, and revokes
+        made = program_of(SUBMITTER, tenant).token
+        assert made is not None
+        ApiToken.objects.filter(pk=made.pk).update(revoked_at=made.created_at)
+    html = client_of(owner.user).get(PAGE).content.decode()
+    assert html.count("/revoke/") == 1
+    assert f"{PAGE}{old.pk}/revoke/" in html
 
 
 def test_strangers_find_nothing_and_staff_have_no_form() -> None:
