@@ -15,7 +15,6 @@ from scheduling.jobs.pages import job, jobs
 from scheduling.lab.pages import studies
 from scheduling.learner.pages import learning
 from scheduling.market.pages import frame, how, market, servers, share, use
-from scheduling.money.pages import budgets
 from scheduling.notices.pages import notices
 from scheduling.operator.pages import cells as operator_cells
 from scheduling.operator.pages import cluster_import as operator_import
@@ -135,7 +134,7 @@ urlpatterns = [
     path("t/<slug:tenant_slug>/use/", use.tenant_use, name="tenant_use"),
     path("t/<slug:tenant_slug>/share/", share.tenant_share, name="tenant_share"),
     path("t/<slug:tenant_slug>/share/plans/", plans.tenant_plans, name="tenant_plans"),
-    path("t/<slug:tenant_slug>/share/budgets/", budgets.budget_change, name="budget_change"),
+    path("t/<slug:tenant_slug>/share/budgets/", share.budget_change, name="budget_change"),
     path("t/<slug:tenant_slug>/intervals/", intervals.intervals, name="intervals"),
     path("t/<slug:tenant_slug>/intervals/<slug:pool_slug>/<int:number>/", intervals.interval, name="interval"),
     path("t/<slug:tenant_slug>/submit/", submit.job_submit, name="job_submit"),

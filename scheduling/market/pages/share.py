@@ -1,4 +1,5 @@
-"""The page My share: how the tenant's units are used, who rents them, and the tenant's instructions for that."""
+"""The page My share: how the tenant's units are used, who rents them, the tenant's instructions for that, and
+budgets."""
 
 from __future__ import annotations
 
@@ -15,13 +16,14 @@ from scheduling.market.pages.context import frame_in
 from scheduling.market.reads.share import share_view
 from scheduling.models import Pool
 from scheduling.money import limits, rent_spent
+from scheduling.money.pages.budgets import BudgetForm
 from scheduling.sharing import sharing_change
 from scheduling.sharing.pages.form import SharingForm
 from tenants.access import AccessRequest, Refused
 from tenants.models import User
 from tenants.roles import Permission
 from tenants.selectors import member_list
-from tenants.views.gate import open_tenant, requires
+from tenants.views.gate import open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
 
 PARTS = {
@@ -59,7 +61,39 @@ def _changed(request: AccessRequest, pool: Pool, form: SharingForm) -> HttpRespo
     return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}?pool={pool.slug}")
 
 
-def _page(request: AccessRequest, pools: list[Pool], pool: Pool, form: SharingForm | None) -> HttpResponse:
+@posted_from("tenant_share")
+@requires(Permission.BUDGETS_CHANGE)
+def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Set a budget, or remove it if the button `remove` was pressed. What is refused stays in the form of the page."""
+    form, at = BudgetForm(request.POST), timezone.now()
+    if form.is_valid() and "remove" in request.POST:
+        tell(request, form.lift_budget(by=request.access, at=at), "The budget is lifted.")
+        return _to_budgets(request)
+    if form.is_valid():
+        outcome = form.set_budget(by=request.access, at=at)
+        if not isinstance(outcome, Refused):
+            tell(request, outcome, "The budget is set. It holds from the next decision on.")
+            return _to_budgets(request)
+        form.add_error(None, outcome.sentence)
+    pools = pool_list()
+    pool = pool_asked(request, pools)
+    if pool is None:
+        return render(request, "market/servers_none.html")
+    messages.error(request, "Nothing was changed: see what the form of budgets says.")
+    return _page(request, pools, pool, None, form)
+
+
+def _to_budgets(request: AccessRequest) -> HttpResponse:
+    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}#budgets")
+
+
+def _page(
+    request: AccessRequest,
+    pools: list[Pool],
+    pool: Pool,
+    form: SharingForm | None,
+    budget_form: BudgetForm | None = None,
+) -> HttpResponse:
     tenant, now = open_tenant(request), timezone.now()
     money = request.access.allows(Permission.LEDGER_VIEW)
     overview = pool_overview(pool)
@@ -77,6 +111,7 @@ def _page(request: AccessRequest, pools: list[Pool], pool: Pool, form: SharingFo
         "frame": frame_in(request.access, tenant, pool, overview),
         "form": form or SharingForm(pool, policy=share.policy, kinds=overview.kinds),
         "budgets": [(row, people.get(row.member_id or 0)) for row in budgets],
+        "budget_form": budget_form or BudgetForm(),
         "budget_left": None if share.policy.budget is None else max(share.policy.budget - spent, 0),
         "members": member_list() if sets else [],
         "as_of": now,
