@@ -17,7 +17,7 @@ from scheduling.market.reads.share import share_view
 from scheduling.models import Pool
 from scheduling.money import limits, rent_spent
 from scheduling.money.pages.budgets import BudgetForm
-from scheduling.sharing import sharing_change
+from scheduling.sharing import sharing_change, sharing_of
 from scheduling.sharing.pages.form import SharingForm
 from tenants.access import AccessRequest, Refused
 from tenants.models import User
@@ -42,7 +42,7 @@ def tenant_share(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     if pool is None:
         return render(request, "market/servers_none.html")
     if request.method == "POST":
-        form = SharingForm(pool, request.POST)
+        form = SharingForm(pool, request.POST, policy=sharing_of(open_tenant(request), pool))
         return _changed(request, pool, form) or _page(request, pools, pool, form)
     return _page(request, pools, pool, None)
 

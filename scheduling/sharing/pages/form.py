@@ -33,10 +33,16 @@ PLAN = (
         "At each interval what is worth most for its size comes first. Places at home are projected until jobs start.",
     ),
 )
+CHANGED_MEANWHILE = (
+    "Somebody has changed this while you looked at it. Open My share anew to see what it is now, or save once more to "
+    "set what stands here."
+)
 
 
 class SharingForm(forms.Form):
-    """The form of a tenant's instructions, with one field `reserve-NAME` for each resource of the pool."""
+    """The form of a tenant's instructions, with one field `reserve-NAME` for each resource of the pool. It is sent with
+    all that it shows: `version` is what was there as the page was made, so that nobody undoes what somebody else has
+    just changed."""
 
     rent = forms.ChoiceField(choices=[(code, title) for code, title, _ in RENT])
     lend = forms.ChoiceField(choices=[(code, title) for code, title, _ in LEND])
@@ -44,6 +50,7 @@ class SharingForm(forms.Form):
     budget = AmountField(required=False)
     budget_period = forms.ChoiceField(choices=Period.choices)
     reason = forms.CharField(required=False, max_length=300)
+    version = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(
         self,
@@ -53,10 +60,13 @@ class SharingForm(forms.Form):
         policy: TenantPolicy | None = None,
         kinds: Sequence[ResourceKind] | None = None,
     ) -> None:
-        """`kinds` are the pool's resources, if the caller has read them already."""
+        """`policy` are the instructions as they are. `kinds` are the pool's resources, if the caller has read them
+        already."""
         self.kinds = list(ResourceKind.objects.filter(pool=pool)) if kinds is None else kinds
         self.usual_plan = pool.usual_plan
+        self.policy_version = version_of(policy) if policy else ""
         super().__init__(data, initial=_initial(policy, self.kinds) if policy else None)
+        self.fields["version"].initial = self.policy_version
         for kind in self.kinds:
             self.fields[f"reserve-{kind.name}"] = AmountField(required=False)
 
@@ -64,6 +74,9 @@ class SharingForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("rent") == Rent.BUDGET and cleaned.get("budget") is None and "budget" not in self.errors:
             self.add_error("budget", "Renting within a budget needs one: how many credits in each period?")
+        if cleaned.get("version") and cleaned["version"] != self.policy_version:
+            self.add_error(None, CHANGED_MEANWHILE)
+            self.data = {**dict(self.data.items()), "version": self.policy_version}
         return cleaned
 
     def sharing(self) -> Sharing:
@@ -99,6 +112,12 @@ class SharingForm(forms.Form):
 
 def _choices(words: Any, choice: object) -> list[tuple[str, str, str, bool]]:
     return [(str(code), title, text, str(code) == str(choice)) for code, title, text in words]
+
+
+def version_of(policy: TenantPolicy) -> str:
+    """Return what tells these instructions from others."""
+    prices = [f"{name}.{micro(price)}" for name, price in sorted(policy.reserve_price.items())]
+    return " ".join([policy.rent, str(policy.budget), policy.budget_period, policy.lend, policy.plan, *prices])
 
 
 def _initial(policy: TenantPolicy, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
