@@ -1,5 +1,5 @@
-"""Form fields that accept numbers in plain digits only. Django's own also accept "1_000", Arabic digits, "1e3" and "
-1"."""
+"""Form fields that accept numbers in plain digits only, and forms that are sent whole. Django's own fields also accept
+"1_000", Arabic digits, "1e3" and " 1"."""
 
 from __future__ import annotations
 
@@ -62,3 +62,24 @@ class NumberField(forms.FloatField):
     def prepare_value(self, value: Any) -> Any:
         """Return the number without an exponent, which `to_python` would refuse."""
         return plain(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+class WholeForm(forms.Form):
+    """A form that is sent with all that it shows, also what its reader left as it was. `version` is what was there as
+    the page was made, so that nobody undoes what somebody else has just changed. Once that is told, the same form may
+    be sent again."""
+
+    version = forms.CharField(widget=forms.HiddenInput, required=False)
+    changed_meanwhile = "This was changed while you looked at it. Look again, and send it again."
+
+    def __init__(self, version: str, *args: Any, **kwargs: Any) -> None:
+        self._version = version
+        super().__init__(*args, **kwargs)
+        self.fields["version"].initial = version
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("version") != self._version:
+            self.add_error(None, self.changed_meanwhile)
+            self.data = {**dict(self.data.items()), self.add_prefix("version"): self._version}
+        return cleaned

@@ -33,7 +33,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Tenant
 from tenants.roles import Permission
-from tenants.services.members import NOT_ALLOWED, reason_refusal
+from tenants.services.members import NOT_ALLOWED, REASON_LONGEST, REASON_TOO_LONG, reason_refusal
 
 MOST_PROGRAMS = 200  # programs of one owner, without those made of batch scripts
 MOST_SCRIPTS = 10_000  # programs of one owner made of batch scripts: people who experiment name each job anew
@@ -254,6 +254,8 @@ def _may_register(by: Access, reason: str, tenants: Sequence[str] | None, *, ret
     if by.tenant is not None:
         if not by.allows(Permission.PROGRAMS_REGISTER) or tenants is not None:
             return NOT_ALLOWED
+        if len(reason) > REASON_LONGEST:
+            return REASON_TOO_LONG
         allowed = retires or ProgramSwitch.objects.filter(tenant=by.tenant, may_bring=True).exists()
         return None if allowed else MAY_NOT_BRING
     if not by.allows(Permission.PROGRAMS_OFFER):

@@ -133,9 +133,9 @@ def _jobs(
 def _payments(view: View, plan: Plan, who: _Who, own: int | None) -> Sequence[RentPayment]:
     """Return the payments of rents, and what comes back of open ones. For one tenant's own, the other owners who get a
     part have no name."""
-    moved: list[Booking | Settlement] = [booking for booking in plan.bookings if booking.cost]
-    moved += [settled for settled in plan.settlements if settled.refund]
-    ours = [each for each in moved if own is None or view.jobs[each.job].tenant == own]
+    payments: list[Booking | Settlement] = [booking for booking in plan.bookings if booking.cost]
+    payments += [settled for settled in plan.settlements if settled.refund]
+    ours = [each for each in payments if own is None or view.jobs[each.job].tenant == own]
 
     def rent_payment(each: Booking | Settlement) -> RentPayment:
         row = _payment(view, each, who) if isinstance(each, Booking) else _refund(view, each, who)

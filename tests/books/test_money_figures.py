@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -274,7 +275,9 @@ def test_owner_changes_rent_and_lend_and_billing_may_not(world: World) -> None:
     assert "not allowed" in refused.content.decode().lower() or not AuditEntry.objects.filter(action="sharing_change")
     assert not AuditEntry.objects.filter(action="sharing_change").exists()
     browser = client(world.lumen, OWNER)
-    assert browser.post(address, fields, secure=True).status_code == 302
+    version = re.search(r'name="version" value="([^"]*)"', browser.get(address, secure=True).content.decode())
+    assert version is not None
+    assert browser.post(address, fields | {"version": version[1]}, secure=True).status_code == 302
     entry = AuditEntry.objects.get(action="sharing_change")
     assert entry.after["budget"] == 12_500_000
     assert float(entry.after["reserve_price"]["worker"]) == 0.25

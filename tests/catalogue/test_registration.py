@@ -158,6 +158,16 @@ def test_retired_program_stays_for_jobs_that_have_it_and_a_new_version_brings_it
     assert names(lumen) == [("align", "", 1)]
 
 
+def test_tenant_needs_no_reason_to_retire_its_program_but_one_that_the_history_can_hold() -> None:
+    lumen = make_tenant("lumen")
+    allow(lumen)
+    register(member(lumen))
+    refusal = program_retire(name="align", by=member(lumen), at=NOON, reason="x" * 301)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "reason_too_long"
+    assert isinstance(program_retire(name="align", by=member(lumen), at=NOON), CatalogueProgram)
+
+
 def test_database_changes_no_version_and_no_archive() -> None:
     register(BY, archive_with("train.py"))
     for change in (

@@ -20,6 +20,7 @@ from scheduling.core.metrics.certificates import (
     alone_plans,
 )
 from scheduling.core.metrics.fairness import Fairness, interval_fairness
+from scheduling.core.metrics.period import spread
 from scheduling.core.policies import build
 from scheduling.core.records import plan_bytes, plan_from, view_bytes, view_from
 from scheduling.core.scenario import Scenario
@@ -85,12 +86,12 @@ def test_over_a_whole_run_payments_are_those_of_its_books_refunds_included() -> 
         books, tenants = gathered(scenario, outcome), range(len(scenario.cluster.tenants))
         sums = {name: np.zeros(len(tenants)) for name in ("paid", "received", "earned")}
         for slot, view in policy.views.items():
-            found = interval_fairness(view, policy.plans[slot], {}, with_floors=False)
+            fairness = interval_fairness(view, policy.plans[slot], {}, with_floors=False)
             for name, amounts in sums.items():
-                amounts += found.columns[name]
-        settled = {each.job for plan in policy.plans.values() for each in plan.settlements}
+                amounts += fairness.columns[name]
+        settled_jobs = {each.job for plan in policy.plans.values() for each in plan.settlements}
         for track in outcome.tracks:
-            if track.settlement is not None and track.job.number not in settled:
+            if track.settlement is not None and track.job.number not in settled_jobs:
                 own = track.settlement.reversal[track.job.tenant]
                 sums["paid"][track.job.tenant] -= track.settlement.refund
                 sums["received"] -= track.settlement.reversal[:-1]
@@ -220,3 +221,10 @@ def test_the_stored_bytes_give_the_same_figures() -> None:
     for policy, view, plan in intervals("guarantee")[:40]:
         stored = view_from(view_bytes(view)), plan_from(plan_bytes(plan))
         assert said(fairness_of(policy, *stored)) == said(fairness_of(policy, view, plan))
+
+
+def test_dispersion_is_none_where_more_was_given_back_than_earned() -> None:
+    """Over a period as in an interval."""
+    assert spread({}, {1: 3.0, 2: 1.0}).reward_dispersion == 0.5
+    for rewards in ({1: 0.0, 2: 0.0}, {1: 2.0, 2: -2.0}, {1: -1.0, 2: -3.0}, {}):
+        assert spread({}, rewards).reward_dispersion is None

@@ -74,8 +74,8 @@ def queries_of_a_quote(client: Client, told: Story) -> int:
 
 
 def test_pages_ask_as_many_queries_as_their_baseline_and_fewer_than_25(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, now = story(), timezone.now()
-    monkeypatch.setattr(timezone, "now", lambda: now)  # on a busy machine slots would pass, and pages look for why
+    told, moment = story(), timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: moment)  # on a busy machine slots would pass, and pages look for why
     client = client_of(make_person("owner", told.renter))
     found = {}
     for name, path in PAGES.items():

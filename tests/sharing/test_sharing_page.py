@@ -20,8 +20,8 @@ SHOWN = {"rent": "auto", "lend": "lend", "plan": "keep", "budget": "", "budget_p
 
 
 def _version(html: str) -> str:
-    found = re.search(r'<input type="hidden" name="version" value="([^"]*)"', html)
-    return found[1] if found else ""
+    field = re.search(r'<input type="hidden" name="version" value="([^"]*)"', html)
+    return field[1] if field else ""
 
 
 def _page(client: Client) -> str:

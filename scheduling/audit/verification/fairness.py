@@ -96,13 +96,13 @@ def fairness_verify(
     rents."""
     if stored is None:
         return []
-    findings = _compared(interval, replayed, stored, tenants, with_refunds=True)
+    findings = _findings_by(interval, replayed, stored, tenants, with_refunds=True)
     if findings and any(settled.refund for settled in replayed.plan.settlements):
-        return findings if _compared(interval, replayed, stored, tenants, with_refunds=False) else []
+        return findings if _findings_by(interval, replayed, stored, tenants, with_refunds=False) else []
     return findings
 
 
-def _compared(
+def _findings_by(
     interval: Interval, replayed: Replayed, stored: IntervalFairness, tenants: Columns, *, with_refunds: bool
 ) -> list[Finding]:
     where = f"fairness of {name_of(interval)}"

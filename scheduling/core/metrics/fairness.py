@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.metrics.certificates import Certificate, certificates, finishing, realised
-from scheduling.core.metrics.figures import jain_index
+from scheduling.core.metrics.figures import dispersion, jain_index
 from scheduling.core.types import OWN, SHARED, WAITING, FloatArray, Plan, View, Window
 
 
@@ -106,7 +106,7 @@ def interval_fairness(
         revenue=float(sum(realised(view.jobs[b.job], b) for b in finishing(view, plan))),
         ratio_variance=float(ratios.var()) if ratios.size else None,
         jain_index=jain_index(rewards),
-        reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() and rewards.mean() > 0 else None,
+        reward_dispersion=dispersion(rewards),
         worst_off=_worst_off(columns["reward"]),
         certificates=len(listed_certificates),
         broken=tuple(certificate for certificate in listed_certificates if certificate.broken),

@@ -94,6 +94,13 @@ def jain_index(amounts: FloatArray) -> float | None:
     return float(amounts.sum()) ** 2 / (len(amounts) * squares) if squares > 0 else None
 
 
+def dispersion(amounts: FloatArray) -> float | None:
+    """Return the standard deviation over the mean; None where the mean is not above 0, as where nobody got anything, or
+    more was given back than got."""
+    mean = float(amounts.mean()) if amounts.size else 0.0
+    return float(amounts.std()) / mean if mean > 0 else None
+
+
 def fairness_ratios(scenario: Scenario, outcome: RunOutcome) -> list[float | None]:
     """Return each tenant's gain as a share of the revenue, over its share of the quotas (Astraea, R25); None where the
     revenue or the share of the quotas is not above 0."""

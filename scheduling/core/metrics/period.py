@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.metrics.figures import jain_index
+from scheduling.core.metrics.figures import dispersion, jain_index
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def spread(ratios: Mapping[int, float | None], rewards: Mapping[int, float | Non
     return PeriodSpread(
         ratio_variance=float(np.var(known_ratios)) if known_ratios else None,
         jain_index=jain_index(amounts),
-        reward_dispersion=float(amounts.std() / amounts.mean()) if amounts.any() else None,
+        reward_dispersion=dispersion(amounts),
         worst_off=worst,
         lowest_ratio=min(known_ratios, default=None),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from scheduling.cluster import CapacityView
-from scheduling.operator.pages.changes import PageChange, WholeForm
+from scheduling.operator.pages.changes import PageChange, WholeChangeForm
 from scheduling.operator.servers import MOST_UNITS
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -39,7 +39,7 @@ class Sum:
         return max(-self.rest, 0)
 
 
-class CellsForm(WholeForm):
+class CellsForm(WholeChangeForm):
     """The form has a field `cells-TENANT-RESOURCE` for each owner and resource; an empty one means none."""
 
     changed_meanwhile = "The cells were changed while you looked at them. Look again, and send it again."

@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from tenants.access import Refused
+from tenants.form_fields import WholeForm
 
 REASON_CODES = ("reason_missing", "reason_too_long")
 
@@ -75,24 +76,8 @@ class ChangeForm(forms.Form):
         ]
 
 
-class WholeForm(ChangeForm):
-    """A form that is sent with all that it shows, also what its reader left as it was. `version` is what was there as
-    the page was made, so that nobody undoes what somebody else has just changed."""
-
-    version = forms.CharField(widget=forms.HiddenInput, required=False)
-    changed_meanwhile = "This was changed while you looked at it. Look again, and send it again."
-
-    def __init__(self, version: str, *args: Any, **kwargs: Any) -> None:
-        self._version = version
-        super().__init__(*args, **kwargs)
-        self.fields["version"].initial = version
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("version") != self._version:
-            self.add_error(None, self.changed_meanwhile)
-            self.data = {**dict(self.data.items()), self.add_prefix("version"): self._version}
-        return cleaned
+class WholeChangeForm(WholeForm, ChangeForm):
+    """A change that is sent with all that the form shows."""
 
 
 def answer(

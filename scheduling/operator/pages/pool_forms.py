@@ -14,7 +14,7 @@ from django import forms
 from scheduling.market.elastic import MOST_CREDITS, MOST_PRICE, UsePricesNow
 from scheduling.market.view import AmountSteps, amount_text
 from scheduling.models import Lane, Pool
-from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeForm
+from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeChangeForm
 from scheduling.operator.pools import InvalidPolicy
 from scheduling.operator.read_operator import PoolClock
 from scheduling.runs import LOCAL
@@ -160,7 +160,7 @@ class ServersReturnForm(ChangeForm):
         return [PageChange("Servers that the engine lost", words[self.now], words[wish])] if wish != self.now else []
 
 
-class StepsForm(WholeForm):
+class StepsForm(WholeChangeForm):
     """Sets which amounts of each resource a unit may take, from the next submission on."""
 
     steps = StepsField(
@@ -183,7 +183,7 @@ class StepsForm(WholeForm):
         ]
 
 
-class UsePricesForm(WholeForm):
+class UsePricesForm(WholeChangeForm):
     """Sets what each unit costs in a slot of an elastic pool from the next slot on."""
 
     prices = PricesField(

@@ -11,7 +11,7 @@ from django import forms
 
 from scheduling.cluster import CapacityView
 from scheduling.models import ResourceKind, Server, ServerState
-from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeForm
+from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeChangeForm
 from scheduling.operator.servers import MOST_UNITS
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -69,7 +69,7 @@ class ServerAddForm(ChangeForm):
         return [self[f"units-{kind.name}"] for kind in self.kinds]
 
 
-class CapacityForm(WholeForm):
+class CapacityForm(WholeChangeForm):
     """The capacity of a server, with a field `units-NAME` for each resource. It cannot go below the cells on the
     server."""
 

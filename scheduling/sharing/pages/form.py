@@ -9,7 +9,7 @@ from django import forms
 
 from scheduling.models import AlonePlan, Lend, Period, Pool, Rent, ResourceKind, TenantPolicy
 from scheduling.sharing.sharing import Sharing
-from tenants.form_fields import AmountField
+from tenants.form_fields import AmountField, WholeForm
 from tenants.ledger.amounts import credits_of, micro
 
 RENT = (
@@ -33,16 +33,15 @@ PLAN = (
         "At each interval what is worth most for its size comes first. Places at home are projected until jobs start.",
     ),
 )
-CHANGED_MEANWHILE = (
-    "Somebody has changed this while you looked at it. Open My share anew to see what it is now, or save once more to "
-    "set what stands here."
-)
 
 
-class SharingForm(forms.Form):
-    """The form of a tenant's instructions, with one field `reserve-NAME` for each resource of the pool. It is sent with
-    all that it shows: `version` is what was there as the page was made, so that nobody undoes what somebody else has
-    just changed."""
+class SharingForm(WholeForm):
+    """The form of a tenant's instructions, with one field `reserve-NAME` for each resource of the pool."""
+
+    changed_meanwhile = (
+        "Somebody has changed this while you looked at it. Open My share anew to see what it is now, or save once more "
+        "to set what stands here."
+    )
 
     rent = forms.ChoiceField(choices=[(code, title) for code, title, _ in RENT])
     lend = forms.ChoiceField(choices=[(code, title) for code, title, _ in LEND])
@@ -50,7 +49,6 @@ class SharingForm(forms.Form):
     budget = AmountField(required=False)
     budget_period = forms.ChoiceField(choices=Period.choices)
     reason = forms.CharField(required=False, max_length=300)
-    version = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(
         self,
@@ -64,19 +62,15 @@ class SharingForm(forms.Form):
         already."""
         self.kinds = list(ResourceKind.objects.filter(pool=pool)) if kinds is None else kinds
         self.usual_plan = pool.usual_plan
-        self.policy_version = version_of(policy) if policy else ""
-        super().__init__(data, initial=_initial(policy, self.kinds) if policy else None)
-        self.fields["version"].initial = self.policy_version
+        initial = _initial(policy, self.kinds) if policy else None
+        super().__init__(version_of(policy) if policy else "", data, initial=initial)
         for kind in self.kinds:
             self.fields[f"reserve-{kind.name}"] = AmountField(required=False)
 
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
+        cleaned = super().clean()
         if cleaned.get("rent") == Rent.BUDGET and cleaned.get("budget") is None and "budget" not in self.errors:
             self.add_error("budget", "Renting within a budget needs one: how many credits in each period?")
-        if cleaned.get("version") and cleaned["version"] != self.policy_version:
-            self.add_error(None, CHANGED_MEANWHILE)
-            self.data = {**dict(self.data.items()), "version": self.policy_version}
         return cleaned
 
     def sharing(self) -> Sharing:
