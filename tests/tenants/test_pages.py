@@ -72,6 +72,8 @@ def test_what_somebody_with_a_session_reads_is_kept_by_nobody_on_the_way() -> No
          b"Content-Transfer-Encoding: base64\r\n\r\n!!!\r\n--x--\r\n"),
         ("application/x-www-form-urlencoded; charset=utf-16", b"a=1"),
         ("application/x-www-form-urlencoded", b"a=1&" * 2_000),
+        ("application/x-www-form-urlencoded", b"reason=a%00b"),
+        ("application/x-www-form-urlencoded", b"reas%00on=a"),
     ],
 )  # fmt: skip
 def test_form_that_cannot_be_read_is_refused_at_every_address(path: str, kind: str, body: bytes) -> None:
