@@ -50,6 +50,7 @@ class Refused(BourseError):
         self.errors = tuple(errors)
         self.retry_after = retry_after
         self.path = ""  # the path of the call that was refused, if it was one call
+        self.key: str | None = None  # of a change that may have been made all the same, as after a 503
 
 
 class Invalid(Refused):

@@ -28,6 +28,7 @@ PIECE = 1 << 20  # bytes of a file that are read at once
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
 # The server, or something before it, asks us to call again. A 500 is not here: the same call would break it again.
 COME_AGAIN = frozenset({429, 502, 503, 504})
+NOT_BEGUN = 429  # says nothing of earlier attempts
 STILL_RUNNING = "idempotency_in_progress"  # the server works on an earlier attempt of the same call
 LOST = (OSError, http.client.HTTPException)
 
@@ -132,6 +133,8 @@ class Transport:
         self._secure = parts.scheme == "https"
         self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path
         self._connection: http.client.HTTPConnection | None = None
+        # The Idempotency-Key of the latest change, as long as nobody knows what became of it.
+        self.unanswered: str | None = None
 
     def call(
         self,
@@ -223,16 +226,30 @@ class Transport:
             self._connection = None
 
     def _until_answered(self, call: Call) -> Reply:
+        self.unanswered = None
+        try:
+            reply = self._asked_again(call)
+        except Refused as refused:
+            refused.path, refused.key = call.path, self.unanswered
+            raise
+        self.unanswered = None
+        return reply
+
+    def _asked_again(self, call: Call) -> Reply:
         pace, attempt = self.pace, 1
         failure: BourseError
         deadline = pace.clock() + pace.patience
         while True:
+            before, self.unanswered = self.unanswered, call.key
             try:
                 return self._attempt(call)
             except LOST as error:
                 pause, failure = self.pause_after(attempt), unreachable_of(self.address, error, key=call.key)
             except Refused as refused:
-                refused.path = call.path
+                if refused.status == NOT_BEGUN:
+                    self.unanswered = before
+                elif not _leaves_open(refused):
+                    self.unanswered = None
                 if not _comes_again(refused):
                     raise
                 pause, failure = max(refused.retry_after or 0.0, self.pause_after(attempt)), refused
@@ -291,6 +308,11 @@ def checked(reply: Reply) -> Reply:
 
 def _comes_again(refused: Refused) -> bool:
     return refused.status in COME_AGAIN or refused.code == STILL_RUNNING
+
+
+def _leaves_open(refused: Refused) -> bool:
+    """Return whether the change may have been made all the same: the answer alone may have failed."""
+    return refused.status >= 500 or refused.code == STILL_RUNNING
 
 
 def _seconds(text: str | None) -> float | None:

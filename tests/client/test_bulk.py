@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bourse_client.command.session import Session
 from tests.client.conftest import Bourse
-from tests.client.stub import Answer, bad, good, stub_server
+from tests.client.pace import Hours
+from tests.client.stub import Answer, bad, dropped, good, stub_server
 
 SAID = {"token": "t", "tenant": "lumen"}
 SPEC = {"epochs": 1, "chunks": 4}
@@ -99,6 +102,28 @@ def test_refusal_names_the_lines_and_what_is_submitted_before_them(bourse: Bours
         "  line 1005: name: This field is required.",
         "  code jobs_refused: jobs 4, refused 3",
     ]
+
+
+@pytest.mark.parametrize("trouble", [dropped, bad(503, "busy"), bad(500, "internal_error")])
+@pytest.mark.parametrize("words", [(), ("--key", "k")])
+def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
+    bourse: Bourse, tmp_path: Path, words: tuple[str, ...], trouble: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "pace", Hours().pace())
+    file = lines(tmp_path, *([SPEC] * 2500))
+    said = ("jobs", "submit", file, "--bulk", "--pool", "main")
+    with stub_server(made(1, 1000), trouble) as stub:
+        ended = bourse(*said, *words, url=stub.address, **SAID)
+        first = {asked.key: asked.body for asked in stub.asked}
+    assert (ended.status, len(first)) == (3, 2), ended.err
+    assert ended.err.startswith("Submitted: lines 1 to 1000. Of lines 1001 to 2000 it is not known; the rest was not")
+    named = re.search("--key (.+)$", ended.err)
+    assert named, ended.err
+    with stub_server(made(1, 1000), made(1001, 1000), made(2001, 500)) as stub:
+        ended = bourse(*said, "--key", named[1], url=stub.address, **SAID)
+        again = {asked.key: asked.body for asked in stub.asked}
+    assert (ended.status, len(again)) == (0, 3), ended.err
+    assert first.items() <= again.items()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import stat
@@ -12,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from bourse_client.command.screen import plain, table_lines
+from bourse_client.command.screen import Screen, plain, table_lines
+from bourse_client.command.session import Session
 from bourse_client.job_file import read_job
 from tests.client.conftest import Bourse
-from tests.client.stub import Answer, bad, good, streaming, stub_server, text
+from tests.client.pace import Hours
+from tests.client.stub import Answer, bad, dropped, good, streaming, stub_server, text
 
 REASON = {"code": "awarded", "numbers": {"workers": 4}, "sentence": "Starts on rented units.", "help": ""}
 JOB: dict[str, Any] = {
@@ -51,6 +54,7 @@ ME = {
     "token": None,
 }
 QUIET = "2026-01-01T00:00:00Z"
+KEY_SAID = "It may have been heard. To send it again and have it once: --key"
 CLIENT = Path(__file__).parents[2] / "client"
 
 
@@ -115,6 +119,34 @@ def test_lanes_of_the_file_hold_together_and_a_lane_of_the_command_line_stands_i
     assert ended.status == 0, ended.err
     sent = json.loads(stub.asked[0].body)
     assert {name: sent[name] for name in ("lane", "otherwise") if name in sent} == lanes
+
+
+def test_lost_reading_of_a_script_names_a_key_that_no_other_call_had(
+    bourse: Bourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "pace", Hours().pace())
+    with stub_server(dropped) as stub:
+        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **said)
+    assert ended.status == 3
+    assert stub.asked[0].path.endswith("/jobs/parse/")
+    assert KEY_SAID in ended.err
+    assert str(stub.asked[0].key) not in ended.err
+
+
+@pytest.mark.parametrize(("words", "is_change"), [(("jobs", "cancel", "7"), True), (("jobs", "show", "7"), False)])
+def test_interruption_of_a_change_names_its_key(
+    bourse: Bourse, words: tuple[str, ...], is_change: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(connection: http.client.HTTPConnection) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.client.HTTPConnection, "getresponse", wait)
+    said: list[str] = []
+    monkeypatch.setattr(Screen, "note", lambda screen, text: said.append(text))
+    with stub_server(good(JOB)) as stub, pytest.raises(KeyboardInterrupt):
+        bourse(*words, url=stub.address, token="t", tenant="lumen")
+    assert [text.rpartition(" ")[0] for text in said] == [KEY_SAID] * is_change
 
 
 SCRIPT = "#!/bin/bash -eu\n#SBATCH --gpus=4 --time=2:00:00\npython3 train.py\n"

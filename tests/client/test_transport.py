@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from bourse_client import BourseError, Client, Conflict, NotAllowed, NotFound, ServerFailed, TooManyCalls, Unreachable
+from bourse_client import (
+    BourseError,
+    Client,
+    Conflict,
+    NotAllowed,
+    NotFound,
+    Refused,
+    ServerFailed,
+    TooManyCalls,
+    Unreachable,
+)
 from bourse_client.command.parser import parser_made
 from bourse_client.transport import Pace, Transport
 from tests.client.pace import Hours
@@ -119,6 +129,38 @@ def test_trouble_without_end_ends_after_six_attempts_and_names_the_key() -> None
     assert found.value.key == "mine"
     assert len(stub.asked) == 6
     assert hours.waits == [0.25, 0.5, 1.0, 2.0, 4.0]
+
+
+BUSY, BROKEN = bad(503, "busy"), bad(500, "internal_error")
+LIMIT = bad(429, "too_many_calls", Retry_After="600")
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_known"),
+    [
+        ((BUSY,), False),
+        ((BROKEN,), False),
+        ((bad(409, "idempotency_in_progress"),), False),
+        ((dropped, LIMIT), False),
+        ((LIMIT,), True),
+        ((dropped, bad(422, "invalid_job")), True),
+        ((bad(404, "not_found"),), True),
+    ],
+)
+def test_refusal_names_the_key_where_the_change_may_have_been_made(answers: tuple[Answer, ...], is_known: bool) -> None:
+    with stub_server(*answers) as stub, client(stub, Hours()) as caller:
+        with pytest.raises(Refused) as found:
+            caller.job_cancel(7, key="mine")
+        assert (found.value.key, caller.transport.unanswered) == ((None, None) if is_known else ("mine", "mine"))
+
+
+def test_reads_and_what_is_answered_leave_no_key() -> None:
+    with stub_server(BUSY, good(JOB), BUSY) as stub, client(stub, Hours()) as caller:
+        caller.job_cancel(7)
+        assert caller.transport.unanswered is None
+        with pytest.raises(ServerFailed) as found:
+            caller.job(7)
+    assert (found.value.key, caller.transport.unanswered) == (None, None)
 
 
 def test_nobody_waits_past_the_patience_for_one_call() -> None:

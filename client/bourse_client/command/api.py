@@ -31,7 +31,7 @@ def api(session: Session) -> int:
     if words.all:
         raise exits.UsageError("--all is for lists, which are read by GET.")
     body = _body(session, fields)
-    return _show(session, client.transport.call(words.method, path, body=body, key=words.key, accept=ANY))
+    return _show(session, client.transport.call(words.method, path, body=body, key=session.key, accept=ANY))
 
 
 def _path(session: Session) -> str:

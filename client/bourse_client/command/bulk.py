@@ -13,7 +13,7 @@ from bourse_client.command import exits
 from bourse_client.command.screen import plain
 from bourse_client.command.session import Session
 from bourse_client.command.written import INPUT, text_of
-from bourse_client.errors import Refused
+from bourse_client.errors import BourseError, Refused
 from bourse_client.job_file import BadFile, read_line
 from bourse_client.shapes import BulkJob
 
@@ -47,15 +47,16 @@ def submit(session: Session) -> int:
     pool = words.pool or next(iter(named), "") or session.pool
     parts, submitted = _parts(lines), list[BulkJob]()
     for number, part in enumerate(parts):
-        key = words.key and (words.key if len(parts) == 1 else f"{words.key[:190]}-{number}")
+        key = session.key if len(parts) == 1 else f"{session.key[:190]}-{number}"
         try:
             submitted += session.client.jobs_submit([line.job for line in part], pool=pool, key=key)
-        except Refused as refused:
+        except (BourseError, KeyboardInterrupt) as error:
             if submitted:
-                screen.note(
-                    f"Submitted: lines {lines[0].number} to {parts[number - 1][-1].number}. Of the rest, nothing."
-                )
-            raise _by_line(refused, part) from refused
+                done = f"lines {lines[0].number} to {parts[number - 1][-1].number}"
+                screen.note(f"Submitted: {done}. {_rest(session, part, is_last=number == len(parts) - 1)}")
+            if isinstance(error, Refused):
+                raise _by_line(error, part) from error
+            raise
     if screen.as_json:
         screen.document(submitted)
     else:
@@ -63,6 +64,15 @@ def submit(session: Session) -> int:
         jobs = f"{len(submitted):,} jobs: {first['id']} to {last['id']}" if len(submitted) > 1 else f"Job {first['id']}"
         screen.line(f"{jobs}, in {plain(pool)}")
     return exits.DONE
+
+
+def _rest(session: Session, part: Sequence[BulkLine], *, is_last: bool) -> str:
+    """Return a sentence about the lines from a part on that came to nothing."""
+    if not session.is_unanswered:
+        return "Of the rest, nothing."
+    return (
+        f"Of lines {part[0].number} to {part[-1].number} it is not known{'' if is_last else '; the rest was not sent'}."
+    )
 
 
 def _lines(session: Session) -> Iterator[BulkLine]:

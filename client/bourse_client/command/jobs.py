@@ -58,10 +58,15 @@ def submit(session: Session) -> int:
         if words_of_job.lane == "instant":
             session.screen.note("The file asks for the instant lane; jobs of an array wait for the batch lane.")
         spec = {"spec": asked_spec} | after_said(words)
-        how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
+        how: dict[str, Any] = {"count": words.count, "together": words.together, "key": session.key}
         return _array(session, session.client.array_submit(spec, pool=words_of_job.pool, name=words_of_job.name, **how))
     _no_array(words)
-    options = {"pool": words_of_job.pool, "name": words_of_job.name, "otherwise": otherwise, "key": words.key}
+    options: dict[str, Any] = {
+        "pool": words_of_job.pool,
+        "name": words_of_job.name,
+        "otherwise": otherwise,
+        "key": session.key,
+    }
     options |= after_said(words)
     return _end(session, session.client.job_submit(asked_spec, lane=words_of_job.lane, **options))
 
@@ -97,8 +102,8 @@ def describe(session: Session, script: str) -> int:
         _send(session, parsed, pack)
     if parsed["indexes"]:
         together = getattr(words, "together", False)
-        return _array(session, session.client.array_submit(description, pool=pool, together=together, key=words.key))
-    return _end(session, session.client.job_describe(description, key=words.key, **where))
+        return _array(session, session.client.array_submit(description, pool=pool, together=together, key=session.key))
+    return _end(session, session.client.job_describe(description, key=session.key, **where))
 
 
 def _send(session: Session, parsed: Parsed, pack: Packed) -> None:
@@ -284,10 +289,10 @@ def cancel(session: Session) -> int:
     if any(isinstance(number, ArrayNumber) for number in wanted):
         if len(wanted) > 1:
             raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
-        return _array(session, session.client.array_cancel(wanted[0], key=words.key))
+        return _array(session, session.client.array_cancel(wanted[0], key=session.key))
     if len(wanted) == 1:
-        return _report(screen, session.client.job_cancel(wanted[0], key=words.key), exits.DONE)
-    outcomes = _cancelled(session.client, wanted, words.key)
+        return _report(screen, session.client.job_cancel(wanted[0], key=session.key), exits.DONE)
+    outcomes = _cancelled(session.client, wanted, session.key)
     if screen.as_json:
         screen.document(outcomes)
     for outcome in outcomes:
@@ -298,14 +303,14 @@ def cancel(session: Session) -> int:
     return exits.DONE if all(outcome["cancelled"] for outcome in outcomes) else exits.REFUSED
 
 
-def _cancelled(client: Client, wanted: list[int], key: str | None) -> list[CancelOutcome]:
+def _cancelled(client: Client, wanted: list[int], key: str) -> list[CancelOutcome]:
     parts = [wanted[start : start + MOST_AT_ONCE] for start in range(0, len(wanted), MOST_AT_ONCE)]
-    keys = [key and (key if len(parts) == 1 else f"{key[:190]}-{number}") for number in range(len(parts))]
+    keys = [key if len(parts) == 1 else f"{key[:190]}-{number}" for number in range(len(parts))]
     return [outcome for part, own in zip(parts, keys, strict=True) for outcome in client.jobs_cancel(part, key=own)]
 
 
 def queue(session: Session) -> int:
-    return _report(session.screen, session.client.job_queue(session.words.job, key=session.words.key), exits.DONE)
+    return _report(session.screen, session.client.job_queue(session.words.job, key=session.key), exits.DONE)
 
 
 def _show(screen: Screen, job: JobWithSpec) -> None:

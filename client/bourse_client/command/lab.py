@@ -45,7 +45,7 @@ def create(session: Session) -> int:
         start=words.start,
         end=words.end,
         at_once=words.at_once,
-        key=words.key,
+        key=session.key,
     )
     return _followed(session, study)
 
@@ -58,18 +58,18 @@ def show(session: Session) -> int:
 
 def start(session: Session) -> int:
     """Start a study, and follow it to its end."""
-    return _followed(session, session.client.study_start(session.words.study, key=session.words.key))
+    return _followed(session, session.client.study_start(session.words.study, key=session.key))
 
 
 def cancel(session: Session) -> int:
     """Cancel a study, which can go on later."""
-    _show(session, session.client.study_cancel(session.words.study, key=session.words.key))
+    _show(session, session.client.study_cancel(session.words.study, key=session.key))
     return exits.DONE
 
 
 def resume(session: Session) -> int:
     """Go on with a study after what it has done."""
-    return _followed(session, session.client.study_resume(session.words.study, key=session.words.key))
+    return _followed(session, session.client.study_resume(session.words.study, key=session.key))
 
 
 def download(session: Session) -> int:

@@ -84,6 +84,9 @@ def _done(session: Session, command: Callable[[Session], int]) -> int:
         return exits.USAGE
     except BourseError as error:
         return _failed(session, error)
+    except KeyboardInterrupt:
+        _say_key(session)
+        raise
 
 
 def _failed(session: Session, error: BourseError) -> int:
@@ -92,16 +95,20 @@ def _failed(session: Session, error: BourseError) -> int:
     session.screen.note(f"bourse: {error}")
     if isinstance(error, Unsaid):
         session.screen.note(f"  {WAYS[error.what]}")
-    if isinstance(error, Unreachable):
-        if error.key:
-            session.screen.note(f"It may have been heard. To send it again and have it once: --key {error.key}")
+    if isinstance(error, Refused):
+        _say_more(session, error)
+    _say_key(session)
+    if isinstance(error, Unreachable | ServerFailed | TooManyCalls):
         return exits.UNREACHABLE
     if not isinstance(error, Refused):
         return exits.USAGE
-    _say_more(session, error)
-    if isinstance(error, ServerFailed | TooManyCalls):
-        return exits.UNREACHABLE
     return exits.NOT_ALLOWED if isinstance(error, NotAllowed) else exits.REFUSED
+
+
+def _say_key(session: Session) -> None:
+    """Say how the command is given again where it may have been heard. A command without --key changes nothing."""
+    if session.is_unanswered and "key" in session.words:
+        session.screen.note(f"It may have been heard. To send it again and have it once: --key {session.key}")
 
 
 def _say_more(session: Session, refused: Refused) -> None:

@@ -67,11 +67,11 @@ def register(session: Session) -> int:
     document, archive = _document(session), _archive(words.archive)
     name = document.get("name")
     if archive is not None:
-        page = client.program_upload(document, archive, key=words.key)
+        page = client.program_upload(document, archive, key=session.key)
     elif any(row["name"] == name and row["owner"] == client.tenant for row in client.programs()):
-        page = client.program_continue(str(name), document, key=words.key)
+        page = client.program_continue(str(name), document, key=session.key)
     else:
-        page = client.program_register(document, key=words.key)
+        page = client.program_register(document, key=session.key)
     if screen.as_json:
         screen.document(page)
     else:
@@ -80,7 +80,7 @@ def register(session: Session) -> int:
 
 
 def retire(session: Session) -> int:
-    page = session.client.program_retire(session.words.name, key=session.words.key)
+    page = session.client.program_retire(session.words.name, key=session.key)
     if session.screen.as_json:
         session.screen.document(page)
     else:

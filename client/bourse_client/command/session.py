@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TextIO
 
 from bourse_client.client import Client
 from bourse_client.command.screen import Screen
 from bourse_client.command.settings import Settings, settings_found
-from bourse_client.transport import Pace
+from bourse_client.transport import Pace, new_key
 
 
 @dataclass
@@ -38,6 +39,16 @@ class Session:
     def pool(self) -> str:
         """Return the pool that the command names, else the one that is set, else the only one there is."""
         return self.words.pool or self.settings.pool or self.client.only_pool()
+
+    @cached_property
+    def key(self) -> str:
+        """Return the Idempotency-Key of what the command does. With it, the whole command can be given again."""
+        return self.words.key or new_key()
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Return whether a change was sent of which nobody knows what became of it."""
+        return self._client is not None and self._client.transport.unanswered is not None
 
     @property
     def pace(self) -> Pace:

@@ -18,7 +18,7 @@ def what_if(session: Session) -> int:
     """Ask, wait and show the answer. If this is interrupted, the question goes on and is kept for seven days."""
     words, screen, client = session.words, session.screen, session.client
     pool = words.pool or client.job(words.job)["pool"]  # an interval that decided about the job is its pool's
-    body = {"interval": words.interval, "pool": pool, "key": words.key}
+    body = {"interval": words.interval, "pool": pool, "key": session.key}
     answer = client.what_if(words.job, words.field, _value(words.value), **body)
     while answer["state"] in OPEN:
         session.pace.sleep(words.every)
