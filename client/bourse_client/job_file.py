@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,10 @@ class BadFile(BourseError):
     """The contents of the file cannot be a job, or a program."""
 
 
+class SaidTwice(ValueError):
+    """A name stands twice in an object, and readers would drop all but the last one. The text is a sentence."""
+
+
 @dataclass(frozen=True)
 class JobFile:
     """A job as a file says it. Name, lane, pool and `otherwise` are None where the file says nothing of them."""
@@ -27,6 +31,17 @@ class JobFile:
     lane: str | None
     pool: str | None
     otherwise: str | None
+
+
+def read_json(text: str) -> Any:
+    """Read JSON strictly: what Python reads beyond it, such as NaN, is refused, and so is what is nested too deeply.
+    Raises `ValueError`."""
+    try:
+        value = json.loads(text, object_pairs_hook=_each_once)
+        json.dumps(value, allow_nan=False)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return value
 
 
 def read_job(text: str) -> JobFile:
@@ -55,8 +70,10 @@ def read_line(text: str, name: str) -> tuple[dict[str, Any], str | None]:
     line has either the fields of a specification side by side, or `spec`, or `hours` with their `worth`. `name` is for
     a job that says none."""
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
+        fields = read_json(text)
+    except SaidTwice as error:
+        raise BadFile(str(error)) from error
+    except ValueError:
         raise BadFile("this is not JSON.") from None
     if not isinstance(fields, dict):
         raise BadFile('write the fields of one job, for example `{"epochs": 4}`.')
@@ -101,7 +118,9 @@ def _parsed(text: str, *, has_days: bool) -> Any:
     texts, and need no quotes."""
     if text.lstrip().startswith("{"):
         try:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=_each_once)
+        except SaidTwice as error:
+            raise BadFile(str(error)) from error
         except (ValueError, RecursionError):
             pass  # a mapping of YAML may begin with a brace as well
     try:
@@ -130,11 +149,30 @@ def _loader(yaml: Any, *, has_days: bool) -> Any:
             for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            names: set[str] = set()
+            for name in [name for name, _ in node.value if isinstance(name, yaml.ScalarNode)]:
+                if name.value in names:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"{name.value!r} stands there twice", problem_mark=name.start_mark
+                    )
+                names.add(name.value)
+            return super().construct_mapping(node, deep)
+
     whole = r"-?(0|[1-9][0-9]*)"
     endless = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # they are no numbers of JSON either, and are refused as such
     for tag, pattern in (("int", whole), ("float", rf"{whole}(\.[0-9]+)?([eE][-+]?[0-9]+)?|{endless}")):
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"({pattern})\Z"), list("-+.0123456789"))
     return Loader
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise SaidTwice(f"{name!r} stands there twice.")
+        fields[name] = value
+    return fields
 
 
 def _require_plain(fields: Mapping[Any, Any]) -> None:

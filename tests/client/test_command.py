@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -77,6 +78,63 @@ def job_file(tmp_path: Path) -> Path:
 def test_file_has_numbers_by_the_letter_of_json(number: str) -> None:
     assert read_job(f"max_price: {number}").spec["max_price"] == number  # a text, which the interface will refuse
     assert read_job("max_price: 12.5\nepochs: -3").spec == {"max_price": 12.5, "epochs": -3}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_price: 5\nepochs: 1\nmax_price: 50\n",
+        "epochs: 1\nvalue: {base: 5, base: 50}\n",
+        '{"max_price": 5, "epochs": 1, "max_price": 50}',
+        '{"epochs": 1, "value": {"base": 5, "base": 50}}',
+        '{"epochs": 1, max_price: 5, max_price: 50}',
+    ],
+)
+def test_what_a_file_says_twice_is_refused(bourse: Bourse, text: str) -> None:
+    said = {"url": "http://127.0.0.1:9", "token": "t", "tenant": "lumen"}
+    for words in (("jobs", "submit", "-", "--pool", "main"), ("quote", "-", "--pool", "main")):
+        ended = bourse(*words, stdin=text, **said)
+        assert ended.status == 2
+        assert re.fullmatch(r"bourse: -: (line \d, column \d+: )?'(max_price|base)' stands there twice\.\n", ended.err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("jobs", "submit", "-", "--pool", "main"),
+        ("jobs", "submit", "-", "--pool", "main", "--bulk"),
+        ("programs", "register", "-"),
+        ("lab", "create", "-"),
+        ("api", "POST", "/quotes/", "--input", "-"),
+    ],
+)
+def test_input_that_is_no_utf_8_is_refused_wherever_it_is_read(bourse: Bourse, words: tuple[str, ...]) -> None:
+    text = b'{"name": "caf\xe9"}'.decode("utf-8", "surrogateescape")  # as Python reads it in the locales C and POSIX
+    ended = bourse(*words, stdin=text, url="http://127.0.0.1:9", token="t", tenant="lumen")
+    assert (ended.status, ended.err) == (2, "bourse: -: it is no text in UTF-8.\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("jobs", "list", "--name", "caf\udce9"),
+        ("logs", "7", "--search", "caf\udce9"),
+        ("jobs", "list", "--tenant", "caf\udce9"),
+        ("api", "GET", "/pools/", "--field", "name=caf\udce9"),
+    ],
+)
+def test_typed_bytes_that_are_no_utf_8_are_refused(bourse: Bourse, words: tuple[str, ...]) -> None:
+    ended = bourse(*words, url="http://127.0.0.1:9", token="t", **({} if "--tenant" in words else {"tenant": "lumen"}))
+    assert (ended.status, ended.err) == (2, "bourse: What was typed is no text in UTF-8.\n")
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", '{"base": 1, "base": 2}'])
+def test_what_if_sends_what_is_no_json_as_a_word(bourse: Bourse, value: str) -> None:
+    with stub_server(bad(422, "invalid_what_if")) as stub:
+        words = ("what-if", "7", "value", "--interval", "2", "--pool", "main", "--", value)
+        ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 1, ended.err
+    assert json.loads(stub.asked[0].body)["value"] == value
 
 
 def test_submission_takes_the_file_and_words_of_the_command_line_go_before_it(bourse: Bourse, job_file: Path) -> None:

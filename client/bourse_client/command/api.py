@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from urllib.parse import parse_qs
 
 from bourse_client.command import exits
 from bourse_client.command.session import Session
-from bourse_client.command.written import INPUT
+from bourse_client.command.written import text_in
+from bourse_client.job_file import read_json
 from bourse_client.transport import JSON, ROOT, Reply
 
 ANY = "*/*"
@@ -73,23 +73,13 @@ def _value(session: Session, text: str) -> Any:
     """Return a typed value: a word is a text; true, null, 12, [1] and {"a": 1} are what they are in JSON. In a query
     every value is a text."""
     if text.startswith("@"):
-        return _read(session, text[1:])
+        return text_in(session, text[1:])
     if session.words.method == "GET":
         return text
     try:
-        return _json(text)
+        return read_json(text)
     except ValueError:
         return text
-
-
-def _json(text: str) -> Any:
-    """Read JSON strictly: what Python reads beyond it, such as NaN, is refused, and so is what is nested too deeply."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    return value
 
 
 def _body(session: Session, fields: dict[str, Any]) -> Any:
@@ -99,18 +89,9 @@ def _body(session: Session, fields: dict[str, Any]) -> Any:
         raise exits.UsageError("The body is in --input, or in fields; not in both.")
     name = session.words.input
     try:
-        return _json(_read(session, name))
+        return read_json(text_in(session, name))
     except ValueError as error:
-        raise exits.UsageError(f"{name}: it is no JSON. {error}.") from error
-
-
-def _read(session: Session, name: str) -> str:
-    try:
-        return session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise exits.UsageError(f"{name}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise exits.UsageError(f"{name}: it is no text in UTF-8.") from error
+        raise exits.UsageError(f"{name}: it is no JSON. {str(error).rstrip('.')}.") from error
 
 
 def _show(session: Session, reply: Reply) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from bourse_client.command import exits
 from bourse_client.command.screen import plain
 from bourse_client.command.session import Session
-from bourse_client.command.written import INPUT, text_of
+from bourse_client.command.written import INPUT, text_in
 from bourse_client.errors import BourseError, Refused
 from bourse_client.job_file import BadFile, read_line
 from bourse_client.shapes import BulkJob
@@ -80,7 +80,7 @@ def _lines(session: Session) -> Iterator[BulkLine]:
     file = session.words.file
     base = session.words.name or ("job" if file == INPUT else Path(file).stem)
     empty = True
-    for number, text in enumerate(text_of(session).split("\n"), start=1):
+    for number, text in enumerate(text_in(session, file).split("\n"), start=1):
         if not text.strip():
             continue
         try:

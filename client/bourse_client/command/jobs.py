@@ -21,7 +21,7 @@ from bourse_client.command.scripts import (
     waited_in_words,
 )
 from bourse_client.command.session import Session
-from bourse_client.command.written import asked_in, is_script, text_of
+from bourse_client.command.written import asked_in, is_script, text_in
 from bourse_client.errors import NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
@@ -43,7 +43,7 @@ def submit(session: Session) -> int:
     words = session.words
     if words.bulk:
         return bulk.submit(session)
-    text = text_of(session)
+    text = text_in(session, words.file)
     if is_script(text):
         if words.count:
             raise exits.UsageError("--count is for job files; a script says how many it is: #SBATCH --array=0-2.")

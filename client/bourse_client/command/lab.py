@@ -9,10 +9,10 @@ from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
 from bourse_client.command.screen import moment, zone
 from bourse_client.command.session import Session
+from bourse_client.command.written import INPUT, text_in
 from bourse_client.job_file import BadFile, read_study
 from bourse_client.shapes import Study
 
-INPUT = "-"
 AT_WORK = ("reading", "waiting", "running")
 MOST_FILES = 700 * 1024  # bytes that, in base64 and with the document, fit into a call
 NAMED = ("file", "machines", "nodes")  # fields of a history that may name a file
@@ -123,11 +123,7 @@ def _show(session: Session, study: Study) -> None:
 def _document(session: Session) -> dict[str, Any]:
     name = session.words.file
     try:
-        return read_study(session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: it is no text in UTF-8.") from error
+        return read_study(text_in(session, name))
     except BadFile as error:
         raise UsageError(f"{name}: {error}") from error
 

@@ -84,6 +84,9 @@ def _done(session: Session, command: Callable[[Session], int]) -> int:
         return exits.USAGE
     except BourseError as error:
         return _failed(session, error)
+    except UnicodeEncodeError:  # bytes of the command line that are no UTF-8 are halves of characters in Python
+        session.screen.note("bourse: What was typed is no text in UTF-8.")
+        return exits.USAGE
     except KeyboardInterrupt:
         _say_key(session)
         raise

@@ -11,9 +11,9 @@ from bourse_client.command.exits import UsageError
 from bourse_client.command.packing import MEBIBYTE, MOST_PACKED
 from bourse_client.command.screen import moment, zone
 from bourse_client.command.session import Session
+from bourse_client.command.written import text_in
 from bourse_client.job_file import BadFile, read_program
 
-INPUT = "-"
 OPERATOR = "operator"
 
 
@@ -125,11 +125,7 @@ def _version(number: int | None) -> str:
 def _document(session: Session) -> dict[str, Any]:
     name = session.words.file
     try:
-        return read_program(session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: it is no text in UTF-8.") from error
+        return read_program(text_in(session, name))
     except BadFile as error:
         raise UsageError(f"{name}: {error}") from error
 

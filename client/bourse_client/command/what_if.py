@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.screen import credits, several
 from bourse_client.command.session import Session
+from bourse_client.job_file import read_json
 from bourse_client.shapes import WhatIfOutcome, WhatIfResult
 
 OPEN = ("waiting", "running")
@@ -36,8 +36,8 @@ def what_if(session: Session) -> int:
 def _value(text: str) -> Any:
     """Return the value as JSON reads it; what is no JSON is a word, such as never."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         return text
 
 

@@ -27,7 +27,8 @@ class JobRequest:
 
 
 def asked_of(session: Session) -> JobRequest:
-    text, name = text_of(session), session.words.file
+    name = session.words.file
+    text = text_in(session, name)
     if is_script(text):
         raise UsageError(
             f"{name}: a batch script is quoted on the page Submit a job; what it would ask for is said by "
@@ -41,13 +42,15 @@ def is_script(text: str) -> bool:
     return text.startswith("#!") or any(line.startswith("#SBATCH") for line in text.splitlines())
 
 
-def text_of(session: Session) -> str:
-    name = session.words.file
+def text_in(session: Session, name: str) -> str:
+    """Return the text of a file, or of standard input."""
     try:
-        return session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
+        text = session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
+        text.encode()  # in the locales C and POSIX standard input lets other bytes pass, as halves of characters
+        return text
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise UsageError(f"{name}: it is no text in UTF-8.") from error
 
 
