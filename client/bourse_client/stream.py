@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bourse_client.errors import Refused
+from bourse_client.errors import Refused, Unreachable
 from bourse_client.transport import COME_AGAIN, FIRST_PAUSE, LOST, Reply, Transport, checked, unreachable_of
 
 KIND = "text/event-stream"
@@ -73,7 +73,7 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
             for message in _opened(transport, path, place):
                 failures = 0
                 if message and message.kind != CLOSED:
-                    yield json.loads(message.data)
+                    yield _document(message)
         except LOST as error:
             failures += 1
             if failures >= pace.attempts:
@@ -93,10 +93,11 @@ def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message |
         headers = transport.headers(KIND) | ({"Last-Event-ID": place.last} if place.last else {})
         connection.request("GET", transport.target(path), headers=headers)
         answer = connection.getresponse()
+        named = {name.lower(): value for name, value in answer.getheaders()}
         if answer.status != 200:
-            named = {name.lower(): value for name, value in answer.getheaders()}
             checked(Reply(answer.status, named, answer.read()))
             raise http.client.HTTPException(f"status {answer.status}")
+        transport.require_kind(named, KIND)
         yield from place.messages(_lines(answer))
     finally:
         connection.close()
@@ -104,4 +105,13 @@ def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message |
 
 def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
     while line := answer.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:  # the rest would be read as a line of its own
+            raise Unreachable("The answer is broken: an event is too long.")
         yield line
+
+
+def _document(message: Message) -> Any:
+    try:
+        return json.loads(message.data)
+    except (ValueError, RecursionError):
+        raise Unreachable("The answer is broken: an event is no JSON.") from None

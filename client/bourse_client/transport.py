@@ -21,6 +21,7 @@ from bourse_client import __version__
 from bourse_client.errors import BourseError, Refused, Unreachable, refused_of
 
 ROOT = "/api/v1/"
+ANY = "*/*"
 JSON, PROBLEM = "application/json", "application/problem+json"
 AGENT = f"bourse-client/{__version__}"
 BYTES = "application/octet-stream"
@@ -55,6 +56,7 @@ class Call:
     body: bytes | None
     headers: Mapping[str, str]
     key: str | None
+    accept: str
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Transport:
         headers = self.headers(accept)
         if content is not None and key:
             headers |= {"Content-Type": JSON, "Idempotency-Key": key}
-        return self._until_answered(Call(method, self.target(path, query), content, headers, key))
+        return self._until_answered(Call(method, self.target(path, query), content, headers, key, accept))
 
     def send_parts(
         self, path: str, parts: Mapping[str, bytes], *, query: Mapping[str, Any] | None = None, key: str | None = None
@@ -165,7 +167,7 @@ class Transport:
         content = b"".join(_part(edge, name, part) for name, part in parts.items()) + f"--{edge}--\r\n".encode()
         headers = self.headers(JSON)
         headers |= {"Content-Type": f"multipart/form-data; boundary={edge}", "Idempotency-Key": key}
-        return self._until_answered(Call("POST", self.target(path, query), content, headers, key))
+        return self._until_answered(Call("POST", self.target(path, query), content, headers, key, JSON))
 
     def fetch(self, path: str, target: IO[bytes], *, query: Mapping[str, Any] | None = None) -> int:
         """Write a file of any length as it comes, and return how long it is. A transfer that breaks off goes on where
@@ -199,6 +201,7 @@ class Transport:
             headers = {name.lower(): value for name, value in answer.getheaders()}
             if answer.status not in (200, 206):
                 checked(Reply(answer.status, headers, answer.read()))
+            self.require_kind(headers, BYTES)
             end = transfer.begins(answer.status, headers)
             while piece := answer.read(PIECE):
                 transfer.takes(piece)
@@ -277,7 +280,17 @@ class Transport:
         except BaseException:
             self.close()  # half an answer must never be read as the beginning of the next
             raise
-        return checked(reply)
+        checked(reply)
+        self.require_kind(reply.headers, call.accept, call.key)
+        return reply
+
+    def require_kind(self, headers: Mapping[str, str], accept: str, key: str | None = None) -> None:
+        """Raise `Unreachable` for an answer of another kind than was asked for. It is of somebody else, such as a page
+        of a proxy, and asking again would bring it again."""
+        kind = _kind(headers)
+        if accept not in (ANY, kind):
+            other = f"{self.address} answered with {kind or 'nothing'}, and not {accept}."
+            raise Unreachable(f"{other} Is this the address of Bourse?", key=key)
 
     def pause_after(self, attempt: int) -> float:
         """Return a pause that is twice as long each time, and never the same for two callers."""
@@ -291,19 +304,22 @@ def _part(edge: str, name: str, content: bytes) -> bytes:
     return head.encode() + content + b"\r\n"
 
 
-def checked(reply: Reply) -> Reply:
+def checked(reply: Reply) -> None:
     if 300 <= reply.status < 400:
         # We do not follow it: the token would go to wherever somebody points.
         to = reply.headers.get("location", "elsewhere")
         raise BourseError(f"The server points to {to}. If that is the right place, use its address.")
     if reply.status >= 400:
         raise refused_of(reply.status, reply.body, retry_after=_seconds(reply.headers.get("retry-after")))
-    if reply.headers.get("content-type", "").split(";")[0].strip() == JSON:
+    if _kind(reply.headers) == JSON:
         try:
             reply.json()
         except ValueError:
             raise http.client.IncompleteRead(reply.body) from None
-    return reply
+
+
+def _kind(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _comes_again(refused: Refused) -> bool:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bourse_client import Client, NotAllowed, Unreachable
-from bourse_client.stream import Place
+from bourse_client.stream import LONGEST_LINE, Place
 from tests.client.pace import Hours
-from tests.client.stub import Stub, bad, dropped, streaming, stub_server
+from tests.client.stub import Answer, Stub, bad, dropped, streaming, stub_server, text
 
 
 def piece(number: int) -> str:
@@ -73,6 +73,23 @@ def test_silent_half_hours_are_no_failures() -> None:
     quiet = streaming("retry: 2000\n\n", ": still here\n\n")
     with stub_server(*[quiet] * 10, dropped, streaming(piece(1))) as stub:
         assert followed(stub, Hours(), 1) == [1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (streaming("retry: 2000\nid: 6\n\n", 'id: 7\ndata: {"id": 7,\n\n'), "broken: an event is no JSON"),
+        (streaming(f'id: 7\ndata: {{"id": 7, "note": "{"x" * LONGEST_LINE}"}}\n\n'), "broken: an event is too long"),
+        (text("<h1>Welcome</h1>\n\n", "text/html"), "text/html, and not text/event-stream. Is this the address"),
+    ],
+)
+def test_what_is_no_event_ends_it_with_a_sentence(answer: Answer, sentence: str) -> None:
+    with (
+        stub_server(streaming(piece(1)), answer, bad(403, "asked_again")) as stub,
+        pytest.raises(Unreachable, match=sentence),
+    ):
+        followed(stub, Hours(), 2)
+    assert len(stub.asked) == 2
 
 
 def test_server_that_is_gone_for_good_is_said_so() -> None:

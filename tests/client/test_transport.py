@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -188,6 +189,33 @@ def test_no_is_no_and_is_not_asked_for_again(answer: Answer, kind: type[Exceptio
         caller.job(7)
     assert found.value.code == code  # type: ignore[attr-defined]
     assert len(stub.asked) == 1
+
+
+PORTAL = text("<h1>Welcome</h1>", "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda caller: caller.me(),
+        lambda caller: list(caller.pools()),
+        lambda caller: caller.job_log_file(7),
+        lambda caller: caller.statement_csv("2026-11"),
+        lambda caller: caller.job_file(7, "model.pt", io.BytesIO()),
+    ],
+)
+def test_answer_of_another_kind_is_of_somebody_else(call: Callable[[Client], Any]) -> None:
+    with stub_server(PORTAL) as stub, client(stub, Hours()) as caller, pytest.raises(Unreachable) as found:
+        call(caller)
+    assert f"{stub.address} answered with text/html, and not " in str(found.value)
+    assert str(found.value).endswith("Is this the address of Bourse?")
+    assert len(stub.asked) == 1
+
+
+def test_change_that_is_answered_by_somebody_else_keeps_its_key() -> None:
+    with stub_server(PORTAL) as stub, client(stub, Hours()) as caller, pytest.raises(Unreachable) as found:
+        caller.job_cancel(7, key="mine")
+    assert found.value.key == caller.transport.unanswered == "mine"
 
 
 def test_refusal_carries_code_numbers_and_fields() -> None:

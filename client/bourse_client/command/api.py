@@ -11,9 +11,7 @@ from bourse_client.command import exits
 from bourse_client.command.session import Session
 from bourse_client.command.written import text_in
 from bourse_client.job_file import read_json
-from bourse_client.transport import JSON, ROOT, Reply
-
-ANY = "*/*"
+from bourse_client.transport import ANY, JSON, ROOT, Reply
 
 
 def api(session: Session) -> int:
