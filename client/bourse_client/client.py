@@ -188,11 +188,13 @@ class Client:
         return cast(Pieces, self.get(self.of_tenant(f"jobs/{job_id}/pieces/")))
 
     def job_followed(self, job_id: int, *, every: float = 2.0, patience: float | None = None) -> Iterator[JobWithSpec]:
-        """Yield the job again and again, the last time when it is over. This ends early when `patience` does."""
+        """Yield the job again and again, the last time when it is over. This ends early when `patience` does. After a
+        first answer an outage of the server is waited out."""
         pace = self.transport.pace
         deadline = None if patience is None else pace.clock() + patience
         while True:
-            job = self.job(job_id)
+            with self.transport.following():
+                job = self.job(job_id)
             yield job
             if job["state"] in OVER or (deadline is not None and pace.clock() + every > deadline):
                 return

@@ -18,7 +18,7 @@ class BadFile(BourseError):
     """The contents of the file cannot be a job, or a program."""
 
 
-class SaidTwice(ValueError):
+class RepeatedName(ValueError):
     """A name stands twice in an object, and readers would drop all but the last one. The text is a sentence."""
 
 
@@ -71,7 +71,7 @@ def read_line(text: str, name: str) -> tuple[dict[str, Any], str | None]:
     a job that says none."""
     try:
         fields = read_json(text)
-    except SaidTwice as error:
+    except RepeatedName as error:
         raise BadFile(str(error)) from error
     except ValueError:
         raise BadFile("this is not JSON.") from None
@@ -119,7 +119,7 @@ def _parsed(text: str, *, has_days: bool) -> Any:
     if text.lstrip().startswith("{"):
         try:
             return json.loads(text, object_pairs_hook=_each_once)
-        except SaidTwice as error:
+        except RepeatedName as error:
             raise BadFile(str(error)) from error
         except (ValueError, RecursionError):
             pass  # a mapping of YAML may begin with a brace as well
@@ -170,7 +170,7 @@ def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise SaidTwice(f"{name!r} stands there twice.")
+            raise RepeatedName(f"{name!r} stands there twice.")
         fields[name] = value
     return fields
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bourse_client.errors import Refused, Unreachable
+from bourse_client.errors import BourseError, Refused, Unreachable
 from bourse_client.transport import COME_AGAIN, FIRST_PAUSE, LOST, Reply, Transport, checked, unreachable_of
 
 KIND = "text/event-stream"
@@ -67,23 +67,29 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
     """Yield each event's document once, in order. This ends only by an error: the rights are gone, or no answer came
     for too long."""
     place, failures, pace = Place("" if after is None else str(after)), 0, transport.pace
-    while True:
-        pause = 0.0
-        try:
-            for message in _opened(transport, path, place):
-                failures = 0
-                if message and message.kind != CLOSED:
-                    yield _document(message)
-        except LOST as error:
-            failures += 1
-            if failures >= pace.attempts:
-                raise unreachable_of(transport.address, error) from error
-        except Refused as refused:
-            failures += 1
-            if refused.status not in COME_AGAIN or failures >= pace.attempts:
-                raise
-            pause = refused.retry_after or 0.0
-        pace.sleep(max(pause, transport.pause_after(failures) if failures else place.retry))
+    since = pace.clock()  # when the server began to be away
+    with transport.following():
+        while True:
+            failure: BourseError | None = None
+            try:
+                for message in _opened(transport, path, place):
+                    failures = 0
+                    if message and message.kind != CLOSED:
+                        yield _document(message)
+                pause = place.retry
+            except LOST as error:
+                failures += 1
+                pause, failure = transport.pause_after(failures), unreachable_of(transport.address, error)
+            except Refused as refused:
+                if refused.status not in COME_AGAIN:
+                    raise
+                failures += 1
+                pause, failure = max(refused.retry_after or 0.0, transport.pause_after(failures)), refused
+            if failure:
+                since = pace.clock() if failures == 1 else since
+                if transport.gives_up(failures, since, pause):
+                    raise failure
+            pace.sleep(pause)
 
 
 def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message | None]:
@@ -98,6 +104,7 @@ def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message |
             checked(Reply(answer.status, named, answer.read()))
             raise http.client.HTTPException(f"status {answer.status}")
         transport.require_kind(named, KIND)
+        transport.note_answer()
         yield from place.messages(_lines(answer))
     finally:
         connection.close()

@@ -12,7 +12,8 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import SplitResult, urlencode, urlsplit
@@ -37,11 +38,13 @@ LOST = (OSError, http.client.HTTPException)
 @dataclass(frozen=True)
 class Pace:
     """How patient the caller is. `timeout` is the seconds for one attempt, more than the server's own limit of 30, so
-    that the server itself says that it took too long. `patience` is the seconds for one call with all its attempts."""
+    that the server itself says that it took too long. `patience` is the seconds for one call with all its attempts, and
+    `outage` those for which somebody who follows something waits for a server that is away, as in an upgrade."""
 
     timeout: float = 35.0
     patience: float = 90.0
     attempts: int = 6
+    outage: float = 600.0
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     dice: Callable[[], float] = random.random
@@ -137,6 +140,23 @@ class Transport:
         self._connection: http.client.HTTPConnection | None = None
         # The Idempotency-Key of the latest change, as long as nobody knows what became of it.
         self.unanswered: str | None = None
+        self._follows, self._was_answered = False, False
+
+    @contextmanager
+    def following(self, follows: bool = True) -> Iterator[None]:
+        """Be patient as somebody who follows something: once the server has answered, an outage is waited out."""
+        before, self._follows = self._follows, follows
+        try:
+            yield
+        finally:
+            self._follows = before
+
+    def gives_up(self, failures: int, since: float, pause: float) -> bool:
+        """Return whether so many failures since a moment are enough, where the next attempt is made after a pause."""
+        pace, then = self.pace, self.pace.clock() + pause
+        if self._follows and self._was_answered:
+            return then > since + pace.outage
+        return failures >= pace.attempts or then > since + pace.patience
 
     def call(
         self,
@@ -241,7 +261,7 @@ class Transport:
     def _asked_again(self, call: Call) -> Reply:
         pace, attempt = self.pace, 1
         failure: BourseError
-        deadline = pace.clock() + pace.patience
+        since = pace.clock()
         while True:
             before, self.unanswered = self.unanswered, call.key
             try:
@@ -256,7 +276,7 @@ class Transport:
                 if not _comes_again(refused):
                     raise
                 pause, failure = max(refused.retry_after or 0.0, self.pause_after(attempt)), refused
-            if attempt >= pace.attempts or pace.clock() + pause > deadline:
+            if self.gives_up(attempt, since, pause):
                 raise failure
             pace.sleep(pause)
             attempt += 1
@@ -282,7 +302,12 @@ class Transport:
             raise
         checked(reply)
         self.require_kind(reply.headers, call.accept, call.key)
+        self.note_answer()
         return reply
+
+    def note_answer(self) -> None:
+        """Remember that the server is there and lets us in."""
+        self._was_answered = True
 
     def require_kind(self, headers: Mapping[str, str], accept: str, key: str | None = None) -> None:
         """Raise `Unreachable` for an answer of another kind than was asked for. It is of somebody else, such as a page
@@ -294,7 +319,7 @@ class Transport:
 
     def pause_after(self, attempt: int) -> float:
         """Return a pause that is twice as long each time, and never the same for two callers."""
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempt - 1, 10))
         return float(longest * (0.5 + 0.5 * self.pace.dice()))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bourse_client.command import exits
 from bourse_client.command.screen import Screen, plain, table_lines
 from bourse_client.command.session import Session
 from bourse_client.job_file import read_job
@@ -205,6 +206,42 @@ def test_interruption_of_a_change_names_its_key(
     with stub_server(good(JOB)) as stub, pytest.raises(KeyboardInterrupt):
         bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert [text.rpartition(" ")[0] for text in said] == [KEY_SAID] * is_change
+
+
+OUTAGE = [dropped] * 60
+KEPT = 1  # a kept connection that is closed costs no attempt
+EMPTY = good({"results": [], "next": None})
+ASKED, ANSWERED = {"id": 1, "state": "running"}, {"id": 1, "state": "failed", "detail": "", "result": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("logs 7 -f", [good(JOB), *OUTAGE, good({"run": 1, "after": 0, "lines": [], "more": False}), bad(403, "no")]),
+        ("jobs submit - --pool main --wait", [good(JOB, status=201), good(JOB), *OUTAGE, bad(403, "no")]),
+        ("prices --pool main --watch", [EMPTY, *OUTAGE, bad(403, "no")]),
+        ("what-if 7 epochs 5 --interval 3 --pool main", [good(ASKED, status=202), *OUTAGE, good(ANSWERED)]),
+        ("lab start 7", [good({"id": 7, "state": "running"}), *OUTAGE, bad(403, "no")]),
+    ],
+)
+def test_command_that_follows_waits_out_an_outage(
+    bourse: Bourse, line: str, answers: list[Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = Hours()
+    monkeypatch.setattr(Session, "pace", hours.pace())
+    with stub_server(*answers) as stub:
+        ended = bourse(*line.split(), stdin='{"epochs": 1}', url=stub.address, token="t", tenant="lumen")
+    assert ended.status in (exits.REFUSED, exits.NOT_ALLOWED), ended.err
+    assert (len(stub.asked), hours.now > 300) == (len(answers), True)
+
+
+def test_list_of_prices_that_nobody_watches_waits_for_no_outage(
+    bourse: Bourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "pace", Hours().pace())
+    with stub_server(EMPTY, dropped) as stub:
+        ended = bourse("prices", "--pool", "main", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, len(stub.asked)) == (exits.UNREACHABLE, 1 + KEPT + 6)
 
 
 SCRIPT = "#!/bin/bash -eu\n#SBATCH --gpus=4 --time=2:00:00\npython3 train.py\n"

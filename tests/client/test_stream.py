@@ -99,6 +99,21 @@ def test_server_that_is_gone_for_good_is_said_so() -> None:
     assert len(stub.asked) == 6
 
 
+@pytest.mark.parametrize("away", [dropped, bad(503, "busy")])
+def test_stream_waits_out_an_outage(away: Answer) -> None:
+    hours = Hours()
+    with stub_server(streaming(piece(1)), *[away] * 60, streaming(piece(2))) as stub:
+        assert followed(stub, hours, 2) == [1, 2]
+    assert 300 < hours.now < 600
+
+
+def test_stream_ends_with_a_sentence_ten_minutes_into_an_outage() -> None:
+    hours = Hours()
+    with stub_server(streaming(piece(1)), dropped) as stub, pytest.raises(Unreachable):
+        followed(stub, hours, 2)
+    assert 590 < hours.now <= 602
+
+
 @given(st.lists(st.integers(0, 400), max_size=12), st.data())
 def test_wherever_a_stream_is_cut_each_event_comes_once_and_whole(numbers: list[int], data: st.DataObject) -> None:
     ids = sorted(set(numbers))

@@ -119,6 +119,28 @@ def test_retry_after_that_is_no_number_of_seconds_is_left_to_our_own_pace(told: 
     assert hours.waits == [0.25]
 
 
+def test_who_follows_a_job_waits_out_an_outage_and_other_calls_do_not() -> None:
+    hours = Hours()
+    outage = [dropped] * 60
+    with (
+        stub_server(good(JOB), *outage, good(JOB | {"state": "finished"}), dropped) as stub,
+        client(stub, hours) as caller,
+    ):
+        assert [job["state"] for job in caller.job_followed(7)] == ["queued", "finished"]
+        assert 300 < hours.now < 600
+        count = len(stub.asked)
+        with pytest.raises(Unreachable):
+            caller.job(7)
+    assert len(stub.asked) == count + 1 + 6  # a kept connection that is closed costs no attempt
+
+
+def test_who_follows_what_never_was_answered_waits_for_no_outage() -> None:
+    hours = Hours()
+    with stub_server(dropped) as stub, client(stub, hours) as caller, pytest.raises(Unreachable):
+        next(caller.job_followed(7))
+    assert len(stub.asked) == 6
+
+
 def test_trouble_without_end_ends_after_six_attempts_and_names_the_key() -> None:
     hours = Hours()
     with (

@@ -87,9 +87,10 @@ def download(session: Session) -> int:
 def _followed(session: Session, study: Study) -> int:
     """Follow a study until it is ready, over, or interrupted; an interrupted one goes on by itself."""
     words, client = session.words, session.client
-    while study["state"] in AT_WORK:
-        session.pace.sleep(words.every)
-        study = client.study(study["id"])
+    with client.transport.following():
+        while study["state"] in AT_WORK:
+            session.pace.sleep(words.every)
+            study = client.study(study["id"])
     _show(session, study)
     if study["state"] == "ready":
         session.screen.note(f"bourse: start it with `bourse lab start {study['id']}`.")

@@ -14,23 +14,24 @@ def logs(session: Session) -> int:
     words, client, after = session.words, session.client, 0
     run: int | None = None
     wrote = False
-    while True:
-        over = not words.follow or client.job(words.job)["state"] in OVER
-        log = client.job_logs(words.job, after=after, search=words.search, level=words.level or "", who=words.who)
-        if log["run"] != run and after:  # the job was started anew, and its log begins anew
-            run, after = log["run"], 0
-            continue
-        run, after = log["run"], log["after"]
-        for line in log["lines"]:
-            _write(session, line)
-            wrote = True
-        if log["more"]:
-            continue
-        if over:
-            if not wrote:
-                session.screen.note(f"bourse: {_silence(session, run)}")
-            return exits.DONE
-        session.pace.sleep(words.every)
+    with client.transport.following(words.follow):
+        while True:
+            over = not words.follow or client.job(words.job)["state"] in OVER
+            log = client.job_logs(words.job, after=after, search=words.search, level=words.level or "", who=words.who)
+            if log["run"] != run and after:  # the job was started anew, and its log begins anew
+                run, after = log["run"], 0
+                continue
+            run, after = log["run"], log["after"]
+            for line in log["lines"]:
+                _write(session, line)
+                wrote = True
+            if log["more"]:
+                continue
+            if over:
+                if not wrote:
+                    session.screen.note(f"bourse: {_silence(session, run)}")
+                return exits.DONE
+            session.pace.sleep(words.every)
 
 
 def _silence(session: Session, run: int | None) -> str:

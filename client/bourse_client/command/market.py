@@ -16,20 +16,21 @@ CLEAR = "\x1b[2J\x1b[H"
 def prices(session: Session) -> int:
     words, screen = session.words, session.screen
     pool = session.pool
-    while True:
-        now = list(session.client.prices_now(pool))
-        ahead = [line for lane in ("batch", "instant") for line in _ahead(session, pool, lane)]
-        if screen.as_json and words.watch:
-            screen.record({"pool": pool, "now": now, "ahead": ahead})
-        elif screen.as_json:
-            screen.document({"pool": pool, "now": now, "ahead": ahead})
-        else:
-            if words.watch and screen.out.isatty():
-                screen.line(CLEAR)
-            _show(session, pool, now, ahead)
-        if not words.watch:
-            return exits.DONE
-        session.pace.sleep(words.every)
+    with session.client.transport.following(words.watch):
+        while True:
+            now = list(session.client.prices_now(pool))
+            ahead = [line for lane in ("batch", "instant") for line in _ahead(session, pool, lane)]
+            if screen.as_json and words.watch:
+                screen.record({"pool": pool, "now": now, "ahead": ahead})
+            elif screen.as_json:
+                screen.document({"pool": pool, "now": now, "ahead": ahead})
+            else:
+                if words.watch and screen.out.isatty():
+                    screen.line(CLEAR)
+                _show(session, pool, now, ahead)
+            if not words.watch:
+                return exits.DONE
+            session.pace.sleep(words.every)
 
 
 def _ahead(session: Session, pool: str, lane: str) -> list[Price]:

@@ -20,9 +20,10 @@ def what_if(session: Session) -> int:
     pool = words.pool or client.job(words.job)["pool"]  # an interval that decided about the job is its pool's
     body = {"interval": words.interval, "pool": pool, "key": session.key}
     answer = client.what_if(words.job, words.field, _value(words.value), **body)
-    while answer["state"] in OPEN:
-        session.pace.sleep(words.every)
-        answer = client.what_if_read(answer["id"])
+    with client.transport.following():
+        while answer["state"] in OPEN:
+            session.pace.sleep(words.every)
+            answer = client.what_if_read(answer["id"])
     if screen.as_json:
         screen.document(answer)
     elif answer["result"]:
