@@ -64,6 +64,19 @@ def test_starts_with_the_least_gang_or_not_at_all():
     assert [(refusal.job, refusal.state) for refusal in plan.refusals] == [(1, WAITING)]
 
 
+def test_a_type_is_tried_again_where_only_the_jobs_own_workers_took_its_room():
+    """One processor is left beside a large worker, and the parameter server needs two. Beside a small worker it fits:
+    for the same job, and for another one of the same parameter server."""
+    cluster = make_cluster(((4,), (9,)), resources=("cpu", "memory_gb"))
+    large, small, server = make_unit_type((3, 0)), make_unit_type((2, 0)), make_unit_type((2, 0))
+    either = make_job(0, worker_types=[large, small], ps_types=[server])
+    plan = POLICY.decide(make_view([either], cluster=cluster))
+    assert [(booking.worker_type, booking.workers, booking.ps) for booking in plan.bookings] == [(1, 1, 1)]
+    only_large = make_job(0, worker_types=[large], ps_types=[server])
+    other = make_job(1, worker_types=[small], ps_types=[server])
+    assert workers(POLICY.decide(make_view([only_large, other], cluster=cluster))) == {1: 1}
+
+
 def test_refuses_for_good_what_could_never_run():
     [giant, dwarf] = run(
         make_scenario([make_job(0, chunks=9, min_workers=9), make_job(1)], cluster=make_cluster(((8,), (8,))))

@@ -166,6 +166,7 @@ class _Filling:
         servers = self._deal(ps, more, PS) if more else []
         if servers is None:
             self.vacancies.give_back(worker, workers)
+            self.full.discard(id(ps))  # there may be room for it without these workers
             return False
         holding.workers += workers
         holding.ps += servers
@@ -175,8 +176,8 @@ class _Filling:
         return True
 
     def _deal(self, unit: UnitType, count: int, kind: int) -> list[int] | None:
-        """Return servers for `count` units, or None. Room only shrinks, so once a single unit of a type has found no
-        room, that type is not tried again."""
+        """Return servers for `count` units, or None. Room only shrinks, but for workers that are given back, so once a
+        single unit of a type has found no room, that type is not tried again."""
         if id(unit) in self.full:
             return None
         if count > 1:
