@@ -32,30 +32,36 @@ class GangUnits:
         return each * self.workers
 
 
+def halved(job: Job, workers: int) -> Iterator[int]:
+    """Yield `workers`, then half as many, and so on, and last the job's least number."""
+    while workers > job.min_workers:
+        yield workers
+        workers //= 2
+    yield job.min_workers
+
+
 def gangs(job: Job, workers: int) -> Iterator[GangUnits]:
-    """Yield the gang of `workers` workers, then of half as many, and so on, for every pair of unit types in order.
+    """Yield the gang of `workers` workers, then the smaller ones of `halved`, for every pair of unit types in order.
 
     Each has the parameter servers that its workers need. None has fewer workers or more parameter servers than
     the job allows.
     """
-    while workers >= job.min_workers:
+    for size in halved(job, workers):
         for worker_type, worker in enumerate(job.worker_types):
             for ps_type, server in enumerate(job.ps_types):
-                ps = parameter_servers(workers, worker.mbps, server.mbps)
+                ps = parameter_servers(size, worker.mbps, server.mbps)
                 if job.max_ps is None or ps <= job.max_ps:
-                    yield GangUnits(workers, ps, worker_type, ps_type)
-        workers //= 2
+                    yield GangUnits(size, ps, worker_type, ps_type)
 
 
 def even_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
     """Yield gangs as `gangs` does, but with one parameter server for each worker, or as many as the job allows if these
     are fewer, and with none for a job without parameter servers."""
-    while workers >= job.min_workers:
-        ps = 0 if job.all_reduce else workers if job.max_ps is None else min(workers, job.max_ps)
+    for size in halved(job, workers):
+        ps = 0 if job.all_reduce else size if job.max_ps is None else min(size, job.max_ps)
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
-                yield GangUnits(workers, ps, worker_type, ps_type)
-        workers //= 2
+                yield GangUnits(size, ps, worker_type, ps_type)
 
 
 def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:

@@ -126,7 +126,7 @@ def fifo(scenario: Scenario, asked: int) -> dict[int, tuple[int, int, list[int],
                         waits = True
                         break
                 else:
-                    size //= 2
+                    size = max(size // 2, job.min_workers) if size > job.min_workers else 0
             if waits:
                 break
             queue.pop(0)

@@ -46,7 +46,7 @@ def gang_of(scenario: Scenario, job: Job, asked: int) -> Gang | None:
             bare = Calendar(Scenario(scenario.cluster, (), scenario.slots, {}))
             if place(bare, job, (size, pair), 0) is not None:
                 return size, pair
-        size //= 2
+        size = max(size // 2, job.min_workers) if size > job.min_workers else 0
     return None
 
 

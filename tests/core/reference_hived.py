@@ -66,7 +66,7 @@ def sizes(job: Job, asked: int) -> list[Gang]:
             ps = need(size, job.worker_types[w], job.ps_types[p])
             if job.max_ps is None or ps <= job.max_ps:
                 found.append((size, ps, (w, p)))
-        size //= 2
+        size = max(size // 2, job.min_workers) if size > job.min_workers else 0
     return found
 
 

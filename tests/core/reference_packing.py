@@ -60,7 +60,7 @@ def shortest_slot(
                 left = remaining[job.number] / rate(job, found[0], size, ps, 1.0, together=False)
                 queue.append((float(f"{left:.9g}"), job.arrival, job.number, size, found[0]))
                 break
-            size //= 2
+            size = max(size // 2, job.min_workers) if size > job.min_workers else 0
     cursors, held = [0, 0], {}
     for _, _, number, size, types in sorted(queue):
         grant = evenly(calendar, scenario.jobs[number], size, types, cursors, slot)

@@ -12,7 +12,7 @@ from scheduling.core.policies import POLICIES, build
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import Plan, Policy, View
-from tests.core.builders import make_view
+from tests.core.builders import make_cluster, make_job, make_view
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market
 
@@ -103,6 +103,16 @@ def test_two_builds_of_a_policy_decide_alike(name: str, settings: dict[str, Any]
     for seed in SEEDS[:6]:
         scenario = market(seed, name, settings)
         assert frozen(counted(scenario)[0].tracks) == frozen(counted(scenario)[0].tracks)
+
+
+@pytest.mark.parametrize("name", ["fifo", "gandiva_fair", "hived", "rrh", "srtf"])
+def test_a_fixed_gang_is_halved_down_to_the_jobs_least_number(name: str) -> None:
+    """Five workers do not fit on four, and half of five is less than the three that the job needs."""
+    cluster = make_cluster([[4], [4]], cells=[[[4]], [[4]]])
+    job = make_job(chunks=5, min_workers=3, minibatches=2)
+    plan = build({"name": name, "workers": 5}, cluster, [job]).decide(make_view([job], cluster=cluster))
+    assert [booking.workers for booking in plan.bookings] == [3]
+    assert not plan.refusals
 
 
 class Careless:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduling.core.gangs import GangUnits
+from scheduling.core.gangs import GangUnits, halved
 from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.policies.dorm.problem import HeldUnits, JobWish, SharingProblem
 from scheduling.core.policies.dorm.program import solved
@@ -74,11 +74,10 @@ def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] 
 def _placed(wish: JobWish, workers: int, vacancies: Vacancies, cursors: Cursors) -> tuple[HeldUnits, Cursors] | None:
     """Place the largest gang for which there is room, halving from `workers` on. Return None if there is none."""
     worker, ps = wish.units
-    while workers >= wish.job.min_workers:
-        gang = GangUnits(workers, parameter_servers(workers, worker.mbps, ps.mbps), wish.worker_type, wish.ps_type)
+    for size in halved(wish.job, workers):
+        gang = GangUnits(size, parameter_servers(size, worker.mbps, ps.mbps), wish.worker_type, wish.ps_type)
         placement = vacancies.place(wish.job, gang, cursors)
         if placement is not None:
             counts = ((row.server, row.workers, row.ps) for row in placement.allocation(0, 1))
             return HeldUnits(tuple(counts)), placement.cursors
-        workers //= 2
     return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.gangs import GangUnits
+from scheduling.core.gangs import GangUnits, halved
 from scheduling.core.placement import Placement
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import Cluster, FloatArray, Job, View
@@ -70,11 +70,10 @@ def places_of(placement: Placement) -> list[list[int]]:
 def single_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
     """Yield gangs like `gangs` does, with one parameter server each, or none where the job has none. They are made one
     by one, as mostly the first is taken."""
-    while workers >= job.min_workers:
+    for size in halved(job, workers):
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
-                yield GangUnits(workers, job.least_ps, worker_type, ps_type)
-        workers //= 2
+                yield GangUnits(size, job.least_ps, worker_type, ps_type)
 
 
 def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
