@@ -234,6 +234,20 @@ class Vacancies:
             for resource, amount in unit.named:
                 free[resource] -= amount
 
+    def take_again(self, units: Sequence[UnitType], places: Sequence[Sequence[int]]) -> bool:
+        """Take the servers on which the workers and the parameter servers of a gang were before, if these servers still
+        host them and have room for the whole gang. Return whether they do."""
+        for servers, hosts in zip(places, (self.hosts_workers, self.hosts_ps), strict=True):
+            if not all(hosts[server] for server in servers):
+                return False
+        for unit, servers in zip(units, places, strict=True):
+            self.take(unit, servers)
+        if all(min(self.free[server]) >= 0 for servers in places for server in servers):
+            return True
+        for unit, servers in zip(units, places, strict=True):
+            self.give_back(unit, servers)
+        return False
+
 
 def _take_most(demand: Demand, free: list[float], most: int) -> int:
     """Take as many units as a server holds, at most `most`, from `free`, and return how many they are."""

@@ -246,6 +246,39 @@ def test_every_policy_of_single_slots_keeps_its_promises_with_prices(policy: str
     assert booked
 
 
+@pytest.mark.parametrize(
+    "policy", [*({"name": name} for name in ASKED), {"name": "gandiva_fair", "restart": 30}], ids=str
+)
+@pytest.mark.parametrize("count", [2, 30])  # with thirty, Dorm counts the cluster as a whole
+def test_no_gang_stays_on_a_server_that_is_drained(policy: dict[str, Any], count: int) -> None:
+    cluster = make_cluster([[4] * count, [4] * count])
+    waiting = [gang(number, tenant=0) for number in range(4)]
+    settings = {"name": "elastic", "policy": policy, "prices": PRICES}
+    before = build(settings, cluster, waiting).decide(make_view(waiting, cluster=cluster))
+    assert len(before.bookings) >= 2
+    used = {row.server for booking in before.bookings for row in booking.allocation}
+    in_service = [server != min(used) for server in range(count)]
+    drained = make_cluster([[4] * count, [4] * count], hosts_workers=in_service, hosts_ps=in_service)
+    view = make_view(waiting, slot=1, cluster=drained, memory=before.memory or {})
+    after = build(settings, drained, waiting).decide(view)
+    assert after.bookings
+    assert all(in_service[row.server] for booking in after.bookings for row in booking.allocation)
+
+
+@pytest.mark.parametrize("policy", ASKED)
+def test_jobs_run_again_once_their_only_server_is_back(policy: str) -> None:
+    hosts, waiting, memory = [[True], [False], [True]], (gang(tenant=0),), {}
+    settings = {"name": "elastic", "policy": {"name": policy}, "prices": PRICES}
+    counts = []
+    for slot, now in enumerate(hosts):
+        cluster = make_cluster([[4], [4]], hosts_workers=now, hosts_ps=now)
+        view = make_view(waiting, slot=slot, cluster=cluster, memory=memory, paid={0: 0.0} if slot else {})
+        plan = build(settings, cluster, waiting).decide(view)
+        counts.append(len(plan.bookings))
+        memory = view.memory if plan.memory is None else plan.memory
+    assert counts == [1, 0, 1]
+
+
 def test_its_view_is_read_back_with_what_jobs_have_paid() -> None:
     view = shared_server(gang(), paid={0: 3.25})
     again = records.view_from(records.view_bytes(view))

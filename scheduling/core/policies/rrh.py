@@ -152,15 +152,9 @@ class _Run:
         return self.gang.workers * worker.demand + self.gang.ps * ps.demand
 
     def fits_at(self, placement: Placement, room: Vacancies) -> bool:
-        """Take the placement's servers if the whole gang still fits there, and return whether it did."""
+        """Take the placement's servers if they still hold the whole gang, and return whether they do."""
         worker, ps = self.job.worker_types[self.gang.worker_type], self.job.ps_types[self.gang.ps_type]
-        room.take(worker, placement.workers)
-        room.take(ps, placement.ps)
-        if all(min(room.free[server]) >= 0 for server in {*placement.workers, *placement.ps}):
-            return True
-        room.give_back(worker, placement.workers)
-        room.give_back(ps, placement.ps)
-        return False
+        return room.take_again((worker, ps), (placement.workers, placement.ps))
 
 
 def delay_costs(runs: Sequence[_Run], view: View, free: FloatArray) -> FloatArray:
@@ -198,9 +192,11 @@ def _earliest_start(run: _Run, runs: Sequence[_Run], view: View, free: FloatArra
 
 
 def _still_fit(runs: Sequence[_Run], view: View) -> bool:
-    """Return whether all runs that ran in the last slot can stay where they are."""
+    """Return whether all runs that ran in the last slot can stay where they are. If none ran, none will complete and
+    have the others dealt room, so they are not left as they are."""
     room = Vacancies(view.cluster, view.occupied)
-    return all(run.placement is None or run.fits_at(run.placement, room) for run in runs)
+    running = [(run, run.placement) for run in runs if run.placement is not None]
+    return bool(running) and all(run.fits_at(placement, room) for run, placement in running)
 
 
 def _booking(run: _Run, view: View) -> Booking:

@@ -37,7 +37,7 @@ def allocation(problem: SharingProblem) -> dict[int, HeldUnits]:
 
 def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] | None:
     """Answer a large event: find the numbers as if the cluster were one server, then the places. Jobs whose numbers do
-    not change are first, and keep their places.
+    not change are first, and keep their places where these still hold them.
 
     A gang for which there is no place is halved until there is one. A job that finds none waits.
     """
@@ -58,13 +58,12 @@ def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] 
     unchanged = {n: problem.before[n] for n, held in numbers.items() if before.get(n) == held}
     vacancies, cursors = Vacancies(cluster, (cluster.capacity - problem.free)[:, None, :]), Cursors()
     pooled: dict[int, HeldUnits] = {}
-    for wish in sorted(problem.wishes, key=lambda wish: wish.job.number not in unchanged):
-        if wish.job.number in unchanged:
-            held = unchanged[wish.job.number]
-            for unit, place in zip(wish.units, (1, 2), strict=True):
-                vacancies.take(unit, [row[0] for row in held.rows for _ in range(row[place])])
+    for wish in problem.wishes:
+        held = unchanged.get(wish.job.number)
+        if held is not None and vacancies.take_again(wish.units, held.places()):
             pooled[wish.job.number] = held
-        elif wish.job.number in numbers:
+    for wish in problem.wishes:
+        if wish.job.number in numbers and wish.job.number not in pooled:
             placed = _placed(wish, numbers[wish.job.number].workers, vacancies, cursors)
             if placed is not None:
                 pooled[wish.job.number], cursors = placed

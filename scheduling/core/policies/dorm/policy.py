@@ -38,7 +38,8 @@ class Dorm:
         before = _held(view.memory, numbers)
         free = view.cluster.capacity - view.occupied[:, :1].sum(axis=1)
         problem = SharingProblem(view.cluster, free, tuple(wishes.values()), before, self.fairness, self.adjustment)
-        same = view.memory.get("jobs") == numbers and problem.room_for_held()
+        # Where nothing is held, no job will complete and have the cluster dealt out anew.
+        same = bool(before) and view.memory.get("jobs") == numbers and problem.room_for_held()
         held = before if same else allocation(problem)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []
@@ -81,9 +82,7 @@ def _held(memory: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, HeldUn
 def _booking(job: Job, wish: JobWish, held: HeldUnits, remaining: float, lost: float, view: View) -> Booking:
     """Book the coming slot. Only the booking that completes the job carries the value of the run."""
     gang = GangUnits(held.workers, held.ps, wish.worker_type, wish.ps_type)
-    workers = [server for server, count, _ in held.rows for _ in range(count)]
-    ps = [server for server, _, count in held.rows for _ in range(count)]
-    placement = Placement(gang, workers, ps, Cursors())
+    placement = Placement(gang, *held.places(), Cursors())
     rate = placement.rate(job, view.cluster.slot_seconds) * (1.0 - lost)
     end = view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work

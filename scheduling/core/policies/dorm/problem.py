@@ -25,6 +25,11 @@ class HeldUnits:
     def ps(self) -> int:
         return sum(ps for _, _, ps in self.rows)
 
+    def places(self) -> tuple[list[int], list[int]]:
+        """Return the server of each worker, and of each parameter server."""
+        workers = [server for server, count, _ in self.rows for _ in range(count)]
+        return workers, [server for server, _, count in self.rows for _ in range(count)]
+
 
 @dataclass(frozen=True, eq=False)
 class JobWish:
@@ -57,10 +62,13 @@ class SharingProblem:
     adjustment: float
 
     def room_for_held(self) -> bool:
-        """Return whether what was held before still fits."""
+        """Return whether what was held before still fits, on servers that still host it."""
         used = np.zeros_like(self.free)
+        hosts_workers, hosts_ps = self.cluster.hosts_workers, self.cluster.hosts_ps
         for wish in self.wishes:
             worker, ps = wish.units
             for server, workers, servers in self.before.get(wish.job.number, HeldUnits(())).rows:
+                if (workers and not hosts_workers[server]) or (servers and not hosts_ps[server]):
+                    return False
                 used[:, server] += workers * worker.demand + servers * ps.demand
         return bool((used <= self.free + ROUNDING).all())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.policies.gandiva_fair.turns import JobTurn
@@ -26,7 +24,7 @@ class FirstFit:
         unit."""
         job, gang, places = turn.job, turn.gang, turn.past.places
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
-        if stay and places and self._takes(units, places):
+        if stay and places and self.room.take_again(units, places):
             return Placement(gang, places[0], places[1], Cursors())
         server = self._holds_all(units, gang)
         if server is not None:
@@ -55,13 +53,3 @@ class FirstFit:
         if server is None:
             self.none[key] = workers
         return server
-
-    def _takes(self, units: Sequence[UnitType], places: Sequence[Sequence[int]]) -> bool:
-        """Take the same servers as before if the whole gang still fits there, and return whether it does."""
-        for unit, servers in zip(units, places, strict=True):
-            self.room.take(unit, servers)
-        if all(min(self.room.free[server]) >= 0 for servers in places for server in servers):
-            return True
-        for unit, servers in zip(units, places, strict=True):
-            self.room.give_back(unit, servers)
-        return False
