@@ -55,9 +55,15 @@
     });
   }
 
-  // ---- jobs: one box for all rows
+  // ---- jobs: one box for all rows that may be chosen; it is ticked while all of them are, of those that came meanwhile too
+  const rows = () => [...document.querySelectorAll("input[name=job]:enabled")];
+  const all = () => {
+    const box = document.querySelector("[data-tick-all]");
+    if (box) box.checked = rows().length > 0 && rows().every((row) => row.checked);
+  };
   document.addEventListener("change", ({ target }) => {
-    if (!target.matches("[data-tick-all]")) return;
-    for (const box of document.querySelectorAll("input[name=job]")) box.checked = target.checked;
+    if (target.matches("[data-tick-all]")) for (const row of rows()) row.checked = target.checked;
+    else if (target.matches("input[name=job]")) all();
   });
+  document.addEventListener("part", all);
 })();

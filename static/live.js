@@ -43,6 +43,14 @@
   function move(topics) {
     for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
   }
+  // What somebody ticked, chose or typed in a part and has not sent: the new part only knows what the server knows.
+  const fields = (el) => [...el.querySelectorAll("input:not([type=hidden]), select, textarea")];
+  const keyOf = (field) => field.id || field.name;
+  const isTick = (field) => field.type === "checkbox" || field.type === "radio";
+  const isChanged = (field) => {
+    if (field.options) return [...field.options].some((option) => option.selected !== option.defaultSelected);
+    return isTick(field) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+  };
   const kept = new WeakMap(), looks = new Map(); // by request, by part: several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx } = event.detail, el = ctx.target;
@@ -52,7 +60,7 @@
       return;
     }
     if (!(el instanceof Element) || !el.id) return;
-    const before = { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+    const before = { id: el.id, fields: new Map(fields(el).filter(isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
     kept.set(ctx, before);
     looks.set(el.id, before);
   });
@@ -60,6 +68,11 @@
     const el = document.getElementById(before.id);
     if (!el) return;
     for (const open of before.open) { const details = document.getElementById(open); if (details) details.open = true; }
+    for (const field of fields(el)) {
+      if (field.disabled || !before.fields.has(keyOf(field))) continue;
+      if (isTick(field)) field.checked = before.fields.get(keyOf(field)); else field.value = before.fields.get(keyOf(field));
+    }
+    before.fields.clear(); // once: from then on it is the reader's again
     const boxes = el.querySelectorAll("[data-scroll-to]");
     before.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
   }

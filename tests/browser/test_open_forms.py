@@ -1,4 +1,5 @@
-"""A form that is open while something behind it changes: the log-in ends or is another, the server cannot answer."""
+"""A form that is open while something behind it changes: the log-in ends or is another, the server cannot answer, the
+part of the page that it stands in moves."""
 
 from __future__ import annotations
 
@@ -8,14 +9,20 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.template import loader
+from django.utils import timezone
 
-from scheduling.models import TrainingJob
+from scheduling.feed.kinds import MONEY
+from scheduling.feed.notify import tenant_tell
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.models import Pool, TrainingJob
 from tenants.failures import DEADLINE
 from tenants.models import Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
+from tenants.selectors import access_of
 from tests.browser.conftest import Visitor, session_of, until
 from tests.browser.renting import fill, market
+from tests.scheduling.markets import make_waiting
 from tests.tenants.builders import make_member
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,3 +160,54 @@ def test_a_quote_that_could_not_be_asked_for_says_so(visit: Act, act: Act) -> No
     one.complaints.clear()
     one.page.set_input_files("input[name=file]", [])
     one.page.wait_for_selector("#quote-old", state="detached")
+
+
+def jobs_of(pool: Pool, *arrivals: float) -> list[int]:
+    lumen = Tenant.objects.get(slug="lumen")
+    return [make_waiting(pool, lumen, arrival).pk for arrival in arrivals]
+
+
+def cancel(job_id: int, by: User) -> None:
+    access = access_of(by, Tenant.objects.get(slug="lumen"))
+    assert isinstance(job_cancel(job_id=job_id, by=access, at=timezone.now()), TrainingJob)
+
+
+def ticked(one: Visitor) -> list[str]:
+    boxes = one.page.locator("input[name=job]:checked, [data-tick-all]:checked")
+    return [box.get_attribute("id") for box in boxes.all()]
+
+
+def test_ticked_jobs_stay_ticked_while_the_list_moves(visit: Act, act: Act) -> None:
+    """But not one that has ended meanwhile, nor the box of all rows once there is another one."""
+    pool, user, _ = act(market)
+    first, second = act(jobs_of, pool, 0.0, 0.1)
+    one = visit(user)
+    one.open("/t/lumen/jobs/")
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
+    one.page.check("[data-tick-all]")
+    assert ticked(one) == ["tick-all", f"tick-{second}", f"tick-{first}"]
+    (third,) = act(jobs_of, pool, 0.2)
+    one.page.wait_for_selector(f"#tick-{third}")
+    until(lambda: ticked(one) == [f"tick-{second}", f"tick-{first}"])
+    act(cancel, second, user)
+    one.page.wait_for_selector(f"#tick-{second}:disabled")
+    until(lambda: ticked(one) == [f"tick-{first}"])
+    one.page.click("text=Cancel the chosen jobs")
+    one.page.wait_for_selector("h1 >> text=Cancel 1 job?")
+
+
+@pytest.mark.wide
+def test_filter_of_the_ledger_stays_filled_in_while_money_moves(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    one.open("/t/lumen/ledger/")
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
+    one.page.select_option("#f-kind", "earned")
+    one.page.check("input[name=each]")
+    one.page.fill("#f-job", "J-17")
+    one.page.evaluate("document.querySelector('#f-job').dataset.before = ''")
+    act(lambda: tenant_tell(Tenant.objects.get(slug="lumen").pk, MONEY))
+    one.page.wait_for_selector("#f-job:not([data-before])")
+    until(lambda: one.page.input_value("#f-job") == "J-17")
+    assert one.page.input_value("#f-kind") == "earned"
+    assert one.page.is_checked("input[name=each]")
