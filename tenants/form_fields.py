@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from copy import copy
 from typing import Any
 
 from django import forms
@@ -81,5 +82,7 @@ class WholeForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("version") != self._version:
             self.add_error(None, self.changed_meanwhile)
-            self.data = {**dict(self.data.items()), self.add_prefix("version"): self._version}
+            data: Any = copy(self.data)  # with all values of a field that has several
+            data[self.add_prefix("version")] = self._version
+            self.data = data
         return cleaned

@@ -31,6 +31,16 @@ def place(world: World, rest: str = "") -> str:
     return f"/t/{world.tenant.slug}/webhooks/{rest}"
 
 
+def version(html: str) -> str:
+    """What the form that changes a webhook says that it was made from."""
+    found = re.search(r'<input type="hidden" name="version" value="([^"]*)"', html)
+    return found[1] if found else ""
+
+
+def ticks(html: str) -> list[str]:
+    return re.findall(r'name="kinds" value="(\w+)"[^>]* checked', html)
+
+
 def all_of(tenant: Tenant) -> list[Webhook]:
     with scope(tenant):
         return list(Webhook.objects.order_by("pk"))
@@ -81,7 +91,8 @@ def test_log_shows_each_try_and_replays(world: World) -> None:
 def test_it_is_changed_switched_and_removed(world: World) -> None:
     names, owner = webhook(world), browser(world)
     path = place(world, f"{names['webhook']}/")
-    owner.post(f"{path}change/", {"url": f"{URL}/2", "kinds": ["low_balance"]})
+    seen = version(owner.get(path).content.decode())
+    owner.post(f"{path}change/", {"url": f"{URL}/2", "kinds": ["low_balance"], "version": seen})
     owner.post(f"{path}change/", {"active": "off"})
     first, _ = all_of(world.tenant)
     assert (first.url, first.kinds, first.active) == (f"{URL}/2", ["low_balance"], False)
@@ -89,6 +100,34 @@ def test_it_is_changed_switched_and_removed(world: World) -> None:
     assert all_of(world.tenant)[0].active
     owner.post(f"{path}remove/")
     assert owner.get(path).status_code == 404
+
+
+def test_refused_change_keeps_what_was_typed(world: World) -> None:
+    names, owner = webhook(world), browser(world)
+    path = place(world, f"{names['webhook']}/")
+    typed = {"url": "https://127.0.0.1/typed", "kinds": ["job_finished", "low_balance"]}
+    answer = owner.post(f"{path}change/", typed | {"version": version(owner.get(path).content.decode())})
+    html = answer.content.decode()
+    assert "This address is not a public one." in html
+    assert 'value="https://127.0.0.1/typed"' in html
+    assert ticks(html) == ["job_finished", "low_balance"]
+    assert all_of(world.tenant)[0].url == URL
+
+
+def test_of_two_who_change_it_at_the_same_time_the_second_is_told(world: World) -> None:
+    """The form sends the address with the events, and so would send events to an address that another owner has just
+    changed."""
+    names, first, second = webhook(world), browser(world), browser(world)
+    path = place(world, f"{names['webhook']}/")
+    seen = version(second.get(path).content.decode())
+    first.post(f"{path}change/", {"url": f"{URL}/moved", "version": version(first.get(path).content.decode())})
+    typed = {"url": URL, "kinds": ["job_finished", "low_balance"]}
+    html = second.post(f"{path}change/", typed | {"version": seen}).content.decode()
+    assert "Somebody has changed this webhook while you looked at it" in html
+    assert ticks(html) == ["job_finished", "low_balance"]
+    assert all_of(world.tenant)[0].url == f"{URL}/moved"
+    second.post(f"{path}change/", typed | {"version": version(html)})
+    assert (all_of(world.tenant)[0].url, all_of(world.tenant)[0].kinds) == (URL, ["job_finished", "low_balance"])
 
 
 def test_another_tenants_webhook_is_not_found(world: World) -> None:

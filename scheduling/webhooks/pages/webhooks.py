@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -12,11 +14,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from scheduling.feed import OWN_KINDS
-from scheduling.models import DeliveryState
+from scheduling.models import DeliveryState, Webhook
 from scheduling.webhooks import changes
 from scheduling.webhooks.addresses import LONGEST_URL
 from scheduling.webhooks.read_webhooks import DeliverySeen, deliveries_seen, delivery_list, webhook_by_id, webhook_list
 from tenants.access import AccessRequest, Refused
+from tenants.form_fields import WholeForm
 from tenants.roles import Permission
 from tenants.views.gate import posted_from, requires, tell
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
@@ -47,6 +50,19 @@ class NewWebhookForm(forms.Form):
     kinds = forms.MultipleChoiceField(
         choices=KINDS, required=False, widget=forms.CheckboxSelectMultiple, label="Which events? None chosen: all."
     )
+
+
+class WebhookChangeForm(WholeForm, NewWebhookForm):
+    """The address and kinds of a webhook that is there."""
+
+    changed_meanwhile = (
+        "Somebody has changed this webhook while you looked at it. Open its page anew to see what it is now, or save "
+        "once more to set what stands here."
+    )
+
+    def __init__(self, webhook: Webhook, data: Any = None) -> None:
+        version = " ".join([webhook.url, *webhook.kinds])
+        super().__init__(version, data, initial={"url": webhook.url, "kinds": webhook.kinds})
 
 
 @require_safe
@@ -84,8 +100,13 @@ def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
         return csv_response(request, rows, LOG)
     table = table_of(request, rows, LOG)
     deliveries: list[DeliverySeen] = deliveries_seen(table.rows)
-    form = NewWebhookForm(initial={"url": webhook.url, "kinds": webhook.kinds})
-    context = {"webhook": webhook, "table": table, "deliveries": deliveries, "form": form, "state": state}
+    context = {
+        "webhook": webhook,
+        "table": table,
+        "deliveries": deliveries,
+        "form": WebhookChangeForm(webhook),
+        "state": state,
+    }
     return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
 
 
@@ -99,14 +120,19 @@ def webhook_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
         outcome = changes.webhook_change(webhook_id=pk, active=active, by=request.access, at=at)
         tell(request, outcome, "It is switched on, and told what it missed." if active else "It is switched off.")
         return redirect("tenant_webhook", tenant_slug, pk)
-    form = NewWebhookForm(request.POST)
-    if not form.is_valid():
-        field, errors = next(iter(form.errors.items()))
-        messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
-        return redirect("tenant_webhook", tenant_slug, pk)
-    outcome = changes.webhook_change(webhook_id=pk, by=request.access, at=at, **form.cleaned_data)
-    tell(request, outcome, "The webhook is changed.")
-    return redirect("tenant_webhook", tenant_slug, pk)
+    webhook = webhook_by_id(pk)
+    if webhook is None:
+        raise Http404
+    form = WebhookChangeForm(webhook, request.POST)
+    if form.is_valid():
+        url, kinds = form.cleaned_data["url"], form.cleaned_data["kinds"]
+        outcome = changes.webhook_change(webhook_id=pk, url=url, kinds=kinds, by=request.access, at=at)
+        if not isinstance(outcome, Refused):
+            messages.success(request, "The webhook is changed.")
+            return redirect("tenant_webhook", tenant_slug, pk)
+        form.add_error("url", outcome.sentence)
+    messages.error(request, "Nothing was changed: see what the form says.")
+    return render(request, "webhooks/webhook.html", {"webhook": webhook, "form": form})
 
 
 @never_cache
