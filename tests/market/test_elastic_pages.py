@@ -153,6 +153,22 @@ def test_a_program_asks_for_a_quote_and_is_told_the_price_of_a_slot_and_an_estim
     assert prices["prices"] == {"worker": "0.500000", "ps": "0.250000"}
 
 
+def test_share_says_nothing_of_what_no_interval_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the intervals of an auction say what each owner had for sale. Here an owner earns, and was told that
+    "0 of 0" is for sale, that nothing was missed, and that no interval had decided a slot."""
+    pool, owner, renter = make_elastic()
+    make_elastic_job(pool, renter)
+    for slot in range(2):
+        advance(pool, slot)
+    client = client_as("owner", owner)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment(pool, 1.5))
+    page = text_of(client.get("/t/owner/share/", secure=True).content.decode())
+    assert "Renters pay you" in page
+    assert "My part of what is for sale" not in page
+    assert "Missed today" not in page
+    assert "No interval of today says what each owner offered." in page
+
+
 def test_every_page_of_the_market_opens_in_an_elastic_pool() -> None:
     pool, _, renter = make_elastic()
     job = make_elastic_job(pool, renter)

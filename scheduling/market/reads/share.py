@@ -77,7 +77,7 @@ class MoneyNow:
     today: PeriodMoney
     month: PeriodMoney
     held: int
-    forgone: Forgone
+    forgone: Forgone | None  # None where no interval of today says what was for sale: only auctions say so
     renters: tuple[Renter, ...]
     provisional: int  # the tenant's parts of open rents, of which some may be returned to the renters
     on_hold: bool  # the market is held, and no rent is settled until that ends
@@ -114,7 +114,7 @@ class PoolPart:
 class ShareView:
     slot: int
     units: UnitsNow
-    pool_parts: tuple[PoolPart, ...]
+    pool_parts: tuple[PoolPart, ...]  # none where no interval says what is for sale in the slot
     span: WindowSpan | None
     back_at: datetime | None  # when the last lent units come back
     paid_until: datetime | None  # when the last of the present renters has paid, also for units that it gave up
@@ -176,7 +176,7 @@ def _span(pool: Pool, window: Published) -> WindowSpan:
 def _pool_parts(units: UnitsNow, windows: Sequence[Published], slot: int) -> tuple[PoolPart, ...]:
     window = next((window for window in windows if window.start <= slot < window.end), None)
     if window is None:
-        return tuple(PoolPart(total.label, 0.0, 0.0, 0.0) for total in units.totals)
+        return ()
     at = slot - window.start
     return tuple(
         PoolPart(total.label, *(float(array[index, at]) for array in (window.mine, window.offered, window.sold)))
@@ -206,7 +206,7 @@ def _money(
         today=today,
         month=month,
         held=now.held,
-        forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used),
+        forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used) if windows else None,
         renters=tuple(_renters(tenant, pool, at, span, paying, clock)),
         provisional=_provisional(pool, tenant.pk),
         on_hold=clock.held,
