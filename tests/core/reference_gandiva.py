@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import Job
-from tests.core.reference_baselines import Calendar, pairs
+from tests.core.reference_baselines import Calendar, deal, pairs
 
 Rows = list[tuple[int, int, list[int]]]  # slot, workers, servers
 Gang = tuple[int, tuple[int, int]]  # workers, types
@@ -36,7 +36,21 @@ def place(calendar: Calendar, job: Job, gang: Gang, slot: int) -> list[int] | No
         found = units_on(calendar, job, gang, slot, [[server], [server]])
         if found is not None:
             return found
-    return units_on(calendar, job, gang, slot, [servers, servers])
+    return units_on(calendar, job, gang, slot, [servers, servers]) or dealt_round(calendar, job, gang, slot)
+
+
+def dealt_round(calendar: Calendar, job: Job, gang: Gang, slot: int) -> list[int] | None:
+    """Take the gang unit by unit, each on the next server with room, or nothing."""
+    cluster, units = calendar.scenario.cluster, (job.worker_types[gang[1][0]], job.ps_types[gang[1][1]])
+    workers = deal(calendar, units[0], gang[0], 0, list(cluster.hosts_workers), slot, slot + 1)
+    if workers is None:
+        return None
+    servers = deal(calendar, units[1], 1, 0, list(cluster.hosts_ps), slot, slot + 1)
+    if servers is None:
+        for server in workers:
+            calendar.take(units[0], server, slot, slot + 1, -1)
+        return None
+    return workers + servers
 
 
 def gang_of(scenario: Scenario, job: Job, asked: int) -> Gang | None:

@@ -57,6 +57,15 @@ def test_two_tenants_take_turns_by_their_tickets_by_hand():
     assert [slots(track) for track in tracks] == [[0, 2, 3, 5, 6, 8], [1, 4, 7]]
 
 
+def test_a_gang_that_an_empty_cluster_holds_does_not_wait_for_ever():
+    """Three processors on each of two servers, of which only the first hosts parameter servers. First fit puts three of
+    four workers there; dealt round, they leave room for the parameter server."""
+    cluster = make_cluster([[3, 3], [9, 9]], resources=("cpu", "memory_gb"), hosts_ps=[True, False])
+    job = make_job(chunks=4, min_workers=4, worker_types=[make_unit_type((1, 0))], ps_types=[make_unit_type((1, 0))])
+    [track] = run(make_scenario([job], cluster=cluster))
+    assert [(row.server, row.workers, row.ps) for row in track.bookings[0].allocation] == [(0, 2, 1), (1, 2, 0)]
+
+
 def test_what_one_tenant_does_not_ask_for_is_the_others_free():
     """The first asks for 1 of 4 workers, the second for all that is left. Later both ask for everything, and neither
     has anything to pay back."""

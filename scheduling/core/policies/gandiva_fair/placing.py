@@ -21,7 +21,7 @@ class FirstFit:
 
     def place(self, turn: JobTurn, *, stay: bool) -> Placement | None:
         """Place the job where it was, if it should `stay`; else on the first server that holds the gang; else unit by
-        unit."""
+        unit, on the first servers, or round all servers if the workers leave no room for the parameter server there."""
         job, gang, places = turn.job, turn.gang, turn.past.places
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         if stay and places and self.room.take_again(units, places):
@@ -37,7 +37,10 @@ class FirstFit:
         servers = self.room.pack(units[1], gang.ps, self.hosts[1])
         if servers is None:
             self.room.give_back(units[0], workers)
-            return None
+            # Workers that went elsewhere may leave room where they share a resource: what an empty cluster is known to
+            # hold, unit by unit round the servers, must not wait for ever.
+            alike = {resource for resource, _ in units[0].named} & {resource for resource, _ in units[1].named}
+            return self.room.place(job, gang, Cursors()) if alike else None
         return Placement(gang, workers, servers, Cursors())
 
     def _holds_all(self, units: tuple[UnitType, UnitType], gang: GangUnits) -> int | None:
