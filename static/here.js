@@ -5,13 +5,7 @@
   const cookie = () => (document.cookie.match(/(?:^|; )bourse_csrf=([^;]*)/) || [])[1];
   let token = cookie();
 
-  const ticked = new Set(["checkbox", "radio"]);
-  const changed = (field) => {
-    if (field.type === "hidden") return false;
-    if (field.type === "file") return field.files.length > 0;
-    return ticked.has(field.type) ? field.checked !== field.defaultChecked : "defaultValue" in field && field.value !== field.defaultValue;
-  };
-  const typed = () => [...document.querySelectorAll("form[method=post]")].some((form) => [...form.elements].some(changed));
+  const typed = () => [...document.querySelectorAll("form[method=post]")].some((form) => [...form.elements].some(window.isChanged));
 
   // A page that is nobody's, or somebody else's, is loaded anew; one with something typed in it says so and stays.
   function gone() {

@@ -44,13 +44,9 @@
     for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
   }
   // What somebody ticked, chose or typed in a part and has not sent: the new part only knows what the server knows.
-  const fields = (el) => [...el.querySelectorAll("input:not([type=hidden]), select, textarea")];
+  const fields = (el) => [...el.querySelectorAll("input:not([type=hidden], [type=file]), select, textarea")];
   const keyOf = (field) => field.id || field.name;
   const isTick = (field) => field.type === "checkbox" || field.type === "radio";
-  const isChanged = (field) => {
-    if (field.options) return [...field.options].some((option) => option.selected !== option.defaultSelected);
-    return isTick(field) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
-  };
   const kept = new WeakMap(), looks = new Map(); // by request, by part: several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx } = event.detail, el = ctx.target;
@@ -60,7 +56,7 @@
       return;
     }
     if (!(el instanceof Element) || !el.id) return;
-    const before = { id: el.id, fields: new Map(fields(el).filter(isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+    const before = { id: el.id, fields: new Map(fields(el).filter(window.isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
     kept.set(ctx, before);
     looks.set(el.id, before);
   });

@@ -97,6 +97,20 @@ def test_a_page_with_nothing_typed_leads_to_the_log_in(visit: Act, act: Act) -> 
 
 
 @pytest.mark.wide
+def test_a_choice_alone_outlives_a_log_in_that_ends(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    one.open(SUBMIT)
+    one.page.wait_for_selector("#quote .verdict")
+    one.page.locator("#job-form select:visible").first.select_option(index=1)
+    one.page.wait_for_load_state("networkidle")
+    log_out_elsewhere(one)
+    one.page.evaluate("htmx.trigger('#job-form', 'change')")
+    one.page.wait_for_selector("#gone:not([hidden])")
+    expect_quotes_refused(one)
+
+
+@pytest.mark.wide
 def test_a_form_is_sent_though_the_same_person_logged_in_anew(visit: Act, act: Act) -> None:
     _, user, _ = act(market)
     one = visit(user)

@@ -14,6 +14,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -434,7 +435,7 @@ def _complain(form: JobForm, refused: Refused) -> None:
 
 def _faults(form: JobForm) -> list[dict[str, str]]:
     return [
-        {"field": name, "label": str(form.fields[name].label or name).capitalize(), "message": str(errors[0])}
+        {"field": name, "label": capfirst(str(form.fields[name].label or name)), "message": str(errors[0])}
         for name, errors in form.errors.items()
         if name in form.fields
     ]
