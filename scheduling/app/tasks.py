@@ -1,4 +1,5 @@
-"""The tasks that beat and other programs start. Rules are in the services; a task only calls one, with the time."""
+"""The tasks that beat and other programs start. Rules are in the services; a task only calls one, with the time. A few
+call two, one after the other."""
 
 from __future__ import annotations
 

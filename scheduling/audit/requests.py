@@ -1,6 +1,6 @@
 """Requests of auditors: to verify a charge, an interval or everything, or to make a signed bundle of a period.
 
-A request is a row, and no process needs to be notified of it: `audit_rounds` finds it.
+A request is a row, and no process needs to be notified of it: `rounds` finds it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Compute what losing a server would refund, before an operator declares it lost. The arithmetic is that of `failures`,
-but nothing is written."""
+"""Compute what losing a server would refund, before an operator declares it lost. The arithmetic is that of
+`runs/failures.py`, but nothing is written."""
 
 from __future__ import annotations
 

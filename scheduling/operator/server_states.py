@@ -1,4 +1,4 @@
-"""Drain a server, or return it to service. `failures` declares one lost."""
+"""Drain a server, or return it to service. `runs/failures.py` declares one lost."""
 
 from __future__ import annotations
 

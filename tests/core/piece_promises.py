@@ -1,4 +1,4 @@
-"""What section 11 promises of a whole run, checked on what the run says and on nothing that made it.
+"""What the rules of pieces (D) promise of a whole run, checked on what the run says and on nothing that made it.
 
 `broken(scenario, run)` is a line for each promise that a run breaks. The world of each tenant alone is worked out
 again, from its own jobs and the boundaries.

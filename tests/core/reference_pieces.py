@@ -2,7 +2,7 @@
 
 Plain loops from the rules alone, with a run of its own: `market_run(scenario)` is a whole scenario from the first slot
 to the cut, and says of each job what it got, what it paid and what that is worth. Without divisible jobs it is the
-reference of section 10.
+reference of renewed plans.
 
 Where the rules leave room this is how they are read:
 
@@ -335,7 +335,7 @@ class PiecesMarket(RenewalMarket):
         return False
 
     def floor_plan(self, job: Job) -> Floor:
-        """G2, as in section 9, by the starts that matter."""
+        """Return the job's floor of G2, found by the starts that matter."""
         jobs = self.view.jobs
         reserved = [(jobs[n], floor) for n, floor in self.floors.items() if jobs[n].tenant == job.tenant]
         first, size = self.first_window()

@@ -1,4 +1,4 @@
-"""What section 11 promises, on random markets: nobody below alone, and everything that `piece_promises` lists.
+"""What the rules of pieces (D) promise, on random markets: nobody is below alone, and what `piece_promises` lists.
 
 PIECE_PROMISES sets how many markets are tried; PIECE_PROMISES_OF which implementation is put to the test.
 """

@@ -1,4 +1,4 @@
-"""What fairness looks like to a program; `fairness_examples` has one of each."""
+"""What fairness looks like to a program; `examples` has one of each."""
 
 from __future__ import annotations
 
