@@ -3,8 +3,8 @@ into values, and `write` turns them back."""
 
 from scheduling.core.scenario.fields import BadScenario, Section
 from scheduling.core.scenario.model import Preload, Scenario
-from scheduling.core.scenario.reading import read, read_policy
+from scheduling.core.scenario.reading import read
 from scheduling.core.scenario.strict import parse
 from scheduling.core.scenario.writing import to_json, write
 
-__all__ = ["BadScenario", "Preload", "Scenario", "Section", "parse", "read", "read_policy", "to_json", "write"]
+__all__ = ["BadScenario", "Preload", "Scenario", "Section", "parse", "read", "to_json", "write"]

@@ -17,8 +17,6 @@ from scheduling.models import Pool
 from tenants.access import Refused, access_of_system
 from tenants.ledger.management.base import DatabaseCommand
 
-CHANGES = ("on", "off", "rule", "no_rule")
-
 
 class Command(DatabaseCommand):
     help = (

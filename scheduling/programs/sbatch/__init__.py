@@ -1,7 +1,7 @@
 """Slurm's batch scripts: what their #SBATCH lines request, and what becomes of each line here."""
 
 from scheduling.programs.sbatch.lines import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine
-from scheduling.programs.sbatch.reading import MOST_CHARACTERS, Options, Script, read
+from scheduling.programs.sbatch.reading import MOST_CHARACTERS, Script, read
 
 __all__ = [
     "IGNORED",
@@ -10,7 +10,6 @@ __all__ = [
     "UNDERSTOOD",
     "LineRefusal",
     "OptionLine",
-    "Options",
     "Script",
     "read",
 ]

@@ -1,7 +1,6 @@
 """Elastic pools: another policy decides what each job has in a slot, and each slot is paid at posted prices."""
 
 from scheduling.core.policies.elastic.policy import Elastic, build
-from scheduling.core.policies.elastic.prices import owners_shares
 from scheduling.core.policies.elastic.stays import UNBROKEN
 
-__all__ = ["UNBROKEN", "Elastic", "build", "owners_shares"]
+__all__ = ["UNBROKEN", "Elastic", "build"]
