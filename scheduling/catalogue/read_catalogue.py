@@ -13,8 +13,7 @@ from typing import Any
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.fields.json import KT, KeyTextTransform, KeyTransform
 
-from scheduling.engines.programs import PROGRAMS
-from scheduling.engines.programs import TrainerParameter as BuiltIn
+from scheduling.engines.programs import PROGRAMS, TrainerParameter
 from scheduling.models import (
     ArchiveKeeping,
     CatalogueProgram,
@@ -219,7 +218,7 @@ def tenant_deeds(at: datetime) -> QuerySet[Run]:
     return Run.objects.filter(due_at__gte=at - timedelta(days=DAYS))
 
 
-def _as_parameter(parameter: BuiltIn) -> Parameter:
+def _as_parameter(parameter: TrainerParameter) -> Parameter:
     return Parameter(
         name=parameter.name,
         kind=parameter.kind,

@@ -15,8 +15,7 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.cluster import may_change_cluster, pool_lock, server_subject
-from scheduling.engines.base import DOWN, UP, Engine
-from scheduling.engines.base import ServerHealth as Told
+from scheduling.engines.base import DOWN, UP, Engine, ServerHealth
 from scheduling.models import Pool, Server, ServerState
 from scheduling.operator.server_states import server_return
 from scheduling.runs import server_lose
@@ -77,7 +76,7 @@ def servers_return_set(*, pool: Pool, returns: bool, by: Access, reason: str, at
     return None
 
 
-def servers_due(states: Mapping[str, Told], grace: float, now: float) -> Due:
+def servers_due(states: Mapping[str, ServerHealth], grace: float, now: float) -> Due:
     """Return the due servers by the engine's report; servers that are draining or unknown are never due."""
     long = {name: state.state for name, state in states.items() if now - state.since > grace}
     return Due(
@@ -86,7 +85,7 @@ def servers_due(states: Mapping[str, Told], grace: float, now: float) -> Due:
     )
 
 
-def _why(word: str, state: Told, at: datetime) -> str:
+def _why(word: str, state: ServerHealth, at: datetime) -> str:
     seconds = int(at.timestamp() - state.since)
     detail = f": {state.reason[:200]}" if state.reason else ""
     return f"The cluster says that it has been {word} for {seconds} s{detail}"

@@ -32,8 +32,7 @@ from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.policies.dl2.slot import Slot, shares_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
-from scheduling.core.training.replay import SampleBatch as Samples
-from scheduling.core.training.replay import SampleRing
+from scheduling.core.training.replay import SampleBatch, SampleRing
 from scheduling.core.training.speeds import Speeds
 from scheduling.core.types import Plan, View
 
@@ -93,7 +92,7 @@ def update(
     return brain if resting else _led(brain, samples, targets - passed.outputs[:, 0], rules)
 
 
-def _led(brain: Brain, samples: Samples, advantages: Floats, rules: Rules) -> Brain:
+def _led(brain: Brain, samples: SampleBatch, advantages: Floats, rules: Rules) -> Brain:
     """Make one step of the policy's network towards the actions that were better than expected."""
     if rules.bounded:
         advantages = advantages * _weights(

@@ -17,8 +17,7 @@ from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.launch import DESCRIPTORS, written_environment
 from scheduling.engines.launcher.logbook import Logbook
-from scheduling.engines.launcher.members import MemberProcess as Running
-from scheduling.engines.launcher.members import Members
+from scheduling.engines.launcher.members import MemberProcess, Members
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.unpack import PROGRESS
 from scheduling.programs import progress
@@ -97,7 +96,7 @@ class ProgramCrew(Members):
         finally:
             os.close(theirs)
             os.close(packed)
-        self.running[pid] = Running(UNPACK, 0, server, pid)
+        self.running[pid] = MemberProcess(UNPACK, 0, server, pid)
         self.listen_to(output, "engine", 0)
 
     def start(self, processes: Sequence[ProcessStart], server: str) -> None:
@@ -118,7 +117,7 @@ class ProgramCrew(Members):
                 pipe.close_theirs()
         for process, pipe, pid in zip(processes, pipes, pids):  # noqa: B905  `strict` came with Python 3.10
             role, rank = process.member.role, process.rank
-            self.running[pid] = Running(role, process.member.rank, server, pid, speaker=rank)
+            self.running[pid] = MemberProcess(role, process.member.rank, server, pid, speaker=rank)
             self._faults[pid] = pipe.fault
             self.listen_to(pipe.output, role, rank)
             self.spoken[role, rank] = Spoken(role, rank, os.path.basename(process.environment["BOURSE_PROGRESS"]))
@@ -160,7 +159,7 @@ class ProgramCrew(Members):
             "BOURSE_RUN": self.folder.key,
         }
 
-    def forget(self, pid: int, ended: Ended) -> Running | None:
+    def forget(self, pid: int, ended: Ended) -> MemberProcess | None:
         """Read what a process that ended wrote last, forget it and return it; None if it was none that we started."""
         process = self.running.pop(pid, None)
         if process is None:
