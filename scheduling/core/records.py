@@ -2,6 +2,11 @@
 
 The bytes are canonical: the same value gives the same bytes on every machine, so that a replay can be compared with
 what was stored, and a digest of the bytes stands for the value. Numbers are written so that they read back exactly.
+
+What was stored by older versions is read for good, and written again to the same bytes. So a field that comes later is
+left out where it has its usual value, and read as that where it is missing; and where the form of an answer changed,
+`plan_bytes_like` writes it in the form of the stored one. `tests/core/test_records.py` finds a field of a job that is
+forgotten.
 """
 
 from __future__ import annotations
