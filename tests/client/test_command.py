@@ -784,6 +784,17 @@ def test_events_come_after_a_whole_number(bourse: Bourse, number: str, capsys: p
     assert "must be a number from" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "status"), [("config show >&-", 0), ("config show 2>&-", 0), ("jobs submit - --pool main <&-", 2)]
+)
+def test_stream_that_the_shell_has_closed_is_empty(tmp_path: Path, line: str, status: int) -> None:
+    environment = {"PATH": os.environ["PATH"], "BOURSE_CONFIG": str(tmp_path / "none.json"), "PYTHONPATH": str(CLIENT)}
+    command = f"{sys.executable} -m bourse_client {line}"
+    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True)
+    assert ended.returncode == status, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that is always full is Linux's")
 @pytest.mark.parametrize("words", [("config", "show"), ("config", "show", "--json")])
 def test_output_that_cannot_be_written_is_said_so(tmp_path: Path, words: tuple[str, ...]) -> None:

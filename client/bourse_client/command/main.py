@@ -26,7 +26,10 @@ WAYS = {
 
 
 def run() -> int:
-    """Run the command for the shell."""
+    """Run the command for the shell. A stream that the shell has closed (`>&-`) is an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  as long as we run
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A letter that the output's encoding lacks is written as its code: what was done must be told in any case.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -202,9 +202,8 @@ def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
 
 def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -> int:
     """Write why jobs got nothing, where the reason is new. Return how many such jobs there are."""
-    served = {
-        booking.job for booking in plan.bookings
-    }  # a job that bought a piece still waits for the rest, but counts as served
+    # A job that bought a piece still waits for the rest, but counts as served.
+    served = {booking.job for booking in plan.bookings}
     unserved = [refusal for refusal in plan.refusals if refusal.job not in served]
     refusals = [*snapshot.unfit, *reasons_by_budget(snapshot, unserved)]
     if isinstance(policy, HasWindows):
