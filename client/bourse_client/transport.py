@@ -28,6 +28,7 @@ AGENT = f"bourse-client/{__version__}"
 BYTES = "application/octet-stream"
 PIECE = 1 << 20  # bytes of a file that are read at once
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
+FAILURES_NOTICED = 3  # one after the other, before somebody who waits is told
 # The server, or something before it, asks us to call again. A 500 is not here: the same call would break it again.
 COME_AGAIN = frozenset({429, 502, 503, 504})
 NOT_BEGUN = 429  # says nothing of earlier attempts
@@ -39,7 +40,8 @@ LOST = (OSError, http.client.HTTPException)
 class Pace:
     """How patient the caller is. `timeout` is the seconds for one attempt, more than the server's own limit of 30, so
     that the server itself says that it took too long. `patience` is the seconds for one call with all its attempts, and
-    `outage` those for which somebody who follows something waits for a server that is away, as in an upgrade."""
+    `outage` those for which somebody who follows something waits for a server that is away, as in an upgrade. `notice`
+    takes a sentence that says so."""
 
     timeout: float = 35.0
     patience: float = 90.0
@@ -48,6 +50,7 @@ class Pace:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     dice: Callable[[], float] = random.random
+    notice: Callable[[str], None] = lambda sentence: None
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,8 @@ class Transport:
         """Return whether so many failures since a moment are enough, where the next attempt is made after a pause."""
         pace, then = self.pace, self.pace.clock() + pause
         if self._follows and self._was_answered:
+            if failures == FAILURES_NOTICED:
+                pace.notice(f"{self.address} does not answer. It is asked again for {pace.outage / 60:.0f} minutes.")
             return then > since + pace.outage
         return failures >= pace.attempts or then > since + pace.patience
 

@@ -52,7 +52,10 @@ class Session:
 
     @property
     def pace(self) -> Pace:
-        return Pace(timeout=self.words.patience, patience=3 * self.words.patience)
+        return Pace(timeout=self.words.patience, patience=3 * self.words.patience, notice=self._say_outage)
+
+    def _say_outage(self, sentence: str) -> None:
+        self.screen.note(f"bourse: {sentence}")
 
     def close(self) -> None:
         if self._client is not None:
