@@ -111,16 +111,16 @@ def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
 ) -> None:
     monkeypatch.setattr(Session, "pace", Hours().pace())
     file = lines(tmp_path, *([SPEC] * 2500))
-    said = ("jobs", "submit", file, "--bulk", "--pool", "main")
+    command = ("jobs", "submit", file, "--bulk", "--pool", "main")
     with stub_server(made(1, 1000), trouble) as stub:
-        ended = bourse(*said, *words, url=stub.address, **SAID)
+        ended = bourse(*command, *words, url=stub.address, **SAID)
         first = {asked.key: asked.body for asked in stub.asked}
     assert (ended.status, len(first)) == (3, 2), ended.err
     assert ended.err.startswith("Submitted: lines 1 to 1000. Of lines 1001 to 2000 it is not known; the rest was not")
     named = re.search("--key (.+)$", ended.err)
     assert named, ended.err
     with stub_server(made(1, 1000), made(1001, 1000), made(2001, 500)) as stub:
-        ended = bourse(*said, "--key", named[1], url=stub.address, **SAID)
+        ended = bourse(*command, "--key", named[1], url=stub.address, **SAID)
         again = {asked.key: asked.body for asked in stub.asked}
     assert (ended.status, len(again)) == (0, 3), ended.err
     assert first.items() <= again.items()

@@ -92,9 +92,9 @@ def test_file_has_numbers_by_the_letter_of_json(number: str) -> None:
     ],
 )
 def test_what_a_file_says_twice_is_refused(bourse: Bourse, text: str) -> None:
-    said = {"url": "http://127.0.0.1:9", "token": "t", "tenant": "lumen"}
+    account = {"url": "http://127.0.0.1:9", "token": "t", "tenant": "lumen"}
     for words in (("jobs", "submit", "-", "--pool", "main"), ("quote", "-", "--pool", "main")):
-        ended = bourse(*words, stdin=text, **said)
+        ended = bourse(*words, stdin=text, **account)
         assert ended.status == 2
         assert re.fullmatch(r"bourse: -: (line \d, column \d+: )?'(max_price|base)' stands there twice\.\n", ended.err)
 
@@ -185,8 +185,8 @@ def test_lost_reading_of_a_script_names_a_key_that_no_other_call_had(
 ) -> None:
     monkeypatch.setattr(Session, "pace", Hours().pace())
     with stub_server(dropped) as stub:
-        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
-        ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **said)
+        account = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **account)
     assert ended.status == 3
     assert stub.asked[0].path.endswith("/jobs/parse/")
     assert KEY_SAID in ended.err
@@ -201,11 +201,11 @@ def test_interruption_of_a_change_names_its_key(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(http.client.HTTPConnection, "getresponse", wait)
-    said: list[str] = []
-    monkeypatch.setattr(Screen, "note", lambda screen, text: said.append(text))
+    notes: list[str] = []
+    monkeypatch.setattr(Screen, "note", lambda screen, text: notes.append(text))
     with stub_server(good(JOB)) as stub, pytest.raises(KeyboardInterrupt):
         bourse(*words, url=stub.address, token="t", tenant="lumen")
-    assert [text.rpartition(" ")[0] for text in said] == [KEY_SAID] * is_change
+    assert [text.rpartition(" ")[0] for text in notes] == [KEY_SAID] * is_change
 
 
 OUTAGE = [dropped] * 60

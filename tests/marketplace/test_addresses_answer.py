@@ -60,9 +60,9 @@ def people() -> list[Client]:
 
 def test_every_address_of_a_page_answers_to_get(people: list[Client]) -> None:
     """There are few rows here, so many addresses are of things that do not exist; none refuses the question itself."""
-    asked = [address for _, address in named_addresses(get_resolver().url_patterns)]
-    assert len(asked) > 100
-    refused = [address for browser in people for address in asked if browser.get(address).status_code in (405, 500)]
+    pages = [address for _, address in named_addresses(get_resolver().url_patterns)]
+    assert len(pages) > 100
+    refused = [address for browser in people for address in pages if browser.get(address).status_code in (405, 500)]
     assert refused == []
 
 

@@ -51,12 +51,12 @@ def refusals(browser: Client) -> Refusals:
 def test_each_address_refuses_the_roles_of_the_table(role: str) -> None:
     _, (tenant,) = make_market("lumen")
     user = make_staff(role).user if role in STAFF_ROLES else make_member(tenant, role).user
-    found = refusals(client_of(user))
+    refused = refusals(client_of(user))
     table: dict[str, Refusals] = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
     if WRITE:
-        TABLE.write_text(json.dumps(table | {role: found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        TABLE.write_text(json.dumps(table | {role: refused}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     else:
-        assert found == table[role]
+        assert refused == table[role]
 
 
 def test_every_address_of_the_operator_refuses_members() -> None:
