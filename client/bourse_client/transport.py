@@ -46,7 +46,7 @@ class Pace:
     timeout: float = 35.0
     patience: float = 90.0
     attempts: int = 6
-    outage: float = 600.0
+    outage: int = 600
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     dice: Callable[[], float] = random.random
@@ -159,7 +159,7 @@ class Transport:
         pace, then = self.pace, self.pace.clock() + pause
         if self._follows and self._was_answered:
             if failures == FAILURES_NOTICED:
-                pace.notice(f"{self.address} does not answer. It is asked again for {pace.outage / 60:.0f} minutes.")
+                pace.notice(f"{self.address} does not answer. It is asked again for {pace.outage // 60} minutes.")
             return then > since + pace.outage
         return failures >= pace.attempts or then > since + pace.patience
 
