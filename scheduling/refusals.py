@@ -140,7 +140,10 @@ class MarketRefusal(RefusalCode):
         "Ask about that interval.", "interval",
     )  # fmt: skip
     OTHER_SPECIFICATION = "other_specification", FINAL, "the job's row says something else than the interval", ""
-    OTHER_CODE = "other_code", FINAL, "another version of the rules decided the interval", "Ask about a newer one."
+    OTHER_CODE = (
+        "other_code", FINAL, "another version of the rules decided the interval, and this one decides it otherwise",
+        "Ask about a newer one.",
+    )  # fmt: skip
     DECIDED_BY_SLOT = "decided_by_slot", FINAL, "an elastic pool decides every slot anew", ""
     ARCHIVED = (
         "archived", FINAL, "the input and the answer of the interval lie in an archive, and no longer in the database",

@@ -15,8 +15,9 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from scheduling.core import records
 from scheduling.core.policies.astraea import Astraea, MoveCause, why_moved
+from scheduling.core.types import Policy, View
 from scheduling.market.decide import code_version
-from scheduling.market.reads import contents_of
+from scheduling.market.reads import Contents, contents_of
 from scheduling.market.view import policy_built
 from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Pool, TrainingJob
 from tenants.scoping import scope_disabled
@@ -161,20 +162,27 @@ def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> ProjectionMove | Non
 def _why(interval_id: int, digest: str, number: int) -> tuple[MoveCause, tuple[int, ...]]:
     """Return why a start moved, and which jobs have its place, as read from a stored interval, which never changes.
     `digest` is that of its contents."""
-    readable = Interval.objects.filter(pk=interval_id, digest=digest, jobs_waiting__lte=MOST_JOBS)
-    interval = readable.filter(code_version=code_version()).first()  # other code may have decided for other reasons
+    interval = Interval.objects.filter(pk=interval_id, digest=digest, jobs_waiting__lte=MOST_JOBS).first()
     if interval is None:
         return MoveCause.UNKNOWN, ()
     try:
         contents = contents_of(interval)
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         policy = policy_built(json.loads(contents.policy), view.cluster)
+        if not isinstance(policy, Astraea) or not _decides_alike(interval, contents, policy, view):
+            return MoveCause.UNKNOWN, ()
     except (zlib.error, ValueError, KeyError, TypeError):  # verification reports such an interval
-        return MoveCause.UNKNOWN, ()
-    if not isinstance(policy, Astraea):
         return MoveCause.UNKNOWN, ()
     move = why_moved(policy, view, plan, number)
     return (MoveCause.UNKNOWN, ()) if move is None else (move.why, move.jobs)
+
+
+def _decides_alike(interval: Interval, contents: Contents, policy: Policy, view: View) -> bool:
+    """Return whether the rules of this version decide the interval as it was decided. Rules that decide otherwise may
+    have other reasons."""
+    if interval.code_version == code_version():
+        return True
+    return records.plan_bytes_like(contents.plan, policy.decide(view)) == contents.plan
 
 
 def _because(why: MoveCause, jobs: Sequence[int]) -> str:

@@ -12,7 +12,6 @@ from django.db.models import Count, Q
 from scheduling.core import records
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import View
-from scheduling.market.decide import code_version
 from scheduling.market.reads import contents_of
 from scheduling.market.view import DEMANDS, demands_check, steps_of
 from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
@@ -42,7 +41,8 @@ NO_CHANGE = Misasked("no_change", "That is what the job said.", "value")
 TOO_LARGE = Refused("too_large", f"More than {MOST_JOBS} jobs waited in this interval: too many to decide it again.")
 OTHER_CODE = Refused(
     "other_code",
-    "The interval was decided by another version of the rules: a difference could be that of the rules.",
+    "The interval was decided by another version of the rules, and this version decides it otherwise: a difference "
+    "could be that of the rules.",
 )
 BY_SLOT = Refused(
     "decided_by_slot",
@@ -142,8 +142,6 @@ def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Ref
         return BY_SLOT
     if interval.jobs_waiting > MOST_JOBS:
         return TOO_LARGE
-    if interval.code_version != code_version():
-        return OTHER_CODE
     if interval.is_archived:
         return ARCHIVED
     try:

@@ -98,10 +98,9 @@ def _end(row: WhatIf, outcome: Refused | dict[str, Any], at: datetime) -> None:
 
 
 def _worked_out(work: _Work) -> Refused | dict[str, Any]:
-    """Read the interval, decide it as it was, decide it as it would have been, and compare."""
+    """Read the interval, decide it as it was, decide it as it would have been, and compare. Rules of another version
+    are the same for an interval that they decide to the byte as it was."""
     interval = work.row.interval
-    if interval.code_version != code_version():
-        return OTHER_CODE
     if interval.is_archived:
         return ARCHIVED
     contents = contents_of(interval)
@@ -119,7 +118,7 @@ def _worked_out(work: _Work) -> Refused | dict[str, Any]:
         return refusal
     plan = policy.decide(view)
     if records.plan_bytes_like(contents.plan, plan) != contents.plan:
-        return CHANGED
+        return CHANGED if interval.code_version == code_version() else OTHER_CODE
     return work.step(2) or _compared(work, policy, view, plan_outcome(view, plan), instead)
 
 

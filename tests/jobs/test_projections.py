@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.template.loader import render_to_string
 from django.test import Client
 
-from scheduling.core.policies.astraea import MoveCause
+from scheduling.core.policies.astraea import Astraea, MoveCause
 from scheduling.jobs.projections import PastProjections, Projection, _first_starts, _FirstStart, held, job_projection
-from scheduling.models import AlonePlan, JobState, TenantPolicy, TrainingJob
+from scheduling.market.decide import chain
+from scheduling.models import AlonePlan, JobState, Pool, TenantPolicy, TrainingJob
+from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope
 from tests.api.builders import program_of
@@ -17,6 +21,8 @@ from tests.scheduling.markets import make_market, make_waiting
 from tests.scheduling.renewing import ONE
 from tests.tenants.builders import make_member
 
+LINEAR = {"kind": "linear", "slope": -1.0}
+STEEP = {"kind": "linear", "slope": -30.0, "base": 900.0}
 QUEUED, CANCELLED, EXPIRED = JobState.QUEUED, JobState.CANCELLED, JobState.EXPIRED
 
 
@@ -47,17 +53,12 @@ def test_how_projections_held_is_counted_over_those_that_are_old_enough() -> Non
 def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_projections_held() -> None:
     """One worker at home. The first job runs from 2 to 8, the second waits behind it. At 4 a third one comes, which is
     worth more for its size. A fourth one comes when all of them have begun: the second was late."""
-    pool, (lumen,) = make_market("lumen", worker=1, ps=1, clock_first=2, clock_cap=2, clock_restart=False)
-    with scope(lumen):
-        TenantPolicy.objects.create(pool=pool, plan=AlonePlan.RENEW)
-    linear = {"kind": "linear", "slope": -1.0}
-    make_waiting(pool, lumen, epochs=6, priority=2, value={**linear, "base": 300.0}, **ONE)
-    waits = make_waiting(pool, lumen, epochs=3, value={"kind": "linear", "slope": -3.0, "base": 90.0}, **ONE)
+    pool, lumen, waits = one_waits_behind_another()
     advance(pool, 2.5)
     before = projected(waits, 2.5)
     assert before is not None
     assert (before.start, before.moved, before.mine, before.pool) == (8, None, PastProjections(), PastProjections())
-    comes = make_waiting(pool, lumen, 3.0, epochs=3, value={"kind": "linear", "slope": -30.0, "base": 900.0}, **ONE)
+    comes = make_waiting(pool, lumen, 3.0, epochs=3, value=STEEP, **ONE)
     advance(pool, 4.5)
     now = projected(waits, 4.5)
     assert now is not None
@@ -77,7 +78,7 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
     assert (told["start_slot"], told["moved"]["start_slot"], told["moved"]["jobs"]) == (11, 8, [comes.pk])
     assert told["moved"]["sentence"].endswith(sentence)
     advance(pool, 12.5)
-    late = make_waiting(pool, lumen, 12.6, epochs=3, value={**linear, "base": 300.0}, **ONE)
+    late = make_waiting(pool, lumen, 12.6, epochs=3, value={**LINEAR, "base": 300.0}, **ONE)
     advance(pool, 14.5)
     last = projected(late, 14.5)
     assert last is None  # it has begun at 14, for good
@@ -85,6 +86,35 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
         assert held(_first_starts(pool, 14), 14) == PastProjections(
             projections=2, by_then=1, later=1, later_by=3.0, not_started=0
         )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("decides", "why"), [("alike", MoveCause.WORTH), ("otherwise", MoveCause.UNKNOWN)])
+def test_why_is_said_by_rules_of_another_version_too_where_they_decide_alike(
+    monkeypatch: pytest.MonkeyPatch, decides: str, why: MoveCause
+) -> None:
+    pool, lumen, waits = one_waits_behind_another()
+    with monkeypatch.context() as before:
+        before.setattr(chain, "code_version", lambda: "core-0")
+        advance(pool, 2.5)
+        make_waiting(pool, lumen, 3.0, epochs=3, value=STEEP, **ONE)
+        advance(pool, 4.5)
+    decide = Astraea.decide
+    if decides == "otherwise":
+        monkeypatch.setattr(Astraea, "decide", lambda policy, view: replace(decide(policy, view), floors={}))
+    now = projected(waits, 4.5)
+    assert now is not None
+    assert now.moved is not None
+    assert now.moved.why == why
+
+
+def one_waits_behind_another() -> tuple[Pool, Tenant, TrainingJob]:
+    """Create a tenant of one worker with two jobs, and return it with the second one, which waits for the first."""
+    pool, (lumen,) = make_market("lumen", worker=1, ps=1, clock_first=2, clock_cap=2, clock_restart=False)
+    with scope(lumen):
+        TenantPolicy.objects.create(pool=pool, plan=AlonePlan.RENEW)
+    make_waiting(pool, lumen, epochs=6, priority=2, value={**LINEAR, "base": 300.0}, **ONE)
+    return pool, lumen, make_waiting(pool, lumen, epochs=3, value={**LINEAR, "slope": -3.0, "base": 90.0}, **ONE)
 
 
 def projected(job: TrainingJob, slot: float) -> Projection | None:

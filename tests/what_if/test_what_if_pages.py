@@ -203,8 +203,6 @@ def test_refusal_about_no_field_stands_above_all() -> None:
     assert "3 questions of yours are not answered yet" in text_of(
         complaint(client, interval, first, "max_price", max_price="4")
     )
-    tamper("UPDATE scheduling_interval SET code_version = 'core-0' WHERE id = %s", [interval.pk])
-    assert "another version of the rules" in text_of(complaint(client, interval, first, "max_price", max_price="4"))
 
 
 def test_what_the_form_has_no_place_for_is_said_in_json() -> None:

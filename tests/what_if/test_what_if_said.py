@@ -12,7 +12,9 @@ from django.db import OperationalError
 
 from scheduling.core import policies, records
 from scheduling.core.metrics.misreports import plan_outcome, supposed
+from scheduling.core.policies.astraea import Astraea
 from scheduling.core.value import Linear
+from scheduling.market.decide import chain
 from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, JobFloor, WhatIf
 from scheduling.what_if import asking, working
@@ -274,7 +276,23 @@ def test_questions_of_many_people_about_one_tenant_leave_room_for_others(monkeyp
     asked(interval, second, "max_price", 1, member(second.tenant))
 
 
-def test_an_interval_of_other_rules_or_other_bytes_is_not_decided_again() -> None:
+def test_rules_of_another_version_answer_where_they_decide_the_interval_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(chain, "code_version", lambda: "core-0")
+        _, (first, _), interval = make_rivals()
+    by = auditor()
+    alike = asked(interval, first, "max_price", 1, by)
+    what_ifs_round(clock=Clock())
+    assert (interval.code_version, what_if_read(what_if_id=alike.id, by=by, at=NOON).state) == ("core-0", "done")
+
+    decide, later = Astraea.decide, asked(interval, first, "max_price", 2, by)
+    monkeypatch.setattr(Astraea, "decide", lambda policy, view: replace(decide(policy, view), bookings=()))
+    what_ifs_round(clock=Clock())
+    answer = what_if_read(what_if_id=later.id, by=by, at=NOON)
+    assert (answer.state, answer.code, answer.result) == ("failed", "other_code", None)
+
+
+def test_an_interval_of_other_bytes_is_not_decided_again() -> None:
     _, (first, _), interval = make_rivals()
     by = auditor()
     waits = asked(interval, first, "max_price", 1, by)
@@ -284,10 +302,7 @@ def test_an_interval_of_other_rules_or_other_bytes_is_not_decided_again() -> Non
     answer = what_if_read(what_if_id=waits.id, by=by, at=NOON)
     assert isinstance(answer, WhatIfSeen)
     assert (answer.state, answer.code, answer.result) == ("failed", "changed", None)
-    tamper("UPDATE scheduling_interval SET code_version = 'core-0' WHERE id = %s", [interval.pk])
-    assert code_of(ask(interval, first, "max_price", 1, by)) == "other_code"
     tamper("UPDATE scheduling_trainingjob SET spec = spec || %s WHERE id = %s", ['{"epochs": 7}', first.pk])
-    tamper("UPDATE scheduling_interval SET code_version = %s WHERE id = %s", [interval.code_version, interval.pk])
     assert code_of(ask(interval, first, "max_price", 1, by)) == "other_specification"
 
 

@@ -40,7 +40,7 @@ from tenants.roles import Permission
 MOST = 200  # questions of one person in a list
 REFUSALS = (
     "unknown_pool", "unknown_interval", "unknown_job", "did_not_wait", "invalid_value", "no_change", "floor_given",
-    "decided_by_slot", "too_large", "other_code", "other_specification", "archived", "unreadable", "too_many_open",
+    "decided_by_slot", "too_large", "other_specification", "archived", "unreadable", "too_many_open",
     "too_many_today", "too_many_in_all",
 )  # fmt: skip
 
