@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.db import connection, transaction
 
+from marketplace.checks import beyond_sentence, steps_beyond
 from marketplace.embedded import programs
 from marketplace.version import VERSION
 from scheduling.engines.launcher.files import SECRETS
@@ -98,12 +99,21 @@ def backup_restore(folder: Path) -> Mapping[str, Any]:
         raise BackupFailed(f"The database is not empty: it has {len(tables)} tables. Restore into a new one.")
     if settings.RUNS_DIR.exists() and any(settings.RUNS_DIR.iterdir()):
         raise BackupFailed(f"{settings.RUNS_DIR} is not empty.")
+    if beyond := steps_beyond(_steps_of(folder)):
+        raise BackupFailed(beyond_sentence("The backup", beyond))
     options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
     _run("pg_restore", [*options, "--dbname", _database()["NAME"], str(folder / DATABASE)])
     settings.RUNS_DIR.mkdir(parents=True, exist_ok=True)
     _unpack(folder / FILES, settings.RUNS_DIR)
     _skip_numbers()
     return manifest
+
+
+def _steps_of(folder: Path) -> list[tuple[str, str]]:
+    """Return the migrations (app, name) that the database of a backup has."""
+    rows = _run("pg_restore", ["--data-only", "--table=django_migrations", "--file=-", str(folder / DATABASE)])
+    lines = (re.match(r"\d+\t(\w+)\t(\w+)\t", line) for line in rows.splitlines())
+    return [(row[1], row[2]) for row in lines if row]
 
 
 def _skip_numbers() -> None:
@@ -206,7 +216,8 @@ def _database() -> Mapping[str, Any]:
     return {**settings.DATABASES["default"], **{name: value for name, value in owner.items() if value}}
 
 
-def _run(program: str, arguments: list[str]) -> None:
+def _run(program: str, arguments: list[str]) -> str:
+    """Run a program of PostgreSQL against our database, and return what it writes."""
     database = _database()
     options = database.get("OPTIONS", {})
     environment = {
@@ -227,6 +238,7 @@ def _run(program: str, arguments: list[str]) -> None:
     if ended.returncode:
         owner = "" if has_owner() or "permission denied" not in ended.stderr else " Say DATABASE_OWNER_URL as well."
         raise BackupFailed(f"{program} failed: {ended.stderr.strip()[-2_000:]}.{owner}")
+    return ended.stdout
 
 
 def _program(name: str) -> Path:

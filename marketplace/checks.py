@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from marketplace.rights import rights_compare, serving_role
+from marketplace.version import VERSION
 
 # App -> a step of its first versions, and the last of the steps that 0001 now contains.
 REMOVED_STEPS = {
@@ -34,6 +36,32 @@ def no_database_stopped_among_removed_steps(databases: Sequence[str] | None = No
         for app, (early, last) in REMOVED_STEPS.items()
         if (app, early) in applied and (app, last) not in applied
     ]
+
+
+@register(Tags.database)
+def no_database_of_a_newer_version(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Report a database that a newer version has migrated. Processes of this version go on beside it, as in an upgrade;
+    nobody knows the way back."""
+    if not databases or "django_migrations" not in connection.introspection.table_names():
+        return []
+    beyond = steps_beyond(MigrationRecorder(connection).applied_migrations())
+    return [Error(beyond_sentence("The database", beyond), id="marketplace.E002")] if beyond else []
+
+
+def steps_beyond(applied: Iterable[tuple[str, str]]) -> list[str]:
+    """Return those of the steps (app, name) that come after the last one that this version has of the app."""
+    last: dict[str, str] = {}
+    for app, name in MigrationLoader(None, ignore_no_migrations=True).disk_migrations:
+        last[app] = max(last.get(app, ""), name)
+    return sorted(f"{app} {name}" for app, name in applied if app in last and name > last[app])
+
+
+def beyond_sentence(what: str, steps: Sequence[str]) -> str:
+    more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
+    return (
+        f"{what} is of a newer version than {VERSION}: it has step {steps[0]}{more}, which this version does not know."
+        " Install that version, or restore a backup from before the upgrade."
+    )
 
 
 @register(Tags.database)

@@ -27,6 +27,7 @@ from redis.exceptions import RedisError
 
 from marketplace.backup import BACKUP_ACTION
 from marketplace.celery import app
+from marketplace.checks import steps_beyond
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
@@ -127,13 +128,18 @@ def _roles(at: datetime) -> Iterator[Judged]:
 def _migrations(at: datetime) -> Iterator[Judged]:
     executor = MigrationExecutor(connection)
     pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if beyond := steps_beyond(executor.loader.applied_migrations):
+        yield broken(
+            f"The database is of a newer version: it has step {beyond[0]}.",
+            "Start the processes of that version; this one goes on beside it only for the time of an upgrade.",
+        )
     if pending:
         first = f"{pending[0][0].app_label} {pending[0][0].name}"
         yield broken(
             f"To be migrated: {len(pending)}, first {first}.",
             "Run `manage.py migrate` with DATABASE_OWNER_URL.",
         )
-    else:
+    if not beyond and not pending:
         yield well("The tables are those of this version.")
 
 

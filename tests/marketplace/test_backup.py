@@ -143,6 +143,23 @@ def test_what_is_no_whole_backup_or_anothers_is_refused_and_nothing_is_written(t
     assert rows_of(elsewhere, tables=()) == []
 
 
+@pytest.mark.wide
+def test_backup_of_a_newer_version_is_refused_and_nothing_is_written(tmp_path: Path, elsewhere: str) -> None:
+    key = secrets.token_urlsafe(50)
+    with as_superuser():
+        run("INSERT INTO django_migrations (app, name, applied) VALUES ('scheduling', '9999_later', now())")
+    try:
+        here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)
+        made = manage(here, "backup", tmp_path / "backup")
+    finally:
+        with as_superuser():
+            run("DELETE FROM django_migrations WHERE name = '9999_later'")
+    assert made.returncode == 0, made.stderr
+    refused = manage(installation(tmp_path / "there", elsewhere, key), "restore", tmp_path / "backup")
+    assert (refused.returncode, "step scheduling 9999_later" in refused.stderr) == (1, True), refused.stderr
+    assert rows_of(elsewhere, tables=()) == []
+
+
 def next_number(database: str, table: str) -> int:
     from tests.conftest import STATE
 

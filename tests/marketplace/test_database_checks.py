@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from pytest_django.fixtures import Settings
 
-from marketplace.checks import REMOVED_STEPS, no_database_stopped_among_removed_steps
+from marketplace.checks import REMOVED_STEPS, no_database_stopped_among_removed_steps, steps_beyond
 from tests.database import as_superuser
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +22,21 @@ def test_database_that_stopped_among_steps_that_are_gone_is_refused(app: str) ->
         MigrationRecorder(connection).record_applied(app, early)
     with pytest.raises(SystemCheckError, match=f"not its step {last}"):
         call_command("check", database=["default"])
+
+
+@pytest.mark.parametrize("app", ["scheduling", "auth"])
+def test_database_of_a_newer_version_is_refused_before_anything_is_migrated(app: str, settings: Settings) -> None:
+    settings.DATABASE_OWNER = None  # the owner's own connection would not see what is not committed
+    with as_superuser():
+        MigrationRecorder(connection).record_applied(app, "9999_later")
+    with pytest.raises(SystemCheckError, match=f"step {app} 9999_later"):
+        call_command("check", database=["default"])
+    with pytest.raises(CommandError, match="of a newer version"):
+        call_command("migrate", verbosity=0)
+
+
+def test_steps_of_early_versions_and_of_apps_that_are_gone_are_not_beyond() -> None:
+    assert steps_beyond([("scheduling", "0028_one_verification"), ("an_app_that_is_gone", "9999_later")]) == []
 
 
 def test_database_that_has_all_of_them_goes_on() -> None:

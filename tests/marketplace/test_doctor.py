@@ -104,6 +104,12 @@ def test_migration_that_is_pending_is_named() -> None:
     assert one("migrations").sentence == f"To be migrated: 1, first scheduling {last}."
 
 
+def test_database_of_a_newer_version_is_broken() -> None:
+    overrule("INSERT INTO django_migrations (app, name, applied) VALUES ('scheduling', '9999_later', now())")
+    finding = one("migrations")
+    assert (finding.state, "scheduling 9999_later" in finding.sentence) == (BROKEN, True)
+
+
 @pytest.mark.parametrize(("seconds", "state"), [(0.1, WELL), (-3.0, WARNING), (60.0, BROKEN)])
 def test_clock_that_is_apart_is_named(seconds: float, state: str, monkeypatch) -> None:
     monkeypatch.setattr("marketplace.doctor._clock_of_broker", lambda: seconds)
