@@ -19,7 +19,7 @@ from scheduling.catalogue import program_register, programs_allow
 from scheduling.demo import content
 from scheduling.demo.programs import PROGRAMS
 from scheduling.models import AlonePlan, Pool, Server
-from scheduling.operator import cells_change_on_server, pool_create, server_add
+from scheduling.operator import PoolTerms, cells_change_on_server, pool_create, server_add
 from scheduling.sharing import Sharing, sharing_change
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
@@ -171,7 +171,7 @@ def _people(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
 def _pool(
     wanted: Mapping[str, Any], servers: Sequence[content.DemoServer], epoch_at: datetime, by: Access, at: datetime
 ) -> None:
-    pool = _done(pool_create(**wanted, epoch_at=epoch_at, by=by, reason=_REASON, at=at))
+    pool = _done(pool_create(terms=PoolTerms(**wanted, epoch_at=epoch_at), by=by, reason=_REASON, at=at))
     for server in servers:
         _server(pool, server, by, at)
     _sharing(pool, at)

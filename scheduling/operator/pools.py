@@ -40,67 +40,63 @@ class InvalidPolicy(Refused):
     lane: Lane
 
 
+@dataclass(frozen=True, kw_only=True)
+class PoolTerms:
+    """What an operator says of a new pool. All but the last three fields are columns of its row."""
+
+    slug: str
+    name: str
+    slot_seconds: int
+    clock_first: int
+    clock_cap: int
+    clock_restart: bool
+    batch_policy: dict[str, Any]
+    instant_policy: dict[str, Any] | None
+    epoch_at: datetime  # slot 0 begins
+    outage_grace_seconds: int | None = 60
+    instant_share_percent: int = 100
+    instant_cooling_slots: int = 0
+    engine: str = LOCAL  # the name of the engine that runs awarded jobs
+    resources: Mapping[str, str]  # in their order: name -> the name of one unit in a sentence
+    steps: Mapping[str, AmountSteps] | None = None  # amounts that a unit may take; whole numbers for other resources
+    use_prices: Mapping[str, int] | None = None  # micro-credits, in an elastic pool; other resources are free for now
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the pool's row, by name."""
+        return {name: value for name, value in vars(self).items() if name not in ("resources", "steps", "use_prices")}
+
+
 @transaction.atomic
-def pool_create(
-    *,
-    slug: str,
-    name: str,
-    slot_seconds: int,
-    clock_first: int,
-    clock_cap: int,
-    clock_restart: bool,
-    batch_policy: Mapping[str, Any],
-    instant_policy: Mapping[str, Any] | None,
-    resources: Mapping[str, str],
-    epoch_at: datetime,
-    outage_grace_seconds: int | None = 60,
-    instant_share_percent: int = 100,
-    instant_cooling_slots: int = 0,
-    use_prices: Mapping[str, int] | None = None,
-    steps: Mapping[str, AmountSteps] | None = None,
-    engine: str = LOCAL,
-    by: Access,
-    reason: str,
-    at: datetime,
-) -> Pool | Refused:
-    """Make a pool. `resources` are in their order: name -> the name of one unit in a sentence. Slot 0 begins at
-    `epoch_at`. `use_prices` are micro-credits, for an elastic pool; a resource without one is free until a price is
-    set. `steps` are the amounts of a resource that a unit may take; whole numbers for resources without. `engine` is
-    the name of the engine that runs awarded jobs."""
+def pool_create(*, terms: PoolTerms, by: Access, reason: str, at: datetime) -> Pool | Refused:
+    """Make a pool on these terms. It has no servers yet."""
+    # 1. Check who makes it, and its terms.
     if refusal := may_change_cluster(by, reason):
         return refusal
-    values: dict[str, Any] = {
-        "slug": slug,
-        "name": name,
-        "slot_seconds": slot_seconds,
-        "clock_first": clock_first,
-        "clock_cap": clock_cap,
-        "clock_restart": clock_restart,
-        "batch_policy": dict(batch_policy),
-        "instant_policy": None if instant_policy is None else dict(instant_policy),
-        "epoch_at": epoch_at,
-        "outage_grace_seconds": outage_grace_seconds,
-        "instant_share_percent": instant_share_percent,
-        "instant_cooling_slots": instant_cooling_slots,
-        "engine": engine,
-    }
-    pool = Pool(**values)
-    if refusal := _pool_refusal(pool) or _resources_refusal(resources) or _policy_refusal(pool, list(resources)):
+    columns = terms.columns()
+    resources, steps, prices = list(terms.resources), terms.steps or {}, terms.use_prices or {}
+    pool = Pool(**columns)
+    if refusal := (
+        _pool_refusal(pool)
+        or _resources_refusal(terms.resources)
+        or _policy_refusal(pool, resources)
+        or (NOT_ELASTIC if prices and not pool.is_elastic else prices_refusal(prices, resources))
+        or steps_refusal(steps, resources)
+    ):
         return refusal
-    if refusal := _prices_refusal(pool, use_prices, list(resources)) or steps_refusal(steps or {}, resources):
-        return refusal
-    values["batch_policy"] = pool.batch_policy = fixed_settings(pool, list(resources))
-    values["usual_plan"] = pool.usual_plan = (AlonePlan.RENEW if gives_floors(pool) else AlonePlan.KEEP).value
+    # 2. Fix what the terms leave open: the constants of the policy, and the plan of tenants that choose none.
+    columns["batch_policy"] = pool.batch_policy = fixed_settings(pool, resources)
+    columns["usual_plan"] = pool.usual_plan = (AlonePlan.RENEW if gives_floors(pool) else AlonePlan.KEEP).value
+    # 3. Write the pool with its resources and prices, and an entry of the history.
     pool.save()
     ResourceKind.objects.bulk_create(
-        ResourceKind(pool=pool, name=name, label=label, **asdict((steps or {}).get(name, ONES)))
-        for name, label in resources.items()
+        ResourceKind(pool=pool, name=name, label=label, **asdict(steps.get(name, ONES)))
+        for name, label in terms.resources.items()
     )
-    prices_write(pool, use_prices or {}, 0, at)
-    after = values | {"resources": list(resources), "labels": dict(resources)}
-    after |= {"use_prices": dict(use_prices)} if use_prices else {}
+    prices_write(pool, prices, 0, at)
+    after = columns | {"resources": resources, "labels": dict(terms.resources)}
+    after |= {"use_prices": dict(prices)} if prices else {}
     after |= {"steps": steps_listed(steps)} if steps else {}
-    history.append(at=at, by=by, action="pool_create", subject=f"pool {slug}", reason=reason, after=after)
+    history.append(at=at, by=by, action="pool_create", subject=f"pool {terms.slug}", reason=reason, after=after)
     return pool
 
 
@@ -126,12 +122,6 @@ def _policy_refusal(pool: Pool, resources: list[str]) -> Refused | None:
     if pool.parts_worth_nothing and pool.engine != LOCAL:
         return InvalidPolicy("invalid_pool", f"{NOT_DELETED_THERE}.", Lane.BATCH)
     return None
-
-
-def _prices_refusal(pool: Pool, prices: Mapping[str, int] | None, resources: list[str]) -> Refused | None:
-    if prices and not pool.is_elastic:
-        return NOT_ELASTIC
-    return prices_refusal(prices or {}, resources)
 
 
 def steps_refusal(steps: Mapping[str, AmountSteps], resources: Collection[str]) -> Refused | None:

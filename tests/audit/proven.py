@@ -28,7 +28,7 @@ from scheduling.money.credits import credits_grant
 from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.engine_servers import servers_return_set
 from scheduling.operator.holds import pool_hold, pool_resume
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from scheduling.operator.resource_steps import resource_steps_set
 from scheduling.operator.servers import server_add
 from scheduling.operator.use_prices import use_prices_set
@@ -82,7 +82,7 @@ def submit(pool: Pool, tenant: Tenant, slot: float, lane: str = "instant", **spe
 def make_pool(slug: str, servers: dict[str, dict[str, dict[str, int]]], **fields: Any) -> Pool:
     """`servers`: name -> cells by tenant; each has four workers and two parameter servers."""
     settings = {"name": slug.title(), "slot_seconds": 10, "resources": RESOURCES, "epoch_at": NOON}
-    pool = accepted(pool_create(slug=slug, by=BY, reason=WHY, at=NOON, **(settings | fields)))
+    pool = accepted(pool_create(terms=PoolTerms(slug=slug, **(settings | fields)), by=BY, reason=WHY, at=NOON))
     for name, cells in servers.items():
         capacity = {"worker": 4, "ps": 2}
         server = accepted(server_add(pool=pool, name=name, capacity=capacity, by=BY, reason=WHY, at=NOON))

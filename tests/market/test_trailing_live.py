@@ -10,7 +10,7 @@ from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import intervals_verify
 from scheduling.core.policies.astraea.trailing import DEFAULTS, price_base_of
 from scheduling.models import Interval, Lane, LaneClock, Pool, PriceTick
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from tenants.models import Tenant
 from tests.operator.test_services import CHANGE, POOL
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -37,7 +37,7 @@ POLICY: dict[str, Any] = {
     ],
 )
 def test_a_new_pool_follows_its_jobs_unless_its_price_base_is_written(written: dict[str, Any], kept: Any) -> None:
-    pool = pool_create(**(POOL | {"batch_policy": {"name": "astraea", **written}}), **CHANGE)
+    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": {"name": "astraea", **written}})), **CHANGE)
     assert isinstance(pool, Pool)
     assert pool.batch_policy.get("trailing") == kept
 

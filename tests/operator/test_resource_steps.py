@@ -19,7 +19,7 @@ from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
 from scheduling.market.view.demands import ONES, AmountSteps, demands_check, role_of, steps_flaw
 from scheduling.market.view.specs import steps_of
 from scheduling.models import Pool, ResourceKind, ServerCapacity, TrainingJob
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from scheduling.operator.resource_steps import resource_steps_set
 from scheduling.runs.runs import runs_tick
 from tenants import history
@@ -116,13 +116,15 @@ def test_whose_units_a_resource_is_says_its_name(name: str, role: str | None) ->
 @pytest.mark.django_db
 def test_a_new_pool_has_whole_units_but_for_what_the_operator_says() -> None:
     resources = {"gpu": "GPU", "memory": "gigabyte of memory"}
-    pool = pool_create(**(POOL | {"resources": resources, "steps": {"memory": QUARTERS}}), **CHANGE)
+    pool = pool_create(terms=PoolTerms(**(POOL | {"resources": resources, "steps": {"memory": QUARTERS}})), **CHANGE)
     assert isinstance(pool, Pool)
     assert steps_of(pool) == {"gpu": ONES, "memory": QUARTERS}
     (entry,) = AuditEntry.objects.filter(action="pool_create")
     assert entry.after["steps"] == {"memory": {"least": "0.5", "step": "0.25"}}
     for wrong in ({"cpu": QUARTERS}, {"memory": AmountSteps(Decimal("0.5"), Decimal("0.3"))}):
-        refusal = pool_create(**(POOL | {"slug": "b", "resources": resources, "steps": wrong}), **CHANGE)
+        refusal = pool_create(
+            terms=PoolTerms(**(POOL | {"slug": "b", "resources": resources, "steps": wrong})), **CHANGE
+        )
         assert isinstance(refusal, Refused)
         assert refusal.code == "invalid_step"
     assert Pool.objects.count() == 1

@@ -9,7 +9,7 @@ from scheduling.audit.verification.settings import settings_verify
 from scheduling.cluster import pool_overview
 from scheduling.models import Cell, Lane, Pool, Server, ServerCapacity
 from scheduling.operator.cells import AboveCapacity, cells_change_of_tenant, cells_change_on_server
-from scheduling.operator.pools import InvalidPolicy, pool_create
+from scheduling.operator.pools import InvalidPolicy, PoolTerms, pool_create
 from scheduling.operator.servers import BelowCells, server_add, server_capacity_change
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
@@ -53,7 +53,7 @@ def entries(action: str) -> list[AuditEntry]:
 
 
 def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
-    pool = pool_create(**POOL, **CHANGE)
+    pool = pool_create(terms=PoolTerms(**POOL), **CHANGE)
     assert isinstance(pool, Pool)
     assert [kind.name for kind in pool.resources.all()] == ["worker", "ps"]
     (entry,) = entries("pool_create")
@@ -72,14 +72,14 @@ def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
 )
 def test_a_new_pool_that_gives_floors_has_plans_renewed_for_those_who_say_nothing(policy: object, plan: str) -> None:
     clock = {"clock_first": 1, "clock_cap": 1}
-    pool = pool_create(**(POOL | clock | {"batch_policy": policy, "instant_policy": None}), **CHANGE)
+    pool = pool_create(terms=PoolTerms(**(POOL | clock | {"batch_policy": policy, "instant_policy": None})), **CHANGE)
     assert isinstance(pool, Pool), pool
     (entry,) = entries("pool_create")
     assert (pool.usual_plan, entry.after["usual_plan"]) == (plan, plan)
 
 
 def test_a_pool_made_by_a_version_without_usual_plans_has_places_kept() -> None:
-    pool = pool_create(**POOL, **CHANGE)
+    pool = pool_create(terms=PoolTerms(**POOL), **CHANGE)
     assert isinstance(pool, Pool)
     with without_triggers():  # its entry as an older version wrote it
         AuditEntry.objects.update(after={k: v for k, v in entries("pool_create")[0].after.items() if k != "usual_plan"})
@@ -112,14 +112,14 @@ def test_a_pool_made_by_a_version_without_usual_plans_has_places_kept() -> None:
     ],
 )
 def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> None:
-    refusal = pool_create(**(POOL | change), **CHANGE)
+    refusal = pool_create(terms=PoolTerms(**(POOL | change)), **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == code
     assert not Pool.objects.exists()
 
 
 def test_refusal_of_a_policy_says_of_which_lane_and_what_is_wrong() -> None:
-    refusal = pool_create(**(POOL | {"instant_policy": {"name": "oasis", "units": "hours"}}), **CHANGE)
+    refusal = pool_create(terms=PoolTerms(**(POOL | {"instant_policy": {"name": "oasis", "units": "hours"}})), **CHANGE)
     assert isinstance(refusal, InvalidPolicy)
     assert (refusal.lane, refusal.sentence) == (
         Lane.INSTANT,
@@ -130,7 +130,7 @@ def test_refusal_of_a_policy_says_of_which_lane_and_what_is_wrong() -> None:
 def test_parts_are_worth_nothing_only_where_what_is_saved_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduling.operator.pools.engine_flaw", lambda name, seconds: None)  # there is such a cluster
     nothing = {"name": "astraea", "mode": "guarantee", "parts": "nothing"}
-    refusal = pool_create(**(POOL | {"batch_policy": nothing, "engine": "dgx"}), **CHANGE)
+    refusal = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": nothing, "engine": "dgx"})), **CHANGE)
     assert isinstance(refusal, InvalidPolicy)
     assert (refusal.lane, refusal.sentence) == (
         Lane.BATCH,
@@ -138,15 +138,15 @@ def test_parts_are_worth_nothing_only_where_what_is_saved_can_be_deleted(monkeyp
         "on a cluster that belongs to the tenants' accounts.",
     )
     prorated = POOL | {"slug": "other", "batch_policy": nothing | {"parts": "prorated"}, "engine": "dgx"}
-    assert isinstance(pool_create(**prorated, **CHANGE), Pool)
-    pool = pool_create(**(POOL | {"batch_policy": nothing}), **CHANGE)
+    assert isinstance(pool_create(terms=PoolTerms(**prorated), **CHANGE), Pool)
+    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": nothing})), **CHANGE)
     assert isinstance(pool, Pool)
     assert pool.batch_policy["parts"] == "nothing"
 
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
     written = {"name": "astraea", "theta": {"ps": 8.0}, "price_floor": {"ps": 0.5}}
-    pool = pool_create(**(POOL | {"batch_policy": written}), **CHANGE)
+    pool = pool_create(terms=PoolTerms(**(POOL | {"batch_policy": written})), **CHANGE)
     assert isinstance(pool, Pool)
     assert pool.batch_policy == {
         "name": "astraea",
@@ -158,7 +158,7 @@ def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
 
 def test_refuses_a_pool_whose_name_is_taken() -> None:
     make_pool("main")
-    refusal = pool_create(**POOL, **CHANGE)
+    refusal = pool_create(terms=PoolTerms(**POOL), **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == "invalid_pool"
 
@@ -298,7 +298,7 @@ def test_lets_only_operators_change_the_cluster_and_only_with_a_reason(use_case:
         change = {"by": Access(None, tenant, frozenset({role}), "test"), "reason": reason, "at": NOON}
         match use_case:
             case "pool":
-                return pool_create(**POOL, **change)
+                return pool_create(terms=PoolTerms(**POOL), **change)
             case "server":
                 return server_add(pool=server.pool, name="s02", capacity={}, **change)
             case "capacity":

@@ -33,7 +33,7 @@ from scheduling.operator.api.pool_fields import (
 )
 from scheduling.operator.engine_servers import servers_return_set
 from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from scheduling.operator.resource_steps import resource_steps_set
 from tenants.access import Refused
 from tenants.api.listing import Listing
@@ -73,13 +73,14 @@ class Pools(CoalitionView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         body = {"instant_policy": None} | self.read(NewPool)
-        rows = body.pop("resources")
+        reason, rows = body.pop("reason"), body.pop("resources")
         resources = {row["name"]: row["label"] for row in rows}
         if len(resources) < len(rows):
             return self.refused(TWICE)
         steps_of = {row["name"]: {name: row[name] for name in ("least", "step") if name in row} for row in rows}
         steps = {name: replace(ONES, **each) for name, each in steps_of.items() if each}
-        outcome = pool_create(**body, resources=resources, steps=steps, by=self.access, at=timezone.now())
+        terms = PoolTerms(**body, resources=resources, steps=steps)
+        outcome = pool_create(terms=terms, by=self.access, reason=reason, at=timezone.now())
         if isinstance(outcome, Refused):
             return self.refused(outcome)
         response = _answer(self, outcome, HTTPStatus.CREATED)

@@ -29,7 +29,7 @@ from scheduling.operator.pages.pool_forms import (
     StepsForm,
     UsePricesForm,
 )
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from scheduling.operator.read_choices import choices_of
 from scheduling.operator.read_engines import engine_state
 from scheduling.operator.read_operator import PoolClock, entries_about, kinds_of, pool_states, unsettled
@@ -69,7 +69,9 @@ def operator_pools(request: AccessRequest) -> HttpResponseBase:
 @requires(Permission.CLUSTER_CHANGE)
 def operator_pool_create(request: AccessRequest) -> HttpResponseBase:
     def apply(change_form: ChangeForm) -> object:
-        return pool_create(by=request.access, at=timezone.now(), **change_form.cleaned_data)
+        terms = dict(change_form.cleaned_data)
+        reason = terms.pop("reason")
+        return pool_create(terms=PoolTerms(**terms), by=request.access, reason=reason, at=timezone.now())
 
     return answer(
         request,

@@ -16,7 +16,7 @@ from django.core.management import call_command
 from marketplace.embedded import Servers, State
 from scheduling.models import Lane, LaneClock, Pool, Pulse, ResourceKind
 from scheduling.operator.cells import cells_change_on_server
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from scheduling.operator.servers import server_add
 from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import MICRO
@@ -74,16 +74,18 @@ def _market(at: datetime) -> tuple[Pool, User]:
     epoch = datetime.combine(at.date(), datetime.min.time(), UTC) - timedelta(days=DAYS)
     pool = _done(
         pool_create(
-            slug="main",
-            name="Main",
-            slot_seconds=SLOT_SECONDS,
-            clock_first=1,
-            clock_cap=8,
-            clock_restart=True,
-            batch_policy={"name": "astraea", "mode": "guarantee"},
-            instant_policy=INSTANT,
-            resources={"worker": "worker", "ps": "parameter server"},
-            epoch_at=epoch,
+            terms=PoolTerms(
+                slug="main",
+                name="Main",
+                slot_seconds=SLOT_SECONDS,
+                clock_first=1,
+                clock_cap=8,
+                clock_restart=True,
+                batch_policy={"name": "astraea", "mode": "guarantee"},
+                instant_policy=INSTANT,
+                resources={"worker": "worker", "ps": "parameter server"},
+                epoch_at=epoch,
+            ),
             by=BY,
             reason=WHY,
             at=at,

@@ -21,7 +21,7 @@ from scheduling.market.decide import submission_event
 from scheduling.market.settle.use import use_in_turn
 from scheduling.market.view import arrival_of
 from scheduling.models import Award, Interval, JobState, Lane, LaneClock, Pool, Pulse, Server, TrainingJob
-from scheduling.operator.pools import pool_create
+from scheduling.operator.pools import PoolTerms, pool_create
 from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import MICRO
 from tenants.ledger.postings import OUTSIDE, Posting, available
@@ -110,16 +110,18 @@ def _market(size: Size, at: datetime) -> tuple[Pool, User]:
     )  # the present slot has just begun, and lasts while pages are asked for
     pool = _done(
         pool_create(
-            slug=SLUG,
-            name="Big",
-            slot_seconds=SLOT_SECONDS,
-            clock_first=1,
-            clock_cap=8,
-            clock_restart=True,
-            batch_policy={"name": "astraea", "mode": "guarantee"},
-            instant_policy=INSTANT,
-            resources={"worker": "worker", "ps": "parameter server"},
-            epoch_at=epoch,
+            terms=PoolTerms(
+                slug=SLUG,
+                name="Big",
+                slot_seconds=SLOT_SECONDS,
+                clock_first=1,
+                clock_cap=8,
+                clock_restart=True,
+                batch_policy={"name": "astraea", "mode": "guarantee"},
+                instant_policy=INSTANT,
+                resources={"worker": "worker", "ps": "parameter server"},
+                epoch_at=epoch,
+            ),
             by=BY,
             reason=WHY,
             at=at,
