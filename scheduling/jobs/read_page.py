@@ -182,61 +182,107 @@ class JobPage:
         return self.job.lane == "instant" and self.job.state == JobState.REJECTED
 
 
+@dataclass(frozen=True)
+class JobAwards:
+    """What a job was awarded, as its page tells it: all at once, in pieces, or slot by slot in an elastic pool.
+
+    `rows` are the awards that are told of one by one, oldest first: one for each attempt of a job that has it at once;
+    of a job in an elastic pool a single one with all of its slots. `award` is what the present attempt has: all pieces
+    together, or all slots.
+    """
+
+    rows: Sequence[Award] = ()
+    award: Award | None = None
+    newest: Award | None = None  # as stored, and with what those before it cost
+    pieces: Sequence[Award] = ()
+    by_use: SoFar | None = None  # in an elastic pool
+    slots: SlotTable | None = None  # what the present attempt pays, slot by slot
+
+    @property
+    def allocation(self) -> list[Sequence[int]]:
+        """Return the places of the newest attempt, or of all pieces."""
+        return [place for award in self.pieces or self.rows[-1:] for place in award.allocation]
+
+    @property
+    def own_part(self) -> int:
+        """Return the own part of the present attempt's gross price. A piece that was lost does not count, as its work
+        is done again."""
+        awards = self.pieces or ([self.award] if self.award else [])
+        paid = [award for award in awards if award.paid and award.state != AwardState.VOID]
+        return sum(max(micro(award.cost) - (award.paid - award.dividend), 0) for award in paid)
+
+
 def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     """Return the page of a job. Needs the tenant's scope, and the job with its pool, tenant and submitter. `money` adds
     the book's lines."""
-    pool = job.pool
-    awards, by_use, gross = _awards(job), None, None
-    lost = sum(each.returned for each in awards if each.state == AwardState.VOID) if pool.is_elastic else 0
-    if pool.is_elastic and awards:
-        gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
-        by_use, awards = so_far(pool, awards), [award_of_slots(awards)]
-    parts = in_parts(job, awards)
-    award = next((each for each in awards if each.attempt == job.attempt), None)
-    newest = by_use.newest if by_use else next(iter(awards[-1:]), None)
-    if newest and not by_use:
-        newest.paid_before = sum(each.paid - each.returned for each in awards[:-1])
-    if parts:
-        award = award_of_pieces(parts)
-    floor = _floor(job)
+    # 1. What it was awarded, and where it would run alone.
+    pool, alive = job.pool, job.state in LIVE_STATES
+    awards, floor = _job_awards(job, at), _floor(job)
+    award, pieces, slots = awards.award, awards.pieces, awards.slots
+    names = _server_names([*awards.allocation, *(floor.allocation if floor else [])])
+    home = _home(pool, floor, names)
+    # 2. What happened to it, and how it may go on: a guess where its end is not planned.
     events_of_job = happenings(pool, job.tenant_id, job.pk)
-    on_servers = [row for each in parts or awards[-1:] for row in each.allocation]
-    names = _server_names([*on_servers, *(floor.allocation if floor else [])])
-    home, alive = _home(pool, floor, names), job.state in LIVE_STATES
-    course = guess_of(pool, job, parts) if parts and alive and home is None else None
-    if parts:
-        slots = slot_tables([slot_table(pool, each, at) for each in parts if each.paid])
-    else:
-        slots = slot_table(pool, award, at, gross=gross) if award and award.paid else None
-    if slots and lost:  # slots that were not delivered are not listed; what was set aside for them came back
-        slots = replace(slots, paid=slots.paid + lost, returned=slots.returned + lost)
+    course = guess_of(pool, job, pieces) if pieces and alive and home is None else None
     return JobPage(
         job=job,
-        view=job_view(pool, job, newest, at),
+        view=job_view(pool, job, awards.newest, at),
         award=award,
         alive=alive,
-        steps=life(job, award, floor, events_of_job, at, first_piece=parts[0] if parts else None),
+        steps=life(job, award, floor, events_of_job, at, first_piece=pieces[0] if pieces else None),
         happenings=events_of_job,
         home=home,
         in_market=_in_market(pool, award, names),
         slots=slots,
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
-        own_part=_own_part(parts or ([award] if award else [])),
+        own_part=awards.own_part,
         own_idle_worth=micro(award.floor) if award and job.lane == Lane.INSTANT else 0,
-        estimate=_estimate(pool, job, parts),
-        attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt and each.work is None]),
+        estimate=_estimate(pool, job, pieces),
+        attempts=_attempts(pool, [each for each in awards.rows if each.attempt != job.attempt and each.work is None]),
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
         asked_interval=None if pool.is_elastic else _asked_interval(award, floor),
         others=_others(job),
         other_arrays=tuple(array_sums(after_arrays(job.after)[:MOST_OTHERS]).values()),
         queue=queue_place(job, at=at),
-        by_use=by_use,
-        pieces=pieces_of(pool, job, parts, {each.pk: where(each.allocation, names) for each in parts}),
+        by_use=awards.by_use,
+        pieces=pieces_of(pool, job, pieces, {each.pk: where(each.allocation, names) for each in pieces}),
         course=course,
         course_ends_at=None if course is None else pool.slot_start(course.end),
         courses=None if course is None else courses_record(pool),
-        left_to_pay=_left_to_pay(job, awards) if parts and alive else None,
+        left_to_pay=_left_to_pay(job, awards.rows) if pieces and alive else None,
     )
+
+
+def _job_awards(job: TrainingJob, at: datetime) -> JobAwards:
+    """Read what a job was awarded. Of a job in an elastic pool only its newest slots are read."""
+    newest_first = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY).order_by("-attempt", "-start")
+    rows = list(newest_first[:MOST_SLOTS])[::-1]
+    if not rows:
+        return JobAwards()
+    if job.pool.is_elastic:
+        return _slot_by_slot(job, rows, at)
+    newest = rows[-1]
+    newest.paid_before = sum(each.paid - each.returned for each in rows[:-1])
+    if pieces := in_parts(job, rows):
+        slots = slot_tables([slot_table(job.pool, each, at) for each in pieces if each.paid])
+        return JobAwards(rows, award_of_pieces(pieces), newest, pieces, slots=slots)
+    award = next((each for each in rows if each.attempt == job.attempt), None)
+    slots = slot_table(job.pool, award, at) if award and award.paid else None
+    return JobAwards(rows, award, newest, slots=slots)
+
+
+def _slot_by_slot(job: TrainingJob, rows: Sequence[Award], at: datetime) -> JobAwards:
+    """Return the awards of a job in an elastic pool, where it has one for each slot, told as one."""
+    by_use, together = so_far(job.pool, rows), award_of_slots(rows)
+    award = together if together.attempt == job.attempt else None
+    slots = None
+    if award and award.paid:
+        gross = {each.start: micro(each.cost) for each in rows if each.state != AwardState.VOID}
+        # Slots that were not delivered are not listed; what was set aside for them came back.
+        lost = sum(each.returned for each in rows if each.state == AwardState.VOID)
+        slots = slot_table(job.pool, award, at, gross=gross)
+        slots = replace(slots, paid=slots.paid + lost, returned=slots.returned + lost)
+    return JobAwards([together], award, by_use.newest, by_use=by_use, slots=slots)
 
 
 def _left_to_pay(job: TrainingJob, awards: Sequence[Award]) -> int | None:
@@ -251,12 +297,6 @@ def _left_to_pay(job: TrainingJob, awards: Sequence[Award]) -> int | None:
 def _others(job: TrainingJob) -> tuple[TrainingJob, ...]:
     named = after_jobs(job.after)[:MOST_OTHERS]
     return tuple(TrainingJob.objects.filter(pk__in=named).only("name", "state").order_by("pk")) if named else ()
-
-
-def _awards(job: TrainingJob) -> list[Award]:
-    """Return the job's awards, oldest first; of a job with an award for each slot, the newest ones."""
-    awards = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
-    return list(awards.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
 
 
 def _floor(job: TrainingJob) -> JobFloor | None:
@@ -294,13 +334,6 @@ def _in_market(pool: Pool, award: Award | None, names: Mapping[int, str]) -> Job
         award.own_part,
         award.dividend,
     )
-
-
-def _own_part(awards: Sequence[Award]) -> int:
-    """Return the own part of the awards' gross price. An award that was lost does not count, as its work is done
-    again."""
-    paid = [award for award in awards if award.paid and award.state != AwardState.VOID]
-    return sum(max(micro(award.cost) - (award.paid - award.dividend), 0) for award in paid)
 
 
 def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:
