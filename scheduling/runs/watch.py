@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
@@ -18,10 +19,21 @@ PAUSE = timedelta(seconds=60)  # gangs must continue within this time after a st
 SILENT = "the engine is silent"
 
 
+@dataclass(frozen=True)
+class AwardWatch:
+    """An award that should be running, with what its engine has written of it."""
+
+    award: Award
+    run: Run | None  # its last one
+    paused_at: datetime | None  # when that run, or the one before it, was paused to continue later
+    slot_end: datetime  # of the first slot that is not paid yet: it must not be paid if nothing ran in all of it
+
+
 def runs_watch(*, pool: Pool, at: datetime) -> int:
     """Fail the awards of which nothing is heard for too long, and return how many. `at` is the real time: an engine
     does not run by the market's own time."""
     with scope_disabled("the engine may be silent for any tenant"):
+        # 1. Read the awards that should be running, and their runs.
         settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
         first = 0 if settled is None else settled + 1
         running = Award.objects.filter(
@@ -31,14 +43,17 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         all_runs = list(Run.objects.filter(award__in=awards).order_by("number"))
         runs = {run.award_id: run for run in all_runs}  # the last run of each award
         paused = {run.award_id: run.ended_at or run.seen_at for run in all_runs if run.state == RunState.PAUSED}
+        # 2. Decide of which nothing is known to run for too long.
         patience = timedelta(seconds=patience_of(pool.engine))  # how long an engine may not have seen a run
         listens_since = database_began() if awards else at
         late = []
         for award in awards:
-            run, slot_end = runs.get(award.pk), pool.slot_start(max(award.start, first) + 1)
-            since = _undelivered_since(award, run, paused.get(award.pk), slot_end, patience, listens_since, at)
+            slot_end = pool.slot_start(max(award.start, first) + 1)
+            watch = AwardWatch(award, runs.get(award.pk), paused.get(award.pk), slot_end)
+            since = _undelivered_since(watch, patience, listens_since, at)
             if since is not None:
-                late.append((award, pool.slot_at(since), _gone_at(award, run, patience)))
+                late.append((award, pool.slot_at(since), _gone_at(watch, patience)))
+        # 3. Fail these.
         for award, slot, gone_at in late:
             award_fail(award_id=award.pk, slot=max(award.start, slot), detail=SILENT, at=at, gone_at=gone_at)
     return len(late)
@@ -54,44 +69,45 @@ def database_began() -> datetime:
 
 
 def _undelivered_since(
-    award: Award,
-    run: Run | None,
-    paused_at: datetime | None,
-    slot_end: datetime,
-    patience: timedelta,
-    listens_since: datetime,
-    at: datetime,
+    watch: AwardWatch, patience: timedelta, listens_since: datetime, at: datetime
 ) -> datetime | None:
     """Return the moment since which nothing of the award is known to run, if that is too long; None if all is well.
 
-    `run` is its last run. `paused_at` is when that one, or the one before it, was paused to continue later. `slot_end`
-    is the end of the first slot that is not paid yet; that slot must not be paid if nothing ran in all of it. A gang
-    whose time was over before it began is closed a moment before its award: whether that was heard of already makes no
-    difference. `listens_since` is when the database began; what is later than `at` is of another clock, as in a
-    simulated market.
+    `listens_since` is when the database began; what is later than `at` is of another clock, as in a simulated market.
     """
+    award, run, paused_at, slot_end = watch.award, watch.run, watch.paused_at, watch.slot_end
     begin = award.pool.slot_start(award.start)
+    # 1. No engine has taken it.
     if run is None:
         return begin if at >= slot_end or at - max(begin, award.awarded_at) > patience else None
+    # 2. Its last run has ended: whoever wrote that down has answered for the award. A gang whose time was over before
+    #    it began is closed a moment before its award: whether that was heard of already makes no difference.
+    is_open = run.state in OPEN
     never_began = run.state == RunState.STOPPED and run.started_at is None
-    if run.state not in (*OPEN, RunState.PAUSED) and not never_began:
+    if not is_open and run.state != RunState.PAUSED and not never_began:
         return None
-    began = run.started_at if run.state in OPEN else None
+    # 3. Its engine is silent, since the database could hear it.
+    began = run.started_at if is_open else None
     last_sign = max(run.seen_at, listens_since) if listens_since <= at else run.seen_at
-    if run.state in OPEN and at - last_sign > patience:
+    if is_open and at - last_sign > patience:
         return run.seen_at if began else paused_at or begin
+    in_time = began is not None and began < slot_end
+    # 4. It was paused, and has not continued in time.
     if paused_at is not None:
-        return paused_at if (began is None or began >= slot_end) and (began or at) - paused_at > PAUSE else None
-    if at < slot_end or (began is not None and began < slot_end):
+        return paused_at if not in_time and (began or at) - paused_at > PAUSE else None
+    # 5. It has not begun in the slot that is to be paid, and will not: its time is over, or it takes too long.
+    if at < slot_end or in_time:
         return None
-    last = award.work_left is None and at >= award.pool.slot_start(award.used_until)
-    over = last or slot_end - begin >= STARTS_WITHIN
-    return begin if over or (began is None and at - run.seen_at > LONGEST_SILENCE) else None
+    is_over = award.work_left is None and at >= award.pool.slot_start(award.used_until)
+    is_slow = slot_end - begin >= STARTS_WITHIN
+    is_unseen = began is None and at - run.seen_at > LONGEST_SILENCE
+    return begin if is_over or is_slow or is_unseen else None
 
 
-def _gone_at(award: Award, run: Run | None, patience: timedelta) -> datetime | None:
+def _gone_at(watch: AwardWatch, patience: timedelta) -> datetime | None:
     """Return when nothing of an award can run any more, though its engine cannot be asked: its plan or its lease is
     over by then. Return None if nothing runs now."""
+    award, run = watch.award, watch.run
     if run is None or run.state not in OPEN:
         return None
     return min(award.pool.slot_start(award.used_until), run.seen_at + patience)
