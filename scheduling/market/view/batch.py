@@ -86,15 +86,17 @@ def batch_view(
     is the id of a tenant, if only its `alone_view` is needed: then the awards and floors of others and the calendar are
     not read.
     """
-    queue = _queue(pool, slot)
-    waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
+    # 1. Who asks: the jobs that wait. What was decided before and still counts: awards and open rents.
+    waiting = {row.pk: row for row in _queue(pool, slot).order_by("arrival", "pk")}
     if supposed is not None:
         waiting[supposed.pk] = supposed
     its = Q() if alone is None else Q(tenant=alone)
     awards = list(Award.objects.filter(unsettled_from(slot), its, pool=pool, lane=Lane.BATCH).order_by("pk"))
     rents = rents_open(pool, slot)
-    asking = {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))}
+    # 2. The pool, with all tenants that ask.
+    asking = _tenants_of(waiting, rents)
     frame = last_frame if last_frame and asking <= last_frame.tenant_index.keys() else planning_frame(pool, asking)
+    # 3. The floors that stand, and all jobs that anything is about.
     cache = known_pool(frame)
     cache.begin_floors()
     standing = floors_standing(
@@ -106,20 +108,27 @@ def batch_view(
     floors = _still_used(frame, awards) | _floors(frame, cache, standing)
     jobs = _jobs(cache, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
     cache.forget_but(jobs.keys(), standing.keys())
-    before = slots_so_far(waiting.values()) if pool.is_elastic else {}
-    begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
+    # 4. What the jobs that wait had and paid so far.
+    before, begun, lost = dict[int, SlotsSoFar](), dict[int, PiecesSoFar](), dict[int, int]()
+    if pool.is_elastic:
+        before = slots_so_far(waiting.values())
+    else:
+        begun, lost = pieces_so_far(waiting.values()), _paid_for_lost(waiting.values())
+    had = before | begun
+    paid = Counter({number: so_far.paid for number, so_far in had.items()})
+    paid.update(lost)
+    # 5. What they may still pay. A budget is a highest price of its jobs, too.
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     going_on = gangs_going_on(slot, (jobs[number] for number in waiting), before)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values(), going_on)
-    lost = {} if pool.is_elastic else _paid_for_lost(waiting.values())
-    paid = Counter({number: so_far.paid for number, so_far in (before | begun).items()})
-    paid.update(lost)
+    spendable = _available(frame)
     jobs |= _capped(jobs, caps, paid)
+    # 6. What an engine can run of them: smaller gangs, and none of jobs whose members are too small.
     if pool.is_elastic:
         jobs |= {number: within_engine(jobs[number]) for number, row in waiting.items() if PROGRAM in row.spec}
     unfit = _unfit(frame, waiting, jobs)
     fit = [number for number in waiting if number not in unfit]
-    spendable = _available(frame)
+    # 7. All of it as one value of the core.
     view = View(
         slot=slot,
         horizon=ENDLESS,
@@ -135,7 +144,7 @@ def batch_view(
         funds=_funds(frame, waiting.values(), spendable, lefts),
         paid={
             number: credits_of(so_far.paid)
-            for number, so_far in (before | begun).items()
+            for number, so_far in had.items()
             if (so_far.paid or number in before) and number not in unfit
         },
         paid_for_lost={number: credits_of(amount) for number, amount in lost.items() if number not in unfit},
@@ -145,22 +154,30 @@ def batch_view(
         undone=undone(pool, rents, unfit),
         worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
-    by_budget = frozenset(tenant_id for tenant_id, rest in lefts.items() if rest < spendable[tenant_id])
     return BatchSnapshot(
-        frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun, budgets, paid
+        frame=frame,
+        view=view,
+        waiting=waiting,
+        open_rents=rents,
+        by_budget=frozenset(tenant_id for tenant_id, rest in lefts.items() if rest < spendable[tenant_id]),
+        slots=before,
+        caps=caps,
+        unfit=tuple(unfit.values()),
+        begun=begun,
+        budgets=budgets,
+        paid=paid,
     )
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
     """Read just what shows whether anything is due at the boundary before `slot`: of the queue the first job and the
     new ones, and one open rent, if there is any (K5)."""
-    queue = _queue(pool, slot)
-    in_order = queue.order_by("arrival", "pk")
+    in_order = _queue(pool, slot).order_by("arrival", "pk")
     waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
     if supposed is not None:
         waiting[supposed.pk] = supposed
     rents = rents_open(pool, slot, most=1)
-    frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))})
+    frame = planning_frame(pool, _tenants_of(waiting, rents))
     cache = known_pool(frame)
     jobs = cache.read(waiting.values())
     jobs = {number: jobs[number] for number in waiting}
@@ -177,7 +194,7 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         frontier=clock.frontier,
         open_rents=_rents(frame, rents, renting),
     )
-    return BatchSnapshot(frame, view, waiting, rents, frozenset(), {}, {})
+    return BatchSnapshot(frame, view, waiting, rents, by_budget=frozenset(), slots={}, caps={})
 
 
 def states_decided(pool: Pool) -> list[str]:
@@ -191,6 +208,10 @@ def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
     `not_before`, are left out."""
     queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool))
     return without_spec(queued.filter(arrival__lte=slot, not_before__lte=slot))
+
+
+def _tenants_of(waiting: Mapping[int, TrainingJob], rents: Mapping[int, Sequence[Award]]) -> set[int]:
+    return {row.tenant_id for row in (*waiting.values(), *(awards[0] for awards in rents.values()))}
 
 
 def _jobs(cache: KnownPool, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
