@@ -117,16 +117,17 @@ def program_register(
         return NAME_IN_USE
     if after.version > MOST_VERSIONS:
         return TOO_MANY
-    # 4. Write it, with an entry of the history.
+    comes_back, offer_changes = row.retired_at is not None, offered is not None and row.tenants != offered
+    # 4. Write what is new, with an entry of the history.
     if archive is not None:
         _keep_archive(archive, digest, at)
-    if row.retired_at is not None or (offered is not None and row.tenants != offered):
+    if comes_back or offer_changes:
         row.retired_at, row.tenants = None, row.tenants if offered is None else offered
         row.save(update_fields=["retired_at", "tenants"])
-    elif repeated and newest is not None:
-        return Registered(newest, repeated=True)
-    if not repeated:
-        newest = ProgramVersion.objects.create(
+    if repeated and newest is not None:
+        version = newest
+    else:
+        version = ProgramVersion.objects.create(
             program=row,
             version=after.version,
             document=document_of(after),
@@ -136,10 +137,10 @@ def program_register(
             registered_by=by.user,
             registered_by_name=by.actor_name,
         )
-    values = {"version": after.version, "digest": after.digest, "archive": after.archive, "tenants": row.tenants}
-    _remember("program_register", row, by, at, reason, after=values)
-    assert newest is not None  # noqa: S101  it existed, or was made
-    return Registered(newest, repeated)
+    if comes_back or offer_changes or not repeated:
+        values = {"version": after.version, "digest": after.digest, "archive": after.archive, "tenants": row.tenants}
+        _remember("program_register", row, by, at, reason, after=values)
+    return Registered(version, repeated)
 
 
 @transaction.atomic
