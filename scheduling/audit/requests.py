@@ -14,6 +14,8 @@ from django.db import transaction
 from django.db.models import Q, Sum
 
 from scheduling.audit.bundle import reach_refusal
+from scheduling.jobs import UNKNOWN_JOB
+from scheduling.market.reads import UNKNOWN_INTERVAL
 from scheduling.models import (
     OPEN_WORK,
     AuditKind,
@@ -37,8 +39,6 @@ LONGEST = timedelta(days=93)
 RETENTION = timedelta(days=7)
 OPEN_AUDITS = (AuditState.QUEUED, AuditState.RUNNING)
 CAN_CANCEL = Q(state=AuditState.QUEUED) | Q(state=AuditState.RUNNING, kind=AuditKind.EVERYTHING)
-UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
-UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
 NO_DAYS = Refused("invalid_period", "Name the first day and the last one, like 2026-03-01.")
 NO_PERIOD = Refused("invalid_period", "The period ends before it begins.")
 TOO_LONG = Refused("invalid_period", f"A bundle is of at most {LONGEST.days} days. For more there is a command.")

@@ -33,7 +33,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Tenant
 from tenants.roles import Permission
-from tenants.services.members import NOT_ALLOWED, REASON_LONGEST, REASON_TOO_LONG, reason_refusal
+from tenants.services.members import NOT_ALLOWED, REASON_LONGEST, REASON_TOO_LONG, reason_refusal, strangers_refusal
 
 MOST_PROGRAMS = 200  # programs of one owner, without those made of batch scripts
 MOST_SCRIPTS = 10_000  # programs of one owner made of batch scripts: people who experiment name each job anew
@@ -261,12 +261,7 @@ def _may_register(by: Access, reason: str, tenants: Sequence[str] | None, *, ret
         return None if allowed else MAY_NOT_BRING
     if not by.allows(Permission.PROGRAMS_OFFER):
         return NOT_ALLOWED
-    if refusal := reason_refusal(reason):
-        return refusal
-    there = set(Tenant.objects.filter(slug__in=tenants or []).values_list("slug", flat=True))
-    if strange := sorted(set(tenants or []) - there):
-        return Refused("unknown_tenant", f"There is no tenant {strange[0]}.")
-    return None
+    return reason_refusal(reason) or strangers_refusal(tenants or [])
 
 
 def _flaws(program: Program, document: Mapping[str, Any], digest: str, name: str | None) -> list[FieldRefusal]:

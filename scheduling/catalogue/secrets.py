@@ -18,7 +18,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Tenant
 from tenants.roles import Permission
-from tenants.services.members import NOT_ALLOWED, reason_refusal
+from tenants.services.members import NOT_ALLOWED, reason_refusal, strangers_refusal
 from tenants.stored_secrets import Carried, UnreadableSecret, reveal, store, stored_anew
 
 MOST_SECRETS = 500
@@ -42,9 +42,8 @@ def secret_set(
     if not SLUG.fullmatch(name) or not 1 <= len(value) <= LONGEST_WORD or not is_kept(value):
         return INVALID_SECRET
     slugs = None if tenants is None else sorted(set(tenants))
-    tenant_slugs = set(Tenant.objects.filter(slug__in=slugs or []).values_list("slug", flat=True))
-    if strange := sorted(set(slugs or []) - tenant_slugs):
-        return Refused("unknown_tenant", f"There is no tenant {strange[0]}.")
+    if refusal := strangers_refusal(slugs or []):
+        return refusal
     if OperatorSecret.objects.exclude(name=name).count() >= MOST_SECRETS:
         return TOO_MANY_SECRETS
     new_row = OperatorSecret(name=name, tenants=slugs, secret="", set_at=at)

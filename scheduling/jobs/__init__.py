@@ -25,7 +25,7 @@ from scheduling.jobs.read_list import jobs_rows, row_view, with_awards
 from scheduling.jobs.read_log import LogQuestion, log_found, log_whole
 from scheduling.jobs.read_numbers import numbers_view, series_of
 from scheduling.jobs.read_outlook import job_outlook
-from scheduling.jobs.read_rows import job_by_id
+from scheduling.jobs.read_rows import UNKNOWN_JOB, job_by_id
 from scheduling.jobs.read_run import curve, job_runs, predicted_end
 from scheduling.jobs.submission import (
     Checked,
@@ -38,6 +38,7 @@ from scheduling.jobs.submission import (
 
 __all__ = [
     "LOOKED_AT",
+    "UNKNOWN_JOB",
     "Checked",
     "CourseRecord",
     "Intake",

@@ -15,6 +15,7 @@ from scheduling.common import Steps
 from scheduling.jobs.describing import JobWording, job_understood
 from scheduling.jobs.intake import Intake, pool_closed
 from scheduling.jobs.submission import (
+    KEY_REUSED,
     Checked,
     InvalidJob,
     client_key_flaw,
@@ -172,5 +173,5 @@ def _earlier(tenant: Tenant, client_key: str | None, digests: Sequence[str]) -> 
     rows = {row.client_key: row for row in TrainingJob.objects.filter(client_key__in=keys)}
     jobs = [rows.get(key) for key in keys]
     if [job and job.request_digest for job in jobs] != [*digests, None]:
-        return Refused("key_reused", "This key was used for another submission.")
+        return KEY_REUSED
     return SubmittedJobs([job for job in jobs if job is not None], repeated=True)

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from scheduling.core.types import OWN
 from scheduling.feed import EventKind, events_append, job_event, job_subject
+from scheduling.jobs.read_rows import UNKNOWN_JOB
 from scheduling.market.calendar import CalendarUnit, UnitReader, lane_lock, units_release
 from scheduling.market.settle import HoldMissing, cut_told, parts_by_account, sales_return
 from scheduling.models import (
@@ -42,7 +43,6 @@ from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
 
-UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 UNKNOWN_ARRAY = Refused("unknown_job", "There is no such array of jobs.")
 
 

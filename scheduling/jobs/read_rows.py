@@ -12,7 +12,10 @@ from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.market.reads import JobView, has_several, job_view, paid_beside
 from scheduling.models import CHARGES, MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
+from tenants.access import Refused
 from tenants.repeated import RepeatedRead
+
+UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from django.db import transaction
 from scheduling.feed import EventKind, events_append, job_event
 from scheduling.jobs.fitting import never_fits
 from scheduling.jobs.intake import Intake, over_budget, pool_closed
+from scheduling.jobs.read_rows import UNKNOWN_JOB
 from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
 from scheduling.market.view import arrival_of
 from scheduling.models import JobState, Lane, TrainingJob
@@ -26,7 +27,7 @@ def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused
     with scope(by.tenant):
         job = TrainingJob.objects.select_related("pool").filter(pk=job_id).first()
         if job is None:
-            return Refused("unknown_job", "There is no such job.")
+            return UNKNOWN_JOB
         # We lock the batch lane first: a decision that is being made does not know of the job, and must end before.
         lane_lock(pool_id=job.pool_id, lane=Lane.BATCH)
         job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update(of=("self",)))

@@ -54,6 +54,7 @@ LONGEST_KEY = 200
 AT_ONCE = 1_000  # rows of one statement
 # Fields of a scenario's job that the market fills in itself, or that only logs of other clusters have.
 OURS = ("name", "tenant", "lane", "arrival", "asked_workers")
+KEY_REUSED = Refused("key_reused", "This key was used for another submission.")
 
 
 @dataclass(frozen=True)
@@ -362,7 +363,7 @@ def earlier_submission(tenant: Tenant, client_key: str | None, digest: str) -> S
         return None
     job = TrainingJob.objects.get(pk=number)
     if job.request_digest != digest:
-        return Refused("key_reused", "This key was used for another submission.")
+        return KEY_REUSED
     return Submitted(job, Award.objects.filter(job=job).order_by("-attempt", "-start").first(), repeated=True)
 
 

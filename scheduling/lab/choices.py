@@ -15,7 +15,9 @@ from scheduling.models import LabStudy, Pool
 from tenants.access import Access, Refused
 
 DAYS = 30
-NO_PLANS = Refused("no_plans", "This pool promises no places at home, so it has no plan, price or dividend to choose.")
+NOTHING_TO_CHOOSE = Refused(
+    "no_plans", "This pool promises no places at home, so it has no plan, price or dividend to choose."
+)
 # Name -> plan, price, dividend: the rules that `reproduce guarantee` compares.
 CHOICES: Mapping[str, tuple[str, str, float]] = {
     "kept, posted": (KEEP, POSTED, 0.0),
@@ -33,7 +35,7 @@ def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
     """Ask for the study; it begins as soon as no other work is under way. It is set against the rule that holds in the
     pool now for tenants that set nothing."""
     if not gives_floors(pool):
-        return NO_PLANS
+        return NOTHING_TO_CHOOSE
     now = (pool.usual_plan, pool.batch_policy.get("price", POSTED), float(pool.batch_policy.get("dividend", 0.0)))
     choices = dict(CHOICES)
     against = next((name for name, choice in CHOICES.items() if choice == now), NOW)
@@ -53,7 +55,7 @@ def windows_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
     that rent in pieces, each of which loses a quarter of a slot to a save. It is set against whole jobs in windows of
     32."""
     if not gives_floors(pool):
-        return NO_PLANS
+        return NOTHING_TO_CHOOSE
     saving = SAVING_SLOTS * pool.slot_seconds / 60
     rules = [
         {

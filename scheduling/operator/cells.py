@@ -23,6 +23,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
+from tenants.services.members import unknown_tenant
 
 _WHY = "an operator's change moves cells of several tenants"
 
@@ -60,7 +61,7 @@ def cells_change_on_server(
         return refusal
     tenants = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in=cells)}
     if unknown := [slug for slug in cells if slug not in tenants]:
-        return Refused("unknown_tenant", f"There is no tenant {unknown[0]}.")
+        return unknown_tenant(unknown[0])
     wanted = [(server, tenants[slug], units) for slug, units in cells.items()]
     with scope_disabled(_WHY):
         standing = Cell.objects.filter(server=server)

@@ -22,7 +22,7 @@ from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.servers import server_add, server_capacity_change
 from scheduling.runs import slurm_settings
 from tenants.access import Access, Refused
-from tenants.models import Tenant
+from tenants.services.members import strangers_refusal
 
 Units = Mapping[str, int]
 PARTITION, ACCOUNT = "partition:", "account:"
@@ -123,8 +123,8 @@ def cluster_changes(*, pool: Pool, cluster: EngineCluster, owners: Owners) -> li
         return Refused("unknown_server", f"No server of the cluster is kept to an account {strangers[0]}.")
     named = (owners.servers, owners.partitions, owners.accounts)
     tenants = {owners.others, *(tenant for each in named for tenant in each.values())} - {""}
-    if strangers := sorted(tenants - set(Tenant.objects.filter(slug__in=tenants).values_list("slug", flat=True))):
-        return Refused("unknown_tenant", f"There is no tenant {strangers[0]}.")
+    if refusal := strangers_refusal(tenants):
+        return refusal
     here: dict[str, dict[str, int]] = {
         name: {} for name in Server.objects.filter(pool=pool).values_list("name", flat=True)
     }

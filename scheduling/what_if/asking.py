@@ -12,7 +12,8 @@ from django.db.models import Count, Q
 from scheduling.core import records
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import View
-from scheduling.market.reads import contents_of
+from scheduling.jobs import UNKNOWN_JOB
+from scheduling.market.reads import UNKNOWN_INTERVAL, contents_of
 from scheduling.market.view import DEMANDS, demands_check, steps_of
 from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
 from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, value_of
@@ -33,8 +34,6 @@ MOST_JOBS = 1_000  # most jobs waiting in an interval, as it is decided again tw
 HEAVY = tuple(f"interval__{name}" for name in ("view", "plan", "windows", "policy"))  # a megabyte, not needed here
 
 UNKNOWN = Refused("unknown_what_if", "There is no such question.")
-UNKNOWN_INTERVAL = Misasked("unknown_interval", "There is no such interval.", "interval")
-UNKNOWN_JOB = Misasked("unknown_job", "There is no such job.", "job")
 UNKNOWN_FIELD = Misasked("unknown_field", f"This cannot be said otherwise. What can: {', '.join(FIELDS)}.", "field")
 NOT_THERE = Misasked("did_not_wait", "The job was not among those that this interval decided about.", "job")
 NO_CHANGE = Misasked("no_change", "That is what the job said.", "value")
@@ -71,10 +70,10 @@ def what_if_start(
     with scope_disabled("an interval is decided again for all of its jobs"):
         job = TrainingJob.objects.filter(pk=job_id, pool=pool_id).first()
         if job is None or not _may(by, job.tenant_id):
-            return UNKNOWN_JOB if _may_at_all(by) else NOT_ALLOWED
+            return Misasked(UNKNOWN_JOB.code, UNKNOWN_JOB.sentence, "job") if _may_at_all(by) else NOT_ALLOWED
         interval = Interval.objects.filter(pool=pool_id, number=number).first()
         if interval is None:
-            return UNKNOWN_INTERVAL
+            return Misasked(UNKNOWN_INTERVAL.code, UNKNOWN_INTERVAL.sentence, "interval")
         if refusal := _cannot(interval, job, field, value) or _too_many(job.tenant_id, by, at):
             return refusal
         row = WhatIf.objects.create(

@@ -17,7 +17,7 @@ from tenants.access import Access, Refused
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.roles import TENANT_ROLES
 from tenants.scoping import scope
-from tenants.services.members import INVALID_EMAIL, UNKNOWN_ROLE, may_change_members, membership_begin
+from tenants.services.members import ALREADY_A_MEMBER, INVALID_EMAIL, UNKNOWN_ROLE, may_change_members, membership_begin
 
 LIFETIME = timedelta(days=7)
 
@@ -149,7 +149,7 @@ def _acceptance_refusal(invitation: Invitation, user: User) -> Refused | None:
             f"This invitation is for {invitation.email}. Log in with that address, and confirm it first.",
         )
     if Membership.objects.filter(user=user).exists():
-        return Refused("already_member", "You are a member already.")
+        return ALREADY_A_MEMBER
     return None
 
 

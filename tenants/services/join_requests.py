@@ -17,6 +17,7 @@ from tenants.names import in_one_line, is_blank
 from tenants.roles import TENANT_ROLES
 from tenants.scoping import scope
 from tenants.services.members import (
+    ALREADY_A_MEMBER,
     REASON_LONGEST,
     REASON_TOO_LONG,
     UNKNOWN_ROLE,
@@ -33,7 +34,6 @@ NOT_ASKED = Refused("unknown_tenant", "There is no such tenant, or people may no
 NO_WHY = Refused("reason_missing", "Say in one line why you would like to join.")
 WHY_TOO_LONG = Refused("reason_too_long", f"Say it in {WHY_LONGEST} characters at most.")
 NO_ANSWER = Refused("reason_missing", "Say why: whoever asked reads it.")
-MEMBER = Refused("already_member", "You are a member already.")
 SECOND_REQUEST = Refused("already_asked", "You have asked this tenant already, and it has not answered yet.")
 UNKNOWN_REQUEST = Refused("unknown_join_request", "There is no such request.")
 
@@ -63,7 +63,7 @@ def join_request_create(*, tenant: str, why: str, person: User, at: datetime) ->
 def _create_refusal(place: Tenant, person: User, at: datetime) -> Refused | None:
     with scope(place):
         if Membership.objects.filter(user=person).exists():
-            return MEMBER
+            return ALREADY_A_MEMBER
         last = JoinRequest.objects.filter(person=person).order_by("-pk").first()
     if last is not None and last.state == JoinState.WAITING:
         return SECOND_REQUEST

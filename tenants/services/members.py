@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.core.exceptions import ValidationError
@@ -24,6 +25,8 @@ REASON_TOO_LONG = Refused("reason_too_long", f"Say it in {REASON_LONGEST} charac
 OPERATOR_NAME = "operator"  # the name of the operator's share in results and payouts
 RESERVED_SLUG = Refused("invalid_tenant", "No tenant may be called operator: the market's own share bears that name.")
 UNKNOWN_ROLE = Refused("unknown_role", "There is no such role.")
+ALREADY_A_MEMBER = Refused("already_member", "You are a member already.")
+NO_LONGER_A_MEMBER = Refused("not_member", "This person is no longer a member.")
 INVALID_EMAIL = Refused("invalid_email", "This is not an e-mail address.")
 LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make somebody else an owner first.")
 
@@ -33,6 +36,16 @@ def reason_refusal(reason: str) -> Refused | None:
     if is_blank(reason):
         return NO_REASON
     return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
+
+
+def unknown_tenant(slug: str) -> Refused:
+    return Refused("unknown_tenant", f"There is no tenant {slug}.")
+
+
+def strangers_refusal(slugs: Collection[str]) -> Refused | None:
+    """Refuse short names if one of them is no tenant's, and name the first such one."""
+    strangers = set(slugs) - set(Tenant.objects.filter(slug__in=slugs).values_list("slug", flat=True))
+    return unknown_tenant(min(strangers)) if strangers else None
 
 
 def flaws_of(row: Model, error: ValidationError) -> str:
@@ -100,7 +113,7 @@ def member_role_change(
     with scope(membership.tenant):
         current = _fresh(membership)
         if current is None:
-            return Refused("not_member", "This person is no longer a member.")
+            return NO_LONGER_A_MEMBER
         before, claim = current.role, current.claim
         if before == role and not claim:
             return current
@@ -131,7 +144,7 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
     with scope(membership.tenant):
         current = _fresh(membership)
         if current is None:
-            return Refused("not_member", "This person is no longer a member.")
+            return NO_LONGER_A_MEMBER
         if current.role == OWNER and _is_last_owner(current):
             return LAST_OWNER
         tokens_of_member_end(user=current.user, tenant=membership.tenant, by=by.user, at=at)

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from scheduling.core.scenario import BadScenario
-from scheduling.lab.choices import CHOICES, NO_PLANS, NOW, choices_study, windows_study
+from scheduling.lab.choices import CHOICES, NOTHING_TO_CHOOSE, NOW, choices_study, windows_study
 from scheduling.lab.histories.assembling import Wishes, assemble
 from scheduling.lab.histories.history import History, Log, LoggedJob, Machine
 from scheduling.lab.rounds import studies_round
@@ -93,7 +93,7 @@ def test_a_pool_of_other_settings_is_compared_with_itself_and_one_without_floors
     assert isinstance(made, LabStudy), made
     assert (made.document["against"], made.document["rules"][-1]["policy"]["dividend"]) == (NOW, 0.25)
     paper = make_pool("paper", batch_policy={"name": "astraea", "mode": "paper"})
-    assert choices_study(pool=paper, by=STAFF, at=timezone.now()) == NO_PLANS
+    assert choices_study(pool=paper, by=STAFF, at=timezone.now()) == NOTHING_TO_CHOOSE
     assert choices_of(paper) == ()
     member = Access(user=None, tenant=None, roles=frozenset({OWNER}))
     refused = choices_study(pool=mixed, by=member, at=timezone.now())
@@ -113,7 +113,7 @@ def test_windows_are_compared_with_and_without_pieces() -> None:
     assert {name for name, rule in rules.items() if "pieces" in rule} == {name for name in rules if "pieces" in name}
     assert (made.document["against"], made.document["answer"]) == ("whole jobs, windows of 32", "pieces, windows of 16")
     paper = make_pool("paper", batch_policy={"name": "astraea", "mode": "paper"})
-    assert windows_study(pool=paper, by=STAFF, at=timezone.now()) == NO_PLANS
+    assert windows_study(pool=paper, by=STAFF, at=timezone.now()) == NOTHING_TO_CHOOSE
 
 
 @pytest.mark.django_db

@@ -11,12 +11,12 @@ from scheduling.audit.verification.course import sums_differ
 from scheduling.audit.verification.findings import Finding
 from scheduling.audit.verification.money import money_verify
 from scheduling.audit.verification.replay import replay
+from scheduling.jobs import UNKNOWN_JOB
 from scheduling.models import Award, InstantAnswer, Lane, LaneClock, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
 MOST_AWARDS = 50  # a job of an elastic pool has one for each slot; the verification of its intervals covers all
-UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from scheduling.audit.verification.runs import feed_run, pool_run
 from scheduling.audit.verification.standing import known_verify, rules_verify
 from scheduling.audit.verification.walk import WalkBounds, bounds_of, left_behind, walk_from
 from scheduling.common import one_moment
-from scheduling.market.reads import contents_of
+from scheduling.market.reads import UNKNOWN_INTERVAL, contents_of
 from scheduling.models import OPEN_WORK, Interval
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
@@ -95,7 +95,6 @@ class IntervalVerified:
     findings: tuple[Finding, ...]
 
 
-UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
 TOO_LARGE = Refused(
     "too_large", f"More than {MOST_JOBS} jobs waited in it: too many to replay on a page. Ask an operator to verify it."
 )

@@ -3,7 +3,7 @@
 from scheduling.market.reads.anonymous import AwardSeen, awards_seen
 from scheduling.market.reads.award_prices import Factor, decided_award
 from scheduling.market.reads.explain import JobView, ReasonInWords, has_several, job_view, paid_beside, reason_in_words
-from scheduling.market.reads.intervals import PAGE, IntervalView, interval_list, interval_view
+from scheduling.market.reads.intervals import PAGE, UNKNOWN_INTERVAL, IntervalView, interval_list, interval_view
 from scheduling.market.reads.missed_slots import slots_missed
 from scheduling.market.reads.now import is_late
 from scheduling.market.reads.owner_shares import OwnerShare, owners_now
@@ -19,6 +19,7 @@ from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sente
 
 __all__ = [
     "PAGE",
+    "UNKNOWN_INTERVAL",
     "AwardSeen",
     "Contents",
     "Factor",

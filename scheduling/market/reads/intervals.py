@@ -17,10 +17,12 @@ from scheduling.market.reads.stored_intervals import contents_of
 from scheduling.market.reads.windows import Published, published_of
 from scheduling.models import Interval, Pool, ResourceKind, TrainingJob
 from scheduling.reasons import reason_sentence
+from tenants.access import Refused
 from tenants.ledger.amounts import micro
 from tenants.ledger.sums import EarnedFrom, earned_by_award
 from tenants.models import Tenant
 
+UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
 PAGE = 20
 MOST_BIDS = 100  # shown on a page; programs get all of them
 
