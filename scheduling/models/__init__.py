@@ -58,6 +58,7 @@ from scheduling.models.market import (
     UsePrice,
     earns,
     may_hold,
+    paying_for,
     unsettled_from,
 )
 from scheduling.models.money import Budget, Period
@@ -181,5 +182,6 @@ __all__ = [
     "WorkState",
     "earns",
     "may_hold",
+    "paying_for",
     "unsettled_from",
 ]

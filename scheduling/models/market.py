@@ -302,7 +302,8 @@ class Award(TenantOwned):
 
         An award that is alive, or was given up while it ran, pays to its end, without `missed` and the slots of outages
         (`market.reads.slots_missed`). One that was given up before its start pays nothing. One that the platform cut
-        short pays for what was delivered before the cut, settled or not.
+        short pays for what was delivered before the cut, settled or not. `unsettled_from` and `paying_for` are the same
+        for queries.
         """
         if self.cut_at is None or self.state in ALIVE or self.pays_from is not None:
             return self.end
@@ -373,6 +374,14 @@ def unsettled_from(slot: int) -> Q:
     as a condition: awards that are done, or have ended, are settled to it.
     """
     return Q(state__in=ALIVE, end__gt=slot) | Q(state=AwardState.VOID, cut_at__gt=slot)
+
+
+def paying_for(slot: int) -> Q:
+    """Return the condition for awards that pay for `slot`, where all slots before it are settled, and this one is not.
+
+    It is `Award.paid_until` and `Award.missed` as a condition, for a slot of which there is no outage.
+    """
+    return unsettled_from(slot) & Q(start__lte=slot) & ~Q(cut_at__lte=slot, pays_from__gt=slot)
 
 
 # The condition for awards for which something may be held. All others are paid for, or their money was returned.

@@ -39,7 +39,7 @@ from scheduling.models import (
     RentState,
     StartEstimate,
     TrainingJob,
-    unsettled_from,
+    paying_for,
 )
 from scheduling.money import low_balance_events
 from tenants.ledger.postings import InsufficientFunds, Posting
@@ -136,12 +136,9 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
 
 
 def _charges(pool: Pool, slot: int) -> list[Charge]:
-    """Return what awards owe for the slot; `Award.paid_until` and `Award.missed` have the rule which slots an award
-    pays for. Every slot before this one is settled. An open rent owes nothing until it is closed. `parts` has the slot
-    of awards of older versions."""
-    owing = Award.objects.filter(unsettled_from(slot), pool=pool, start__lte=slot, paid__gt=0)
-    owing = owing.exclude(cut_at__lte=slot, pays_from__gt=slot)
-    due = owing.exclude(rent=RentState.OPEN)
+    """Return what awards owe for the slot. Every slot before this one is settled. An open rent owes nothing until it is
+    closed. `parts` has the slot of awards of older versions."""
+    due = Award.objects.filter(paying_for(slot), pool=pool, paid__gt=0).exclude(rent=RentState.OPEN)
     rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
     columns = ("pk", "job_id", "tenant_id", "start", "adjusted", "owners", "amounts", "parts")
     entries = list(rows.order_by("pk").values_list(*columns))
