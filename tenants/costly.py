@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def costly_place(party: str, *, at: float, name: Callable[[], object] = uuid.uuid4) -> Iterator[bool]:
+def costly_place(party: str, *, at: float) -> Iterator[bool]:
     """Take a place for one more call of this party, and yield whether there is one. The end of the block returns it.
 
     `at` is seconds since 1970. If Redis does not answer there is a place, as for calls in `tenants.api.limits`.
     """
-    key, member, longest = f"bourse:costly:{party}", str(name()), 2 * settings.REQUEST_SECONDS
+    key, member, longest = f"bourse:costly:{party}", str(uuid.uuid4()), 2 * settings.REQUEST_SECONDS
     try:
         has_place = bool(_take()(keys=[key], args=[at, at + longest, settings.COSTLY_AT_ONCE, member, longest]))
     except RedisError:

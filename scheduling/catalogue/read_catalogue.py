@@ -112,10 +112,9 @@ def read_catalogue(
     return _in_order(in_sight)
 
 
-def read_all(*, owner: str = "", name: str | None = None, most_scripts: int | None = None) -> list[ProgramLine]:
-    """Return what the operator sees: all programs, or those of one tenant, without runs, which only tenants see."""
-    rows = _some(_programs(), name, most_scripts)
-    return _in_order(_lines(rows.filter(tenant__slug=owner) if owner else rows, {}))
+def read_all(*, name: str | None = None, most_scripts: int | None = None) -> list[ProgramLine]:
+    """Return what the operator sees: all programs, without runs, which only tenants see."""
+    return _in_order(_lines(_some(_programs(), name, most_scripts), {}))
 
 
 def scripts_count(tenant: Tenant | None = None) -> int:

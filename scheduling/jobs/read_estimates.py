@@ -23,7 +23,7 @@ class Record:
     paid_in_range: int
 
 
-def estimates_record(pool: Pool, *, most: int = LOOKED_AT) -> Record:
+def estimates_record(pool: Pool) -> Record:
     """Return the record of a pool. Needs the tenant's scope. Reads one short range of an index, however many jobs there
     were."""
     rows = StartEstimate.objects.filter(job__pool=pool, started__isnull=False).order_by("-pk")
@@ -31,7 +31,7 @@ def estimates_record(pool: Pool, *, most: int = LOOKED_AT) -> Record:
     in_all = pieces.values("job").annotate(total=Sum(F("paid") - F("returned"))).values("total")
     rows = rows.annotate(in_all=Coalesce(Subquery(in_all), F("paid"), output_field=BigIntegerField()))
     rows = rows.exclude(Q(job__state__in=LIVE_STATES) & Exists(pieces))
-    estimated = rows.values_list("earliest", "latest", "started", "price_low", "price_high", "in_all")[:most]
+    estimated = rows.values_list("earliest", "latest", "started", "price_low", "price_high", "in_all")[:LOOKED_AT]
     started = paid = estimates = 0
     for earliest, latest, began, low, high, cost in estimated:
         estimates += 1

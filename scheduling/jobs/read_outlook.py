@@ -112,11 +112,11 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
     )
 
 
-def outlook_record(most: int = LOOKED_AT) -> OutlookRecord:
+def outlook_record() -> OutlookRecord:
     """Return how first estimates held. Needs the tenant's scope. Reads one short range of an index, however many jobs
     there were."""
     rows = JobReport.objects.filter(ended_after__isnull=False, first_after__isnull=False).order_by("-job")
-    forecasts = list(rows.values_list("first_low", "first_high", "ended_after")[:most])
+    forecasts = list(rows.values_list("first_low", "first_high", "ended_after")[:LOOKED_AT])
     held = sum(math.ceil(low) <= ended <= math.ceil(high) for low, high, ended in forecasts)
     off = sorted(PER_CENT * abs((low + high) / 2 - ended) / ended for low, high, ended in forecasts)
     return OutlookRecord(len(forecasts), held, off[len(off) // 2] if off else 0.0)

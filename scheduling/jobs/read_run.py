@@ -143,9 +143,9 @@ def predicted_end(run: Run, points: Sequence[EpochPoint], epochs: int) -> dateti
         return None
 
 
-def thinned(points: Sequence[P], most: int = MOST_POINTS) -> tuple[P, ...]:
+def thinned(points: Sequence[P]) -> tuple[P, ...]:
     """Return the first point, the last one, and evenly spaced ones between."""
-    step = -(-len(points) // most) if points else 1
+    step = -(-len(points) // MOST_POINTS) if points else 1
     thin = list(points[::step])
     return tuple(thin if not points or thin[-1] is points[-1] else [*thin, points[-1]])
 

@@ -24,7 +24,7 @@ from django.urls import reverse
 
 from scheduling.models import ChatAddress, ChatForm, Notice
 from scheduling.notices import NoticeLine, may_be_seen, notice_lines, paragraph
-from scheduling.webhooks.addresses import Resolver, addresses_of, target_of
+from scheduling.webhooks.addresses import target_of
 from scheduling.webhooks.calls import CallOutcome
 from scheduling.webhooks.receivers import (
     AT_ONCE,
@@ -59,14 +59,12 @@ class ChatLetter:
 
 
 @transaction.atomic
-def chat_set(
-    *, person: User, url: str, form: str, at: datetime, resolve: Resolver = addresses_of
-) -> ChatAddress | Refused:
+def chat_set(*, person: User, url: str, form: str, at: datetime) -> ChatAddress | Refused:
     """Set the one address of this person, in place of the one before. It is sent a greeting, and notices from now
     on."""
     if form not in ChatForm.values:
         return UNKNOWN_FORM
-    target = target_of(url, resolve=resolve)
+    target = target_of(url)
     if isinstance(target, Refused):
         return target
     values = {"secret": store(url), "shown": shown_of(url), "form": form, "created_at": at, "said_at": None, "flaw": ""}
@@ -125,14 +123,14 @@ def _forget_due(person: User) -> None:
 
 
 @transaction.atomic
-def chats_begin(*, at: datetime, most: int = AT_ONCE) -> list[ChatLetter]:
+def chats_begin(*, at: datetime) -> list[ChatLetter]:
     """Return one message for each of some persons for whom something is due. Their addresses are then busy for the next
     caller."""
     due = Notice.objects.filter(person=OuterRef("person"), chat_due_at__lte=at)
     rows = ChatAddress.objects.select_for_update(of=("self",), skip_locked=True).select_related("person")
     rows = rows.filter(Q(quiet_until=None) | Q(quiet_until__lte=at), active=True, person__is_active=True)
     rows = rows.filter(Q(said_at=None) | Exists(due))
-    begun = [_begin(row, at) for row in rows.order_by("quiet_until", "pk")[:most]]
+    begun = [_begin(row, at) for row in rows.order_by("quiet_until", "pk")[:AT_ONCE]]
     return [letter for letter in begun if letter]
 
 

@@ -80,14 +80,14 @@ def _collect(webhook_id: int, at: datetime) -> int:
 
 
 @transaction.atomic
-def tries_begin(*, at: datetime, most: int = AT_ONCE) -> list[Letter]:
+def tries_begin(*, at: datetime) -> list[Letter]:
     """Begin one try for each of some webhooks that are due, with the longest waiting delivery of each. These webhooks
     are then busy for the next caller."""
     with scope_disabled("webhooks of every tenant are served together"):
         due = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), state=DeliveryState.WAITING, next_at__lte=at)
         rows = Webhook.objects.select_for_update(of=("self",), skip_locked=True).select_related("tenant")
         rows = rows.filter(Q(quiet_until=None) | Q(quiet_until__lte=at), Exists(due), active=True)
-        begun = [_begin(row, at) for row in rows.order_by("quiet_until", "pk")[:most]]
+        begun = [_begin(row, at) for row in rows.order_by("quiet_until", "pk")[:AT_ONCE]]
     return [letter for letter in begun if letter]
 
 

@@ -12,6 +12,7 @@ from tenants.ledger.selectors import _facts, rows_of
 from tenants.scoping import tenant_require
 
 PAGE = 200
+LONG_PAGE = 2_000  # for those who read all of them
 FREQUENT = ("hold", "settle")  # the index `ledger_transaction_other` has all other kinds
 
 
@@ -108,12 +109,12 @@ def _moved(sql: str, parameters: list[Any], names: Sequence[AccountName], order:
     ]
 
 
-def movements_all(*, tenant_id: int, choice: MovementFilter, page: int = 2_000) -> Iterator[list[Movement]]:
+def movements_all(*, tenant_id: int, choice: MovementFilter) -> Iterator[list[Movement]]:
     """Yield every chosen movement, page by page, so that memory does not grow with their number."""
     below: Position | None = None
-    while rows := movements(tenant_id=tenant_id, choice=choice, below=below, limit=page):
+    while rows := movements(tenant_id=tenant_id, choice=choice, below=below, limit=LONG_PAGE):
         yield rows
-        if len(rows) < page:
+        if len(rows) < LONG_PAGE:
             return
         below = rows[-1].position
 

@@ -70,16 +70,15 @@ def walk_on(
     bounds: WalkBounds,
     *,
     archives: Archives | None = None,
-    most: int = CHUNK,
     too_long: Callable[[], bool] = lambda: False,
     progress: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Verify the next intervals of the chain, at most `most`, until `too_long` holds. Return False where there are no
+    """Verify the next intervals of the chain, at most `CHUNK`, until `too_long` holds. Return False where there are no
     more. `progress` is called after each. Intervals whose bytes lie in an archive are read from `archives`."""
     archives = archives or Archives()
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     with collector_resting():
-        intervals = list(rest.order_by("number").prefetch_related("base")[:most])
+        intervals = list(rest.order_by("number").prefetch_related("base")[:CHUNK])
         rows, done = rows_of(intervals), 0
         while done < len(intervals):
             _step(walk, intervals[done], rows, archives)
@@ -91,7 +90,7 @@ def walk_on(
         walk.findings += course_verify(awards, bounds.settled_slot)
         walk.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
         walk.findings += adjusted_verify(awards, archives)
-    return len(intervals) == most or done < len(intervals)
+    return len(intervals) == CHUNK or done < len(intervals)
 
 
 def walk_end(walk: Walk, bounds: WalkBounds) -> None:

@@ -192,7 +192,7 @@ def _line(curve: curves.Curves, row: int) -> tuple[float, float, float] | None:
     return (float(curve.b0[row]), float(curve.b1[row]), float(curve.b2[row])) if curve.fitted[row] else None
 
 
-def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: tuple[int, int] = (0, 0)) -> Job:
+def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]]) -> Job:
     """Return the job with a speed function fitted to its probes and to its reports, in mini-batches of all workers.
 
     With its least gang it is never believed to be slower than declared, since a slower job has more to gain. A speed
@@ -201,7 +201,7 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
     ps, workers = job.least_ps, job.min_workers
 
     def declared(p: int, w: int) -> float:
-        return elastic_rate(job, w, p, types, 1.0, centralized=False)
+        return elastic_rate(job, w, p, (0, 0), 1.0, centralized=False)
 
     useful = [
         (p, w, speed)

@@ -41,7 +41,7 @@ class IntegerProgram(Generic[Key]):
         self.low.append(low)
         self.high.append(high)
 
-    def bound(self, gap: float = GAP, nodes: int = MOST_NODES) -> float:
+    def bound(self, gap: float = GAP) -> float:
         """Return a bound that no solution's reward exceeds: at most a relative `gap` above the largest reward, more if
         the search ends early at its limit of nodes."""
         if not self.rewards:
@@ -56,6 +56,6 @@ class IntegerProgram(Generic[Key]):
             constraints=LinearConstraint(matrix.tocsr(), self.low, self.high),
             bounds=Bounds(np.zeros(len(self.rewards)), np.array(self.upper)),
             integrality=np.ones(len(self.rewards)),
-            options={"mip_rel_gap": gap, "node_limit": nodes},
+            options={"mip_rel_gap": gap, "node_limit": MOST_NODES},
         )
         return -float(result.mip_dual_bound)

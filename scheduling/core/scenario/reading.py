@@ -40,14 +40,14 @@ def read(source: str | bytes | Mapping[str, Any]) -> Scenario:
         cluster=cluster,
         jobs=tuple(jobs.read(row, index) for index, row in enumerate(top.array("jobs", most=MOST_JOBS))),
         slots=slots,
-        policy=read_policy(top.raw("policy"), "policy"),
-        instant=read_policy(top.raw("instant"), "instant") if top.has("instant") else None,
+        policy=_policy(top.raw("policy"), "policy"),
+        instant=_policy(top.raw("instant"), "instant") if top.has("instant") else None,
         preload=_preload(top, cluster),
         generator=dict(top.object("generator")) if top.has("generator") else None,
     )
 
 
-def read_policy(value: object, place: str) -> dict[str, Any]:
+def _policy(value: object, place: str) -> dict[str, Any]:
     """Return the settings of a policy: an object with a name. The policy's builder checks the other fields."""
     row = Section(value, place, value if isinstance(value, Mapping) else ())
     row.text("name")

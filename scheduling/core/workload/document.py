@@ -13,6 +13,7 @@ from scheduling.core.types import FloatArray
 Document = dict[str, Any]
 
 MACHINE = ("worker", "ps")  # the resources of a machine that is cut into pre-sized units
+LARGEST = 1e9  # argument that anybody may mean
 
 
 def short(number: float, digits: int = 4) -> int | float:
@@ -92,7 +93,7 @@ def _figure(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
-def above_zero(name: str, number: float, most: float = 1e9) -> None:
-    """Refuse an argument that is not above 0, or that is absurdly large (above `most`), by name."""
-    if not 0 < number <= most:
-        raise BadScenario(name, f"must be above 0 and at most {most:g}, not {number:g}")
+def above_zero(name: str, number: float) -> None:
+    """Refuse an argument that is not above 0, or that is absurdly large, by name."""
+    if not 0 < number <= LARGEST:
+        raise BadScenario(name, f"must be above 0 and at most {LARGEST:g}, not {number:g}")

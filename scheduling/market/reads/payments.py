@@ -14,6 +14,8 @@ from scheduling.models.jobs import Lane
 from tenants.ledger.sums import NOTHING_PAID, Payments, payments_under
 from tenants.scoping import scope_disabled
 
+LATEST = 5  # intervals
+
 
 @dataclass(frozen=True)
 class IntervalPayments:
@@ -65,12 +67,12 @@ def payments_of_intervals(
     return [_of(pool, span, until, by_slot) for span in spans]
 
 
-def payments_of_latest(*, pool: Pool, tenant_id: int, most: int = 5) -> list[IntervalPayments]:
+def payments_of_latest(*, pool: Pool, tenant_id: int) -> list[IntervalPayments]:
     """Read the payments of the last intervals whose slots have been paid, at least in part; the newest first."""
     clock = LaneClock.objects.filter(pool=pool.pk, lane=Lane.BATCH).values("settled_slot")[:1]
     rows = Interval.objects.filter(pool=pool).annotate(settled=Coalesce(Subquery(clock), Value(-1)))
     payments = rows.filter(window_start__lte=F("settled")).order_by("-window_end")
-    spans = list(payments.values_list("number", "window_start", "window_end", "settled")[:most])
+    spans = list(payments.values_list("number", "window_start", "window_end", "settled")[:LATEST])
     until = spans[0][3] + 1 if spans else 0
     windows = [(number, start, end) for number, start, end, _ in spans if start is not None and end is not None]
     return payments_of_intervals(pool=pool, spans=windows, tenant_id=tenant_id, until=until)
