@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduling.feed import EventKind, kind_of
 from scheduling.market.reads import is_late, jobs_named, reason_sentence, units_words
-from scheduling.models import HELD, NOT_DONE, NOT_NEEDED, Award, Event, JobFloor, JobState, Pool, TrainingJob
+from scheduling.models import AFTER_OTHERS, NOT_DONE, NOT_NEEDED, Award, Event, JobFloor, JobState, Pool, TrainingJob
 from tenants.ledger.amounts import shown
 
 MOST = 200
@@ -141,7 +141,7 @@ def _decided(job: TrainingJob, award: Award | None, news: Sequence[Happening]) -
             (each.at for each in reversed(news) if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
             job.submitted_at,
         )
-        note = "for other jobs" if job.not_before == HELD else "for an interval that gives it a place"
+        note = "for other jobs" if job.not_before == AFTER_OTHERS else "for an interval that gives it a place"
         return LifeStep(NOW, "Waits since", since, None, note)
     return LifeStep(NOW, job.get_state_display(), job.ended_at, None, "")
 

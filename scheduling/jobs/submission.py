@@ -31,7 +31,7 @@ from scheduling.market.elastic import target_check
 from scheduling.market.reads import jobs_named
 from scheduling.market.view import SpecRead, arrival_of, gives_floors
 from scheduling.models import (
-    HELD,
+    AFTER_OTHERS,
     PROGRAM,
     Award,
     JobDescription,
@@ -202,7 +202,7 @@ def job_ready(
     unfinished = intake.unfinished(tuple(after))
     if isinstance(unfinished, str):
         return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
-    checked.job.after, checked.job.not_before = list(after), HELD if unfinished else 0
+    checked.job.after, checked.job.not_before = list(after), AFTER_OTHERS if unfinished else 0
     checked.job.worth_from = None if worth_from is None else arrival_of(intake.pool, worth_from)
     return checked
 
@@ -316,7 +316,7 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
 def waiting_reason_set(checked: Checked, at: datetime) -> None:
     """Write into the job's row what the job waits for. The row is not saved."""
     job = checked.job
-    if job.not_before == HELD:
+    if job.not_before == AFTER_OTHERS:
         job.reason_code, job.reason_numbers = "waits_for_jobs", {"jobs": jobs_named(job.after)}
     else:
         closing = closes(job.pool, max(at, checked.begin or at), checked.read.rows.frontier)
@@ -340,7 +340,7 @@ def submissions_announce(
     their submission."""
     # In an elastic pool the start cannot be estimated, and the price of a slot is posted. Nor can it be estimated for a
     # job that waits for others.
-    by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != HELD]
+    by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != AFTER_OTHERS]
     pairs = [(each.job, each.read) for each in by_itself if estimated]
     estimates = estimates_keep(pairs, at=at)
     steps.done("estimate")

@@ -26,7 +26,7 @@ from scheduling.models.delivery import Outage, Pulse
 from scheduling.models.fairness import IntervalFairness, TenantFairness
 from scheduling.models.feed import Event, FeedSeal, PriceTick
 from scheduling.models.jobs import (
-    HELD,
+    AFTER_OTHERS,
     PROGRAM,
     UNTIL,
     Described,
@@ -81,10 +81,10 @@ from scheduling.models.weights import PolicyWeights
 from scheduling.models.what_if import WhatIf
 
 __all__ = [
+    "AFTER_OTHERS",
     "ALIVE",
     "BETTER_ALONE",
     "CHARGES",
-    "HELD",
     "MAY_HOLD",
     "NOT_DONE",
     "NOT_NEEDED",

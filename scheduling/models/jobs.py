@@ -32,7 +32,7 @@ LIVE_STATES = (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING)
 # Fields of a specification that only the market uses: the core knows jobs, not what they run.
 PROGRAM = "program"  # what really runs
 UNTIL = "until_converged"  # the job trains until its loss has stopped falling
-HELD = 2**53  # `not_before` of a job that waits for other jobs: a slot that never comes
+AFTER_OTHERS = 2**53  # `not_before` of a job that waits for other jobs: a slot that never comes
 
 
 class JobArray(TenantOwned):
@@ -78,8 +78,8 @@ class TrainingJob(TenantOwned):
     client_key = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  NULL: the client gave none
     request_digest = models.CharField(max_length=64)
     attempt = models.PositiveSmallIntegerField(default=0)  # how often it was requeued after a platform failure
-    # The first slot in which it is considered: later after a failure of the platform, and `HELD` while jobs in `after`
-    # have not ended.
+    # The first slot in which it is considered: later after a failure of the platform, and `AFTER_OTHERS` while jobs
+    # in `after` have not ended.
     not_before = models.BigIntegerField(default=0)
     after = models.JSONField(default=list, blank=True)  # numbers of the tenant's jobs that must have ended well before
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -98,7 +98,7 @@ class TrainingJob(TenantOwned):
                 fields=["pool", "lane", "arrival", "id"], condition=Q(state="queued"), name="job_queue_in_order"
             ),
             models.Index(fields=["pool", "state"], condition=Q(state__in=LIVE_STATES), name="job_alive"),
-            models.Index(fields=["pool", "id"], condition=Q(state="queued", not_before=HELD), name="job_held"),
+            models.Index(fields=["pool", "id"], condition=Q(state="queued", not_before=AFTER_OTHERS), name="job_held"),
             models.Index(fields=["tenant", "-id"], name="job_newest_of_tenant"),
             # For the page of jobs: newest first, of one state, by name. It reads one page even of a million jobs.
             models.Index(fields=["tenant", "-submitted_at", "-id"], name="job_of_tenant_by_time"),

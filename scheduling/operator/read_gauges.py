@@ -15,7 +15,7 @@ from django.db.models import Count, Min
 from scheduling.cluster import PoolOverview, pool_overview
 from scheduling.core.metrics.figures import jain_index
 from scheduling.market.reads import ResourceShare, contents_of, holdings_in, payments_of_latest, prices_now, units_now
-from scheduling.models import HELD, Interval, JobState, Lend, Pool, TenantPolicy, TrainingJob
+from scheduling.models import AFTER_OTHERS, Interval, JobState, Lend, Pool, TenantPolicy, TrainingJob
 from scheduling.operator.read_engines import engine_states, engines_needed, runs_open
 from scheduling.operator.read_operator import PoolClock, pool_states
 from tenants.ledger.amounts import credits_of
@@ -106,7 +106,7 @@ def _market(state: PoolClock, slugs: Mapping[int, str], at: datetime) -> Iterato
     of_pool = {"pool": state.pool.slug}
     yield Gauge("queue_lag_seconds", state.late_seconds, of_pool)
     yield Gauge("boundaries_behind", state.behind, of_pool)
-    queued = TrainingJob.objects.filter(pool=state.pool, state=JobState.QUEUED, not_before__lt=HELD).order_by()
+    queued = TrainingJob.objects.filter(pool=state.pool, state=JobState.QUEUED, not_before__lt=AFTER_OTHERS).order_by()
     rows = queued.values_list("tenant_id").annotate(Count("pk"), Min("submitted_at"))
     oldest = at
     for tenant_id, jobs, first in rows:

@@ -16,7 +16,7 @@ from django.db.models import Count, Min, Q
 from scheduling.cluster import PoolOverview, pool_overview
 from scheduling.engines.base import DOWN
 from scheduling.market.reads import OwnerShare, holdings_in, owners_now, prices_now
-from scheduling.models import HELD, Interval, JobState, Pool, Server, ServerState, TrainingJob
+from scheduling.models import AFTER_OTHERS, Interval, JobState, Pool, Server, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import tenant_funds
 from scheduling.operator import EngineState, PoolClock, pool_states
@@ -170,8 +170,8 @@ def _summed(shares: Sequence[OwnerShare]) -> OwnerShare:
 
 def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> PoolQueue:
     """Return the queues of all pools and tenants in one query, the longest queue first."""
-    is_held = Q(state=JobState.QUEUED, not_before__gte=HELD)
-    waits = Q(state=JobState.QUEUED, not_before__lt=HELD)
+    is_held = Q(state=JobState.QUEUED, not_before__gte=AFTER_OTHERS)
+    waits = Q(state=JobState.QUEUED, not_before__lt=AFTER_OTHERS)
     with scope_disabled("the staff sees how many jobs of every tenant wait and run"):
         live = TrainingJob.objects.filter(state__in=LIVE_STATES).order_by()
         counts = live.values_list("pool_id", "tenant_id").annotate(

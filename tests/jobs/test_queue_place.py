@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from scheduling.jobs import read_queue
 from scheduling.jobs.read_queue import queue_place
-from scheduling.models import HELD, JobState, Pool, StartEstimate, TrainingJob
+from scheduling.models import AFTER_OTHERS, JobState, Pool, StartEstimate, TrainingJob
 from tenants.models import Tenant
 from tenants.roles import VIEWER
 from tenants.scoping import scope, scope_disabled
@@ -50,7 +50,7 @@ def test_who_waits_no_longer_is_before_nobody(waiting, monkeypatch) -> None:
 def test_who_waits_for_another_job_or_pauses_is_before_nobody(waiting) -> None:
     pool, _, jobs = waiting
     with scope_disabled("the test holds jobs back"):
-        TrainingJob.objects.filter(pk=jobs[0].pk).update(not_before=HELD)
+        TrainingJob.objects.filter(pk=jobs[0].pk).update(not_before=AFTER_OTHERS)
         TrainingJob.objects.filter(pk=jobs[2].pk).update(not_before=pool.slot_at(timezone.now()) + 500)
     assert [place(job) for job in jobs] == [None, (1, 0, False), None, (2, 0, False)]
 

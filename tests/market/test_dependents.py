@@ -15,7 +15,7 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.market.decide import dependents
 from scheduling.market.decide.dependents import dependents_move, fates
 from scheduling.market.reads import jobs_named, reason_sentence
-from scheduling.models import HELD, Pool, Run, RunState, StartEstimate, TrainingJob
+from scheduling.models import AFTER_OTHERS, Pool, Run, RunState, StartEstimate, TrainingJob
 from scheduling.runs.ends import run_end
 from tenants.access import Access
 from tenants.roles import SUBMITTER
@@ -63,7 +63,7 @@ def test_enters_the_market_at_the_boundary_at_which_the_other_has_ended_well(wor
         advance(pool, slot)
         if again(first).state != "finished":
             assert again(second).reason_code == "waits_for_jobs"
-            assert again(second).not_before == HELD
+            assert again(second).not_before == AFTER_OTHERS
         elif before != "finished":
             assert (again(second).arrival, again(second).not_before) == (slot, 0)  # its value counts from here
             assert again(second).reason_code != "waits_for_jobs"
@@ -98,7 +98,7 @@ def test_waits_until_the_engine_has_said_how_a_program_ended_whose_time_is_over(
     assert again(first).state == ("finished" if done else "stopped")
     for waiting in (second, third):
         assert (again(waiting).state == "rejected") is not done
-        assert again(waiting).not_before == (0 if done else HELD)
+        assert again(waiting).not_before == (0 if done else AFTER_OTHERS)
     late = submitted(pool, by, first, slot=award.end + 1.1)  # the end is known: nothing is to be waited for any more
     if done:
         assert (late.state, late.not_before) == ("queued", 0)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from scheduling.feed import EventKind
-from scheduling.models import HELD, JobState, Lane
+from scheduling.models import AFTER_OTHERS, JobState, Lane
 
 
 class JobEvent(NamedTuple):
@@ -64,7 +64,7 @@ def life_of(events: Iterable[JobEvent], *, elastic: bool) -> Life | None:
             if event.data.get("names_moment"):
                 counts_from = event.data.get("worth_from")
                 life.worth_from = arrived_at if counts_from is None else datetime.fromisoformat(counts_from)
-            life.not_before = HELD if event.data.get("after") else 0
+            life.not_before = AFTER_OTHERS if event.data.get("after") else 0
         elif life is not None and event.kind in _STEPS:
             if event.data.get("award") is not None:
                 life.awards.setdefault(event.data["award"], life.attempt)

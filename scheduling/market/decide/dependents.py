@@ -19,7 +19,7 @@ from scheduling.feed import EventKind, events_append, job_event
 from scheduling.market.calendar.lanes import Busy, closes, lane_lock
 from scheduling.market.settle.run_states import not_heard_of
 from scheduling.market.view.jobs import arrival_of
-from scheduling.models import HELD, Event, JobState, Lane, Pool, TrainingJob
+from scheduling.models import AFTER_OTHERS, Event, JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.programs.ordering import (
     DONE,
@@ -52,7 +52,7 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
     """Release or refuse jobs that wait for others, at a boundary before its interval is decided. Return how many no
     longer wait. `at` is the boundary: released jobs arrive then, and their value counts from then."""
     with scope_disabled("jobs of all tenants wait for others"):
-        held = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, not_before=HELD)
+        held = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, not_before=AFTER_OTHERS)
         if not held.exists():
             return 0
         # Cancelling a job takes this lock too.

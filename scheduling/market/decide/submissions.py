@@ -14,7 +14,7 @@ from typing import Any
 
 from scheduling.core import records
 from scheduling.feed import EventKind, job_event
-from scheduling.models import HELD, Event, StartEstimate, TrainingJob
+from scheduling.models import AFTER_OTHERS, Event, StartEstimate, TrainingJob
 
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 EXACT = 1e16  # from here on Python writes a float with an exponent, and the database as a whole number
@@ -69,7 +69,7 @@ def submission_event(
         if job.worth_from > job.arrival:
             counts_from = job.pool.epoch_at + timedelta(seconds=job.pool.slot_seconds * job.worth_from)
             data["worth_from"] = counts_from.astimezone(UTC).isoformat(timespec="microseconds")
-    if job.not_before == HELD:
+    if job.not_before == AFTER_OTHERS:
         data["after"] = job.after
     return job_event(EventKind.JOB_SUBMITTED, job, at=at, data=data)
 

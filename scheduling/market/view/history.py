@@ -11,7 +11,7 @@ from scheduling.core.types import Cluster, Job
 from scheduling.market.view.frame import PoolFrame, pool_frame
 from scheduling.market.view.jobs import JobReader
 from scheduling.market.view.policy import batch_settings
-from scheduling.models import HELD, JobState, Pool, Server, TrainingJob
+from scheduling.models import AFTER_OTHERS, JobState, Pool, Server, TrainingJob
 from tenants.models import Tenant
 
 NOTES = (
@@ -30,7 +30,7 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int) -> Scenario:
     people know. In an elastic pool the prices of use are those of slot `last`. Needs the scope of all tenants.
     """
     rows = list(
-        TrainingJob.objects.filter(pool=pool, arrival__gte=first, arrival__lt=last, not_before__lt=HELD)
+        TrainingJob.objects.filter(pool=pool, arrival__gte=first, arrival__lt=last, not_before__lt=AFTER_OTHERS)
         .exclude(state=JobState.CANCELLED)
         .only("spec", "tenant_id", "arrival", "lane", "worth_from", "array_id", "together")
         .order_by("pk")
