@@ -75,7 +75,7 @@ def courses_record(pool: Pool) -> CourseRecord:
     by_job: dict[int, list[Award]] = {}
     for award in awards.select_related("job").defer(*CHARGES, "allocation"):
         by_job.setdefault(award.job_id, []).append(award)
-    courses = (_begun(pool, parts[0].job, parts) for parts in by_job.values())
+    courses = (_begun(pool, pieces[0].job, pieces) for pieces in by_job.values())
     return record(each for each in courses if each is not None)
 
 
@@ -94,24 +94,24 @@ def record(begun: Iterable[Begun]) -> CourseRecord:
     )
 
 
-def guess_of(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> Guess | None:
-    """Return what the first of a job's parts lets one guess. Return None where it is no rented piece which leaves
-    something to do, or where the rest followed at home in the same window, which is no guess. `parts` are in the order
+def guess_of(pool: Pool, job: TrainingJob, pieces: Sequence[Award]) -> Guess | None:
+    """Return what the first of a job's pieces lets one guess. Return None where it is no rented piece which leaves
+    something to do, or where the rest followed at home in the same window, which is no guess. `pieces` are in the order
     of their starts."""
-    first = next((part for part in parts if part.state != AwardState.VOID), None)
+    first = next((piece for piece in pieces if piece.state != AwardState.VOID), None)
     work = work_of(job)
     if first is None or first.phase != SHARED or first.work is None or first.work >= work:
         return None
-    if any(part.interval_id == first.interval_id and part.phase != SHARED for part in parts):
+    if any(piece.interval_id == first.interval_id and piece.phase != SHARED for piece in pieces):
         return None
     return guess(start=first.start, end=first.end, done=first.work, work=work, price=first.paid, window=pool.clock_cap)
 
 
-def _begun(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> Begun | None:
+def _begun(pool: Pool, job: TrainingJob, pieces: Sequence[Award]) -> Begun | None:
     """Return the job with its guess, or None where it is not over, was cancelled, or was not begun in pieces."""
-    first = guess_of(pool, job, parts)
+    first = guess_of(pool, job, pieces)
     if first is None or job.state not in (JobState.FINISHED, JobState.EXPIRED, JobState.FAILED, JobState.STOPPED):
         return None
     finished = job.state == JobState.FINISHED
-    end = max(part.used_until for part in parts if part.state != AwardState.VOID) if finished else None
-    return Begun(first, end, sum(part.paid - part.returned for part in parts))
+    end = max(piece.used_until for piece in pieces if piece.state != AwardState.VOID) if finished else None
+    return Begun(first, end, sum(piece.paid - piece.returned for piece in pieces))

@@ -133,8 +133,8 @@ def _place(job: TrainingJob) -> _Place | JobFiles:
         return JobFiles(sentence=NOT_BEGUN)
     if jobs_undone().filter(pk=job.pk).exists():
         return JobFiles(sentence=UNDONE, is_told=True)
-    parts = Award.objects.filter(job=job, work__isnull=False, rent=RentState.OPEN)
-    if job.pool.parts_worth_nothing and parts.exists():  # nothing of it is paid yet, and all of it may come back (D16)
+    pieces = Award.objects.filter(job=job, work__isnull=False, rent=RentState.OPEN)
+    if job.pool.parts_worth_nothing and pieces.exists():  # nothing of it is paid yet, and all of it may come back (D16)
         return JobFiles(sentence=NOT_DONE, is_told=True)
     engine = run.engine
     is_ours = engine == LocalEngine.name

@@ -10,7 +10,7 @@ from datetime import datetime
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_courses import CourseRecord, Guess, courses_record, guess_of
 from scheduling.jobs.read_life import Happening, LifeStep, happenings, life
-from scheduling.jobs.read_pieces import PiecesOfJob, award_of_pieces, in_parts, pieces_of
+from scheduling.jobs.read_pieces import PiecesOfJob, award_of_pieces, pieces_among, pieces_of
 from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
 from scheduling.market.elastic import MOST_SLOTS, SoFar, award_of_slots, so_far
@@ -263,7 +263,7 @@ def _job_awards(job: TrainingJob, at: datetime) -> JobAwards:
         return _slot_by_slot(job, rows, at)
     newest = rows[-1]
     newest.paid_before = sum(each.paid - each.returned for each in rows[:-1])
-    if pieces := in_parts(job, rows):
+    if pieces := pieces_among(job, rows):
         slots = slot_tables([slot_table(job.pool, each, at) for each in pieces if each.paid])
         return JobAwards(rows, award_of_pieces(pieces), newest, pieces, slots=slots)
     award = next((each for each in rows if each.attempt == job.attempt), None)
@@ -360,14 +360,14 @@ def _list_text(parts: Sequence[str]) -> str:
     return ", ".join(parts[:MOST_SERVERS]) + rest
 
 
-def _estimate(pool: Pool, job: TrainingJob, parts: Sequence[Award]) -> EstimateView | None:
-    """Return the job's newest estimate and how it held. `parts` are its pieces, where it goes on in pieces."""
+def _estimate(pool: Pool, job: TrainingJob, pieces: Sequence[Award]) -> EstimateView | None:
+    """Return the job's newest estimate and how it held. `pieces` are those of a job that goes on in pieces."""
     estimate = StartEstimate.objects.filter(job=job).order_by("-pk").first()
     if estimate is None:
         return None
     begun, priced = estimate.started is not None, estimate.price_high > 0  # without a posted price none was estimated
-    paid = sum(part.paid - part.returned for part in parts) if parts else estimate.paid
-    so_far = bool(parts) and job.state in LIVE_STATES
+    paid = sum(piece.paid - piece.returned for piece in pieces) if pieces else estimate.paid
+    so_far = bool(pieces) and job.state in LIVE_STATES
     return EstimateView(
         made_at=estimate.made_at,
         earliest_at=pool.slot_start(estimate.earliest),

@@ -54,24 +54,24 @@ class PiecesOfJob:
         return adding_up((*(row.paid for row in self.rows), -self.paid))
 
 
-def in_parts(job: TrainingJob, awards: Sequence[Award]) -> list[Award]:
-    """Return those of a job's awards that are parts of it. Return none where one award does all of its work: the job
+def pieces_among(job: TrainingJob, awards: Sequence[Award]) -> list[Award]:
+    """Return those of a job's awards that are pieces of it. Return none where one award does all of its work: the job
     may rent in pieces, and was sold whole."""
-    parts = [award for award in awards if award.work is not None]
-    whole = len(parts) == 1 and parts[0].state != AwardState.VOID and (parts[0].work or 0) >= work_of(job)
-    return [] if whole else parts
+    pieces = [award for award in awards if award.work is not None]
+    whole = len(pieces) == 1 and pieces[0].state != AwardState.VOID and (pieces[0].work or 0) >= work_of(job)
+    return [] if whole else pieces
 
 
 def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapping[int, str]) -> PiecesOfJob | None:
     """Return the pieces of a job from its awards, oldest first; None where it is not in pieces. `where` names the
     servers of each award."""
-    parts = in_parts(job, awards)
-    if not parts:
+    pieces = pieces_among(job, awards)
+    if not pieces:
         return None
     work = work_of(job)
-    rows = tuple(_piece(pool, job, award, work, where[award.pk]) for award in parts)
+    rows = tuple(_piece(pool, job, award, work, where[award.pk]) for award in pieces)
     worth = None if job.worth is None else micro(job.worth)
-    came_back = any(award.adjusted for award in parts) and not any(row.paid for row in rows if not row.lost)
+    came_back = any(award.adjusted for award in pieces) and not any(row.paid for row in rows if not row.lost)
     share, paid = sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows)
     if share > 100.0:  # its program is behind, so some of the work was bought again
         left = left_of(SpecReader(pool).read(job), pieces_so_far([job]).get(job.pk))
@@ -81,7 +81,7 @@ def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapp
 
 
 def _price(award: Award) -> int:
-    """Return what one of its parts costs; of a lost one, what was delivered of it costs."""
+    """Return what one of its pieces costs; of a lost one, what was delivered of it costs."""
     return award.paid - (award.returned if award.state == AwardState.VOID else award.adjusted)
 
 

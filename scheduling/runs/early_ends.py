@@ -45,8 +45,8 @@ def job_end_early(
     if not _may_end(job, award, state):
         return None
     others = Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).exclude(pk=award.pk)
-    in_parts = award.work is not None or award.work_left is not None
-    further = list(others.select_for_update(of=("self",)).order_by("start")) if in_parts else []
+    one_of_several = award.work is not None or award.work_left is not None
+    further = list(others.select_for_update(of=("self",)).order_by("start")) if one_of_several else []
     job.state, job.ended_at, job.reason_code, job.reason_numbers = state, at, code, dict(numbers)
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
     cut = while_running(award, job, batch, at) if award.state in ALIVE else {"award": None}

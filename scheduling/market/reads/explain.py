@@ -85,8 +85,8 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
     if award is not None and award.attempt != job.attempt:
         # The award is of an earlier attempt: the job waits again, and has paid for what was delivered.
         paid, award = paid or None, None
-    in_parts = award is not None and (award.work_left is not None or award.work is not None)
-    waits = job.state == JobState.QUEUED and in_parts  # between its slots, or its pieces
+    one_of_several = award is not None and (award.work_left is not None or award.work is not None)
+    waits = job.state == JobState.QUEUED and one_of_several  # between its slots, or its pieces
     return JobView(
         id=job.pk,
         name=job.name,

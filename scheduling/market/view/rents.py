@@ -12,7 +12,7 @@ from scheduling.models import Award, AwardState, JobState, Pool, RentState, Trai
 GIVEN_UP = "given_up"  # the reason of a failed job that the platform lost too often
 # Where parts are worth nothing: the states of jobs that ended without being done, though nobody wanted that.
 UNDONE = (JobState.EXPIRED, JobState.REJECTED, JobState.FAILED)
-IS_PART = Q(work__isnull=False)
+IS_PIECE = Q(work__isnull=False)
 # Awards that were given up before their start: their money went back, or to the owners, at once.
 GIVEN_UP_BEFORE = Q(state=AwardState.ENDED, cut_at__lte=F("start"), pays_from=None)
 
@@ -39,7 +39,7 @@ def cut_short(pool: Pool) -> Q:
     if not pool.parts_worth_nothing:
         return ended | Q(job__state=JobState.FAILED) | before
     by_itself = Q(job__state=JobState.FAILED) & ~Q(job__reason_code=GIVEN_UP)
-    return ended | by_itself | (~IS_PART & (Q(job__state=JobState.FAILED) | before))
+    return ended | by_itself | (~IS_PIECE & (Q(job__state=JobState.FAILED) | before))
 
 
 def rents_open(pool: Pool, slot: int, most: int | None = None) -> dict[int, list[Award]]:
@@ -48,7 +48,7 @@ def rents_open(pool: Pool, slot: int, most: int | None = None) -> dict[int, list
     cut short are left out, since they are cut in both worlds. `most` limits the number of awards. A job that the
     platform failed, and that pauses in this slot (`not_before`), is left out too."""
     rows = Award.objects.filter(~cut_short(pool), pool=pool, rent=RentState.OPEN)
-    rows = rows.exclude(IS_PART, job__state=JobState.QUEUED, job__not_before__gt=slot)
+    rows = rows.exclude(IS_PIECE, job__state=JobState.QUEUED, job__not_before__gt=slot)
     rents: dict[int, list[Award]] = {}
     open_rows = rows.select_related("job").order_by("job_id", "pk")
     for award in open_rows if most is None else open_rows[:most]:
@@ -61,7 +61,7 @@ def values_given_up(rents: Mapping[int, Sequence[Award]]) -> dict[int, float]:
     all of the job in the pieces before it, so the job is worth at least that much. It takes no query where no such job
     has an open rent."""
     finished = [number for number, awards in rents.items() if awards[-1].job.state == JobState.FINISHED]
-    pieces = Award.objects.filter(GIVEN_UP_BEFORE, IS_PART, job__in=finished, attempt=F("job__attempt"))
+    pieces = Award.objects.filter(GIVEN_UP_BEFORE, IS_PIECE, job__in=finished, attempt=F("job__attempt"))
     return dict(pieces.order_by("start").values_list("job_id", "value")) if finished else {}
 
 

@@ -190,8 +190,8 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
     It is not known yet where workers go. Gangs without parameter servers count as slow as if they were spread over as
     many servers as there are for them, so a run never takes longer than it is booked for.
     """
-    in_parts = job.divisible or work != job.work
-    gangs = gangs_of(job, cluster, exact=exact) if in_parts else _list_gangs(job, cluster, pairs_of(job), exact)
+    in_pieces = job.divisible or work != job.work
+    gangs = gangs_of(job, cluster, exact=exact) if in_pieces else _list_gangs(job, cluster, pairs_of(job), exact)
     most_ps = limit_of_ps(job)
     durations = np.maximum(1, ceilings(work / gangs.rate))
     distinct = gangs.first.copy()
