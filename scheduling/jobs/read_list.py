@@ -112,7 +112,7 @@ def jobs_summary() -> JobsSummary:
     return JobsSummary(*(states.count(state) for state in (JobState.RUNNING, JobState.AWARDED, JobState.QUEUED)))
 
 
-def saved_views(person: User | None) -> list[SavedView]:
+def views_of(person: User | None) -> list[SavedView]:
     return list(SavedView.objects.filter(person=person)) if person else []
 
 

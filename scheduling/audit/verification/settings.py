@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from scheduling.audit import archive_entries as archiving
-from scheduling.audit.bundle import keys as signing
+from scheduling.audit import archive_entries
+from scheduling.audit.bundle import keys
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.programs import programs_verify
 from scheduling.feed import EventKind
@@ -348,10 +348,10 @@ def _weights_verify(right: Mapping[str, tuple[object, object]]) -> Iterator[Find
 def _signing_keys_verify() -> Iterator[Finding]:
     """Compare which public keys may be believed, and when each of them signed."""
     right: dict[str, list[datetime | None]] = {}
-    entries = AuditEntry.objects.filter(action__in=[signing.MAKE, signing.RETIRE]).order_by("sequence")
+    entries = AuditEntry.objects.filter(action__in=[keys.MAKE, keys.RETIRE]).order_by("sequence")
     for action, subject, at in entries.values_list("action", "subject", "at"):
         key = subject.rpartition(" ")[2]
-        if action == signing.MAKE:
+        if action == keys.MAKE:
             right[key] = [at, None]
         elif key in right:
             right[key][1] = at
@@ -366,13 +366,13 @@ def _signing_keys_verify() -> Iterator[Finding]:
 
 def _archives_verify() -> Iterator[Finding]:
     """Compare which intervals an archive has, and the digest by which its file is believed."""
-    entries = AuditEntry.objects.filter(action=archiving.ACTION).order_by("sequence")
+    entries = AuditEntry.objects.filter(action=archive_entries.ACTION).order_by("sequence")
     right: defaultdict[str, list[Any]] = defaultdict(list)
     for subject, after, at in entries.values_list("subject", "after", "at"):
         right[subject].append((after, at))
     rows: defaultdict[str, list[Any]] = defaultdict(list)
     for row in IntervalArchive.objects.select_related("pool").order_by("pk"):
-        rows[archiving.archive_subject(row)].append((archiving.archive_said(row), row.archived_at))
+        rows[archive_entries.archive_subject(row)].append((archive_entries.archive_said(row), row.archived_at))
     for where in sorted(rows.keys() | right.keys()):
         if where not in rows or where not in right:
             yield Finding(where, "its row is gone" if where in right else "no entry of the history tells of it")

@@ -34,8 +34,8 @@ from scheduling.engines.launcher.gpus import Gpu
 from scheduling.engines.launcher.launch import IN_PACKAGE, UNPACK_IN_PACKAGE
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.strangers import removed
+from scheduling.engines.local import accounts
 from scheduling.engines.local.accounts import Accounts, Rights, give
-from scheduling.engines.local.accounts import rights as tried
 from scheduling.engines.local.gpus import gpus_each, gpus_sold
 from scheduling.engines.local.ports import Ports
 from scheduling.engines.plans import (
@@ -79,7 +79,9 @@ class LocalEngine:
         self.limits, self.timings = limits or ProcessLimits(), timings
         self.gpus = tuple(gpus)
         self._ports = Ports()
-        self._accounts = Accounts(lambda: rights or tried(root, base, programs.values(), self.limits, shared=shared))
+        self._accounts = Accounts(
+            lambda: rights or accounts.rights(root, base, programs.values(), self.limits, shared=shared)
+        )
         self._children: set[int] = set()
 
     # The methods of `Engine`.

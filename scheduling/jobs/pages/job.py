@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from scheduling.jobs import cancellation, read_files, second_chance
 from scheduling.jobs.cancel_preview import cancel_preview
-from scheduling.jobs.cancellation import job_cancel as cancel
 from scheduling.jobs.pages.bars import slot_bars
 from scheduling.jobs.pages.log_form import LogForm
 from scheduling.jobs.pages.loss_picture import loss_picture
@@ -22,14 +22,12 @@ from scheduling.jobs.pages.outlook_picture import outlook_picture
 from scheduling.jobs.projections import job_projection
 from scheduling.jobs.read_description import description_shown, with_description
 from scheduling.jobs.read_files import JobFiles, job_files
-from scheduling.jobs.read_files import job_file as file_opened
 from scheduling.jobs.read_log import log_view, log_whole
 from scheduling.jobs.read_numbers import numbers_view
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_page import job_page
 from scheduling.jobs.read_run import job_runs, run_view
 from scheduling.jobs.read_stranger_files import OpenedFile, path_said, path_shown
-from scheduling.jobs.second_chance import job_queue as queue
 from scheduling.market.pages.context import frame_in
 from scheduling.models import PROGRAM, TrainingJob
 from tenants.access import Access, AccessRequest, Refused
@@ -122,7 +120,7 @@ def job_file(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseB
     """Send one of the job's files, which `?path=` names as the page does."""
     row = get_object_or_404(TrainingJob.objects.select_related("pool", "tenant"), pk=pk)
     path = path_said(request.GET.get("path", ""))
-    opened = file_opened(row, request.access, timezone.now(), path) if path else None
+    opened = read_files.job_file(row, request.access, timezone.now(), path) if path else None
     if not isinstance(opened, OpenedFile):
         raise Http404
     return part_download(request, path_shown(opened.about.path[-1:]), opened)
@@ -140,7 +138,7 @@ def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
         frame = frame_in(request.access, tenant, row.pool)
         context = {"tenant": tenant, "pool": row.pool, "frame": frame, "job": row, "preview": preview}
         return render(request, "jobs/job_cancel.html", context)
-    outcome = cancel(job_id=row.pk, by=request.access, at=timezone.now())
+    outcome = cancellation.job_cancel(job_id=row.pk, by=request.access, at=timezone.now())
     tell(request, outcome, f"{row.name} is cancelled.")
     return redirect("job", tenant_slug, row.pk)
 
@@ -150,7 +148,7 @@ def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
 def job_queue(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     """Let a job that the instant lane refused wait for the next interval."""
     row = get_object_or_404(TrainingJob, pk=pk)
-    outcome = queue(job_id=row.pk, by=request.access, at=timezone.now())
+    outcome = second_chance.job_queue(job_id=row.pk, by=request.access, at=timezone.now())
     if isinstance(outcome, Refused):
         messages.error(request, outcome.sentence)
     else:

@@ -14,10 +14,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.cluster import pool_list
-from scheduling.jobs import saved_views as views
+from scheduling.jobs import cancellation, saved_views
 from scheduling.jobs.cancel_preview import CancelPreview, cancel_previews
-from scheduling.jobs.cancellation import array_cancel as cancel
-from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.pages.jobs_form import JOBS, JOBS_EXPORT, JOBS_OF_ONE_POOL, JobsForm
 from scheduling.jobs.read_arrays import ArraySums, array_by_id, array_sums, jobs_of_array
 from scheduling.jobs.read_list import (
@@ -26,7 +24,7 @@ from scheduling.jobs.read_list import (
     jobs_rows,
     jobs_summary,
     row_view,
-    saved_views,
+    views_of,
     with_awards,
 )
 from scheduling.market.pages.context import frame_in, pool_shown
@@ -65,7 +63,7 @@ def tenant_jobs(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
         "rows": [(row, row_view(row, at), folded.get(row.array_id)) for row in table.rows],
         "opened": opened,
         "summary": jobs_summary(),
-        "saved": saved_views(request.access.user),
+        "saved": views_of(request.access.user),
         "here": request.GET.urlencode(),
         "part_url": _part_url(request),
     }
@@ -88,7 +86,7 @@ def array_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
         raise Http404
     if request.method != "POST":
         return _confirm(request, cancel_previews(jobs_of_array(pk), at), sums)
-    outcome = cancel(array_id=pk, by=request.access, at=at)
+    outcome = cancellation.array_cancel(array_id=pk, by=request.access, at=at)
     tell(request, outcome, f"{outcome} job{'' if outcome == 1 else 's'} cancelled.")
     return redirect(f"{reverse('tenant_jobs', args=[tenant_slug])}?array={pk}")
 
@@ -105,7 +103,7 @@ def jobs_cancel(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return redirect("tenant_jobs", tenant_slug)
     if "confirmed" not in request.POST:
         return _confirm(request, cancel_previews(jobs, at))
-    outcomes = [(job, job_cancel(job_id=job.pk, by=request.access, at=at)) for job in jobs]
+    outcomes = [(job, cancellation.job_cancel(job_id=job.pk, by=request.access, at=at)) for job in jobs]
     refused = [f"{job.name}: {outcome.sentence}" for job, outcome in outcomes if isinstance(outcome, Refused)]
     done = len(outcomes) - len(refused)
     if done:
@@ -127,7 +125,7 @@ def _confirm(request: AccessRequest, previews: list[CancelPreview], array: Array
 @requires(Permission.JOBS_VIEW)
 def view_save(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     query = request.POST.get("query", "")
-    outcome = views.view_save(name=request.POST.get("name", ""), query=query, by=request.access)
+    outcome = saved_views.view_save(name=request.POST.get("name", ""), query=query, by=request.access)
     tell(request, outcome, "The view is saved.")
     return redirect(f"{reverse('tenant_jobs', args=[tenant_slug])}?{query}")
 
@@ -135,6 +133,6 @@ def view_save(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @posted_from("tenant_jobs")
 @requires(Permission.JOBS_VIEW)
 def view_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
-    outcome = views.view_remove(view_id=pk, by=request.access)
+    outcome = saved_views.view_remove(view_id=pk, by=request.access)
     tell(request, outcome, f"The view {outcome} is removed.")
     return redirect("tenant_jobs", tenant_slug)

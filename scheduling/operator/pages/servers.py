@@ -14,13 +14,13 @@ from django.views.decorators.http import require_safe
 from scheduling.cluster import pool_list, server_subject
 from scheduling.cluster.pages.pools import pool_asked
 from scheduling.models import Pool, ResourceKind, Server, ServerState
+from scheduling.operator import servers
 from scheduling.operator.loss_preview import server_loss_preview
 from scheduling.operator.pages.changes import ChangeForm, answer
 from scheduling.operator.pages.server_forms import DRAIN, CapacityForm, LoseForm, ServerAddForm, Stakes, StateForm
 from scheduling.operator.read_engines import engine_state
 from scheduling.operator.read_operator import entries_about, kinds_of, places_of, server_rows
 from scheduling.operator.server_states import server_drain, server_return
-from scheduling.operator.servers import server_add as add
 from scheduling.operator.servers import server_capacity_change
 from scheduling.runs import server_lose as lose
 from tenants.access import AccessRequest
@@ -48,7 +48,7 @@ def server_add(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
 
     def apply(change_form: ChangeForm) -> object:
         fields = {name: change_form.cleaned_data[name] for name in ("name", "hosts_workers", "hosts_ps", "reason")}
-        return add(pool=pool, capacity=form.capacity(), by=request.access, at=timezone.now(), **fields)
+        return servers.server_add(pool=pool, capacity=form.capacity(), by=request.access, at=timezone.now(), **fields)
 
     return answer(
         request,
