@@ -15,10 +15,16 @@ from django.db import transaction
 from scheduling.models import Outage, Pool, Pulse
 
 
-@transaction.atomic
 def pulse(*, pool: Pool, at: datetime) -> Outage | None:
     """Record that the market is running. If it was silent for too long before, store that outage, once, and return
     it."""
+    # Nearly always the last tick came in this slot or in the one before, so that no slot passed in silence.
+    recent = Pulse.objects.filter(pool=pool, alive_at__lt=at, alive_at__gte=pool.slot_start(pool.slot_at(at) - 1))
+    return None if recent.update(alive_at=at) else _pulse_after_silence(pool, at)
+
+
+@transaction.atomic
+def _pulse_after_silence(pool: Pool, at: datetime) -> Outage | None:
     before = Pulse.objects.select_for_update().filter(pool=pool).first()
     if before is None:  # nothing is known of the time before the first tick
         Pulse.objects.bulk_create([Pulse(pool=pool, alive_at=at)], ignore_conflicts=True)
