@@ -72,6 +72,12 @@ class Placement:
         return [(server, workers.get(server, 0), ps.get(server, 0)) for server in sorted(workers | ps)]
 
 
+def share_a_resource(worker: UnitType, ps: UnitType) -> bool:
+    """Return whether both take something of one resource. Where they do, the servers that the workers are on decide
+    whether there is room for the parameter servers."""
+    return not {resource for resource, _ in worker.named}.isdisjoint(resource for resource, _ in ps.named)
+
+
 def rows_of(counts: Sequence[Sequence[int]], start: int, end: int) -> tuple[Allocation, ...]:
     """Return the rows of an allocation that is the same in every slot of [start, end). `counts` has (server, workers,
     parameter servers) for each server."""

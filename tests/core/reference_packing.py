@@ -108,9 +108,9 @@ class Packer:
     def take(self, unit: UnitType, server: int, sign: int = 1) -> None:
         self.calendar.take(unit, server, self.slot, self.slot + 1, sign)
 
-    def fill(self, job: Job, types: tuple[int, int]) -> Grant:
-        worker, ps = job.worker_types[types[0]], job.ps_types[types[1]]
-        grant, server = Grant(types), -1
+    def fill(self, job: Job, grant: Grant) -> Grant:
+        worker, ps = job.worker_types[grant.types[0]], job.ps_types[grant.types[1]]
+        server = -1
         cap = max(job.min_workers, min(job.max_workers, self.most))
         while len(grant.workers) < cap:
             if len(grant.ps) >= (cap if job.max_ps is None else min(cap, job.max_ps)):
@@ -162,15 +162,20 @@ class Packer:
             if chosen is None:
                 chosen = max(ways, key=lambda way: hurry[way[0].number, way[1]])
             job, types = chosen
-            grant = self.fill(job, types)
-            if len(grant.workers) >= job.min_workers:
-                held[job.number] = grant
-                ways = [way for way in ways if way[0] is not job]
-            else:
+            grant = self.fill(job, Grant(types))
+            if len(grant.workers) < job.min_workers:
                 for unit, servers in zip(units[job.number, types], (grant.workers, grant.ps), strict=True):
                     for server in servers:
                         self.take(unit, server, -1)
                 ways.remove(chosen)
+                least = None
+                if not any(way[0] is job for way in ways):
+                    least = evenly(self.calendar, job, job.min_workers, types, [0, 0], self.slot)
+                if least is None:
+                    continue
+                grant = self.fill(job, least)
+            held[job.number] = grant
+            ways = [way for way in ways if way[0] is not job]
         return held
 
 

@@ -152,3 +152,12 @@ def test_tetris_tries_a_gang_like_one_that_failed_where_it_needs_fewer_parameter
     cluster = make_cluster(((8,), (4,)))
     tracks = run(make_scenario([first, second, third], cluster=cluster), "tetris")
     assert [slots(track)[0] for track in tracks] == [0, 1, 0]
+
+
+def test_tetris_lets_no_gang_wait_for_ever_that_an_empty_cluster_holds():
+    """Three processors and six, of which only the first three host workers. The first worker and its parameter server
+    fit there best and leave no room for the others; dealt round, all three parameter servers are on the second."""
+    cluster = make_cluster([[3, 6], [9, 9]], resources=("cpu", "memory_gb"), hosts_workers=[True, False])
+    job = make_job(chunks=3, min_workers=3, worker_types=[make_unit_type((1, 0))], ps_types=[make_unit_type((2, 0))])
+    [track] = run(make_scenario([job], cluster=cluster), "tetris")
+    assert [(row.server, row.workers, row.ps) for row in track.bookings[0].allocation] == [(0, 3, 0), (1, 0, 3)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduling.core.gangs import GangUnits
-from scheduling.core.placement import Cursors, Placement, Vacancies
+from scheduling.core.placement import Cursors, Placement, Vacancies, share_a_resource
 from scheduling.core.policies.gandiva_fair.turns import JobTurn
 from scheduling.core.types import UnitType, View
 
@@ -39,8 +39,7 @@ class FirstFit:
             self.room.give_back(units[0], workers)
             # Workers that went elsewhere may leave room where they share a resource: what an empty cluster is known to
             # hold, unit by unit round the servers, must not wait for ever.
-            alike = {resource for resource, _ in units[0].named} & {resource for resource, _ in units[1].named}
-            return self.room.place(job, gang, Cursors()) if alike else None
+            return self.room.place(job, gang, Cursors()) if share_a_resource(*units) else None
         return Placement(gang, workers, servers, Cursors())
 
     def _holds_all(self, units: tuple[UnitType, UnitType], gang: GangUnits) -> int | None:

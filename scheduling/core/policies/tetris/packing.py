@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.core.estimates.remaining import seconds_left
 from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.placement import Cursors, Placement
+from scheduling.core.placement import Cursors, Placement, Vacancies, share_a_resource
 from scheduling.core.policies.tetris.scores import DIGITS, Scores
 from scheduling.core.types import BoolArray, FloatArray, Job, View
 
@@ -58,7 +58,7 @@ class Packing:
     """The state of one slot while it is packed. `weight` is that of the remaining time against the fit."""
 
     def __init__(self, view: View, options: Sequence[Option], weight: float) -> None:
-        self.options, cluster = options, view.cluster
+        self.view, self.options, cluster = view, options, view.cluster
         free = cluster.capacity - view.occupied[:, :1].sum(axis=1) + ROUNDING  # (resources, servers)
         part = np.divide(1.0, cluster.total, out=np.zeros(len(cluster.total)), where=cluster.total > 0)
         self.scores = Scores(free, part)
@@ -79,6 +79,7 @@ class Packing:
         self.ranks = self._ranks()
         self.open: BoolArray = np.ones(len(options), dtype=np.bool_)
         self.failed: dict[tuple[int, int], tuple[int, int]] = {}
+        self.not_dealt: set[tuple[object, ...]] = set()  # gangs that found no room unit by unit, round the servers
         self.ways: dict[int, list[int]] = {}
         for index, option in enumerate(options):
             self.ways.setdefault(option.job.number, []).append(index)
@@ -92,16 +93,18 @@ class Packing:
                 break
             option = self.options[best]
             self.open[best] = False
-            if self._fails_again(best):
-                continue
-            before = self._fill(best)
+            if not self._fails_again(best):
+                before = self._fill(best)
+                if not option.enough:
+                    self._give_back(best, before)
+            if not option.enough and not self.open[self.ways[option.job.number]].any() and self._deal_round(best):
+                self._fill(best)
             if option.enough:
                 gang = GangUnits(len(option.workers), len(option.ps), option.least.worker_type, option.least.ps_type)
                 placed[option.job.number] = Placement(gang, option.workers, option.ps, Cursors())
                 self.open[self.ways[option.job.number]] = False
                 self.failed.clear()
-            else:
-                self._give_back(best, before)
+                self.not_dealt.clear()
         return placed
 
     def _ranks(self) -> FloatArray:
@@ -153,6 +156,29 @@ class Packing:
         self._fill_up(index, before)
         return before
 
+    def _deal_round(self, index: int) -> bool:
+        """Place a job's least gang unit by unit, round the servers, where its units share a resource: tasks that went
+        where they fit best may have left too little room for the others. What an empty cluster is known to hold must
+        not wait for ever. Return whether there was room."""
+        option = self.options[index]
+        units = option.job.worker_types[option.least.worker_type], option.job.ps_types[option.least.ps_type]
+        key = (option.least.workers, option.least.ps, *self.apart[index])
+        if key in self.not_dealt or not share_a_resource(*units):
+            return False
+        if any(self.scores.spot(row) is None for row in self.apart[index]):
+            return False
+        room = Vacancies(self.view.cluster, self.view.occupied)
+        room.free = [list(free) for free in self.scores.free]
+        placement = room.place(option.job, option.least, Cursors())
+        if placement is None:
+            self.not_dealt.add(key)
+            return False
+        for kind, servers in enumerate((placement.workers, placement.ps)):
+            for server in servers:
+                self.scores.take(server, self.units[index][kind])
+        option.workers, option.ps = list(placement.workers), list(placement.ps)
+        return True
+
     def _fill_up(self, index: int, before: dict[int, list[float]]) -> None:
         """Place the parameter servers that a job has beyond one for each worker."""
         option, (_, ps) = self.options[index], self.apart[index]
@@ -193,8 +219,10 @@ class Packing:
             for server in servers:
                 self.scores.give_back(server, self.units[index][kind])
         workers = len(option.workers)
+        option.workers, option.ps = [], []
         if all(self.scores.free[server] == free for server, free in before.items()):
             if workers < option.least.workers:  # not where only parameter servers were missing
                 self.failed[self.apart[index]] = workers, min(option.most_ps, workers + 1)
         else:
             self.failed.clear()
+            self.not_dealt.clear()
