@@ -279,6 +279,21 @@ def test_jobs_run_again_once_their_only_server_is_back(policy: str) -> None:
     assert counts == [1, 0, 1]
 
 
+@pytest.mark.parametrize("policy", ASKED)
+def test_paused_jobs_run_again_once_all_servers_are_back_while_another_runs(policy: str) -> None:
+    """Each server holds one of the gangs."""
+    waiting = tuple(gang(number, tenant=0, chunks=4, min_workers=4) for number in range(3))
+    memory, counts = {}, []
+    settings = {"name": "elastic", "policy": {"name": policy}, "prices": PRICES}
+    for slot, now in enumerate([[True] * 3, [False, True, True], [False, False, True], [True] * 3]):
+        cluster = make_cluster([[4] * 3, [4] * 3], hosts_workers=now, hosts_ps=now)
+        view = make_view(waiting, slot=slot, cluster=cluster, memory=memory, paid=dict.fromkeys(range(3), 0.0))
+        plan = build(settings, cluster, waiting).decide(view)
+        counts.append(len(plan.bookings))
+        memory = view.memory if plan.memory is None else plan.memory
+    assert counts == [3, 2, 1, 3]
+
+
 def test_its_view_is_read_back_with_what_jobs_have_paid() -> None:
     view = shared_server(gang(), paid={0: 3.25})
     again = records.view_from(records.view_bytes(view))

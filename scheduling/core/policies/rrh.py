@@ -32,6 +32,7 @@ from scheduling.core.types import (
     Plan,
     Reason,
     Refusal,
+    UnitType,
     View,
 )
 
@@ -65,7 +66,7 @@ class Rrh:
             else:
                 refusals.append(Refusal(job.number, answer, REJECTED))
         numbers = [run.job.number for run in runs]
-        if view.memory.get("jobs") != numbers or not _still_fit(runs, view):
+        if view.memory.get("jobs") != numbers or not _as_dealt(runs, view):
             self._deal(runs, view, free)
         bookings = [_booking(run, view) for run in runs if run.placement is not None]
         refusals += [
@@ -146,15 +147,19 @@ class _Run:
         """Return the value of the job if it completes at `end`."""
         return float(self.job.value(end - self.job.arrival))
 
+    @property
+    def units(self) -> tuple[UnitType, UnitType]:
+        """Return the types that the job runs on: worker, parameter server."""
+        return self.job.worker_types[self.gang.worker_type], self.job.ps_types[self.gang.ps_type]
+
     def demand(self) -> FloatArray:
         """Return the amounts (resources,) that the whole gang takes."""
-        worker, ps = self.job.worker_types[self.gang.worker_type], self.job.ps_types[self.gang.ps_type]
+        worker, ps = self.units
         return self.gang.workers * worker.demand + self.gang.ps * ps.demand
 
     def fits_at(self, placement: Placement, room: Vacancies) -> bool:
         """Take the placement's servers if they still hold the whole gang, and return whether they do."""
-        worker, ps = self.job.worker_types[self.gang.worker_type], self.job.ps_types[self.gang.ps_type]
-        return room.take_again((worker, ps), (placement.workers, placement.ps))
+        return room.take_again(self.units, (placement.workers, placement.ps))
 
 
 def delay_costs(runs: Sequence[_Run], view: View, free: FloatArray) -> FloatArray:
@@ -191,12 +196,14 @@ def _earliest_start(run: _Run, runs: Sequence[_Run], view: View, free: FloatArra
     return begin
 
 
-def _still_fit(runs: Sequence[_Run], view: View) -> bool:
-    """Return whether all runs that ran in the last slot can stay where they are. If none ran, none will complete and
-    have the others dealt room, so they are not left as they are."""
+def _as_dealt(runs: Sequence[_Run], view: View) -> bool:
+    """Return whether all runs that ran in the last slot can stay where they are, and no paused run has room beside
+    them. There may be room without a job that has gone, as when servers are back."""
     room = Vacancies(view.cluster, view.occupied)
-    running = [(run, run.placement) for run in runs if run.placement is not None]
-    return bool(running) and all(run.fits_at(placement, room) for run, placement in running)
+    if not all(run.fits_at(run.placement, room) for run in runs if run.placement is not None):
+        return False
+    paused = {(run.gang, *(unit.named for unit in run.units)): run for run in runs if run.placement is None}
+    return all(room.place(run.job, run.gang, Cursors()) is None for run in paused.values())
 
 
 def _booking(run: _Run, view: View) -> Booking:

@@ -19,6 +19,8 @@ from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
+SHORT = "short_room"  # in the memory: the room at the last event, where some was missing and jobs were left out
+
 
 @dataclass(frozen=True)
 class Dorm:
@@ -40,6 +42,7 @@ class Dorm:
         problem = SharingProblem(view.cluster, free, tuple(wishes.values()), before, self.fairness, self.adjustment)
         # Where nothing is held, no job will complete and have the cluster dealt out anew.
         same = bool(before) and view.memory.get("jobs") == numbers and problem.room_for_held()
+        same = same and not problem.has_more_than(view.memory.get(SHORT))
         held = before if same else allocation(problem)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []
@@ -52,7 +55,12 @@ class Dorm:
                 state = WAITING if job.number in wishes else REJECTED
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), state))
         rows = {str(number): [list(row) for row in has.rows] for number, has in held.items()}
-        return Plan(bookings, refusals, memory={"jobs": numbers, "held": rows})
+        memory: dict[str, Any] = {"jobs": numbers, "held": rows}
+        # Servers that come back are an event, too, where jobs were left out as these were missing.
+        short = view.memory.get(SHORT) if same else problem.room() if problem.is_short else None
+        if short is not None and len(held) < len(wishes):
+            memory[SHORT] = short
+        return Plan(bookings, refusals, memory=memory)
 
 
 def _wishes(view: View) -> dict[int, JobWish]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,3 +72,18 @@ class SharingProblem:
                     return False
                 used[:, server] += workers * worker.demand + servers * ps.demand
         return bool((used <= self.free + ROUNDING).all())
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether some of the cluster is missing: servers that host nothing, or units that others use."""
+        return bool(len(self.cluster.closed)) or bool((self.free < self.cluster.capacity - ROUNDING).any())
+
+    def room(self) -> list[list[float]]:
+        """Return (kinds, resources) what is free on servers that host workers, and on those that host parameter
+        servers, in plain numbers."""
+        hosts = (self.cluster.hosts_workers, self.cluster.hosts_ps)
+        return [self.free[:, servers].sum(axis=1).tolist() for servers in hosts]
+
+    def has_more_than(self, before: Sequence[Sequence[float]] | None) -> bool:
+        """Return whether there is more room than there was before. None: no room was missing then."""
+        return before is not None and bool((np.array(self.room()) > np.array(before) + ROUNDING).any())
