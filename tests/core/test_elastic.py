@@ -294,6 +294,16 @@ def test_paused_jobs_run_again_once_all_servers_are_back_while_another_runs(poli
     assert counts == [3, 2, 1, 3]
 
 
+@pytest.mark.parametrize("policy", ["dominant_resource_fairness", "dorm", "optimus", "tetris"])
+def test_a_job_that_can_no_longer_pay_its_size_gets_a_smaller_one(policy: str) -> None:
+    """A worker with its parameter server costs 0.75: four of them at first, then there is money for two."""
+    job = gang(chunks=4, min_workers=1)
+    first = decided(shared_server(job), policy)
+    assert first.bookings[0].workers == 4
+    later = decided(shared_server(job, slot=1, memory=first.memory or {}, funds=np.array([9.0, 9.0, 1.6])), policy)
+    assert [booking.workers for booking in later.bookings] == [2]
+
+
 def test_its_view_is_read_back_with_what_jobs_have_paid() -> None:
     view = shared_server(gang(), paid={0: 3.25})
     again = records.view_from(records.view_bytes(view))

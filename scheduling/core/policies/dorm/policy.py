@@ -38,11 +38,13 @@ class Dorm:
         wishes = _wishes(view)
         numbers = list(wishes)
         before = _held(view.memory, numbers)
+        allowed = {number: held for number, held in before.items() if wishes[number].allows(held)}
         free = view.cluster.capacity - view.occupied[:, :1].sum(axis=1)
-        problem = SharingProblem(view.cluster, free, tuple(wishes.values()), before, self.fairness, self.adjustment)
-        # Where nothing is held, no job will complete and have the cluster dealt out anew.
+        problem = SharingProblem(view.cluster, free, tuple(wishes.values()), allowed, self.fairness, self.adjustment)
+        # Where nothing is held, no job will complete and have the cluster dealt out anew. A job that may no longer have
+        # all that it holds, as it cannot pay for it, is an event, too.
         same = bool(before) and view.memory.get("jobs") == numbers and problem.room_for_held()
-        same = same and not problem.has_more_than(view.memory.get(SHORT))
+        same = same and len(allowed) == len(before) and not problem.has_more_than(view.memory.get(SHORT))
         held = before if same else allocation(problem)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []

@@ -49,10 +49,15 @@ class JobWish:
         worker, ps = self.units
         return worker.mbps / ps.mbps
 
+    def allows(self, held: HeldUnits) -> bool:
+        """Return whether the job may have that many units."""
+        return held.workers <= self.job.max_workers and (self.job.max_ps is None or held.ps <= self.job.max_ps)
+
 
 @dataclass(frozen=True, eq=False)
 class SharingProblem:
-    """One event: the jobs that want units (`wishes`), what jobs held before, and what is free."""
+    """One event: the jobs that want units (`wishes`), what jobs held `before`, where they still may hold as much, and
+    what is free."""
 
     cluster: Cluster
     free: FloatArray  # (resources, servers)
