@@ -72,7 +72,7 @@ def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
     A draw depends on the seed and the job alone, not on when it is made.
     """
     if job.asked_workers is not None and not isinstance(workers, int):
-        return job.asked_workers
+        workers = job.asked_workers
     if not isinstance(workers, int):
         least, most = workers
         workers = _draw(seed, job.number, least, most)

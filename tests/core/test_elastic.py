@@ -304,6 +304,13 @@ def test_a_job_that_can_no_longer_pay_its_size_gets_a_smaller_one(policy: str) -
     assert [booking.workers for booking in later.bookings] == [2]
 
 
+@pytest.mark.parametrize("policy", ["gandiva_fair", "rrh", "srtf"])
+def test_a_gang_of_the_size_that_was_asked_for_is_smaller_where_that_cannot_be_paid(policy: str) -> None:
+    job = gang(chunks=4, min_workers=1, asked_workers=4)
+    (booking,) = decided(shared_server(job, funds=np.array([9.0, 9.0, 1.6])), policy).bookings
+    assert booking.workers == 2
+
+
 def test_its_view_is_read_back_with_what_jobs_have_paid() -> None:
     view = shared_server(gang(), paid={0: 3.25})
     again = records.view_from(records.view_bytes(view))

@@ -27,7 +27,7 @@ from scheduling.lab.histories.scenarios import NOTE, scenario_log
 from scheduling.lab.studies.study_text import study_document
 from scheduling.lab.studies.worth import WORTHS
 
-VERSION = 4  # of the meaning of a replay and of its figures; another version finds no replays of this one
+VERSION = 5  # of the meaning of a replay and of its figures; another version finds no replays of this one
 # The columns that may name the owners in a log of each format; it is the first unless a study says otherwise.
 FORMATS: dict[str, tuple[str, ...]] = {
     "sacct": (*slurm.OWNERS,),
