@@ -458,8 +458,15 @@ def test_all_of_a_log_is_there_once_its_gang_has_ended_however_far_behind_the_en
 
 
 @pytest.mark.parametrize(("run_as", "breaks"), [("service", True), ("tenant", False)])
-def test_a_kernel_that_cannot_keep_programs_in_their_folders_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_as: str, breaks: bool
+@pytest.mark.parametrize(
+    ("lacks", "sentence"),
+    [
+        ("landlock", "The kernel of old has no Landlock (Linux 5.13): a program"),
+        ("names", "old gives ordinary users no spaces of names (user.max_user_namespaces): a program"),
+    ],
+)
+def test_server_that_cannot_keep_programs_in_their_folders_or_from_slurm_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str, sentence: str, run_as: str, breaks: bool
 ) -> None:
     monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
     said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "run_as": run_as,
@@ -468,12 +475,13 @@ def test_a_kernel_that_cannot_keep_programs_in_their_folders_is_named(
 
     def answers(_: SlurmEngine, server: str, __: Path, target: Path) -> None:
         """Its server writes this about itself."""
-        about = {"python": [3, 11], "host": server, "landlock": int(server == "new")}
+        about = {"python": [3, 11], "host": server, "landlock": 6, "names": True}
+        about |= {lacks: 0} if server == "old" else {}
         files.write(target, about | {"at": time.time()})
 
     monkeypatch.setattr(check, "_probe", answers)
     (finding,) = check._shared(engine, ["new", "old"])
-    assert finding.sentence.startswith("The kernel of old has no Landlock")
+    assert finding.sentence.startswith(sentence)
     assert finding.breaks is breaks
 
 

@@ -79,6 +79,7 @@ def give_up(
     devices: Sequence[str] = (),
     alone: bool = False,
     temporary: str = "",
+    hidden: Sequence[str] = (),
 ) -> None:
     """Give up the rights of the calling process and all its descendants, for good.
 
@@ -88,7 +89,8 @@ def give_up(
     account may. `cpu_seconds`: 0 means no limit. `devices`: it has GPUs, and may open these files below /dev, as far as
     their own modes allow it. `alone`: only these folders and what is `readable` have a name for it; raises `OSError`
     where this machine cannot do that. `temporary`: a folder in its own that it gets as /tmp, if the folder exists,
-    nothing that it needs is in the machine's /tmp, and the machine can do it.
+    nothing that it needs is in the machine's /tmp, and the machine can do it. `hidden`: folders and files that have no
+    name for it, where the machine can do that.
     """
     opened = [f"{DEVICES_FOLDER}/{name}" for name in devices]
     hides = any(f"{path}/".startswith(f"{FOR_A_TIME}/") for path in (folder, *beside, *readable))
@@ -99,7 +101,8 @@ def give_up(
     end_us_first()
     folders = [folder, *beside]
     places = (folders, readable, opened) if alone else None
-    if own := own_names(limits["memory_mb"], places, None if hides or not temporary else (folder, temporary)):
+    own_temporary = None if hides or not temporary else (folder, temporary)
+    if own := own_names(limits["memory_mb"], places, own_temporary, hidden):
         folders += [path for path in own if path != PROCESSES]
         os.chdir(folder)  # by its name, as the folder that we were in may have none any more
     elif alone:
@@ -158,14 +161,16 @@ def landlock_version() -> int:
 Places = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
-def own_names(most_mb: int, alone: Places | None = None, temporary: tuple[str, str] | None = None) -> list[str]:
+def own_names(
+    most_mb: int, alone: Places | None = None, temporary: tuple[str, str] | None = None, hidden: Sequence[str] = ()
+) -> list[str]:
     """Move this process into namespaces of its own. Return the machine's folders that are replaced in them; empty if
     this machine cannot do it. Then nothing was changed, unless `alone` was asked for.
 
     One namespace is for System V queues and shared memory, which go when its last process ends. The other one is for
     mounts, with a folder for shared memory of `most_mb` megabytes. With `alone`, only these places and /proc have a
     name any more; root gets a /proc in which each process sees its own. `temporary` is a folder and the name of one in
-    it that becomes /tmp.
+    it that becomes /tmp. Folders that are `hidden` are empty, and files lead nowhere.
 
     The machine's own folders have what its services and other gangs share, so they stay closed. A program cannot call
     a socket that has no path in its root, nor close such a file to its owner or change its time; no rule about files
@@ -173,14 +178,21 @@ def own_names(most_mb: int, alone: Places | None = None, temporary: tuple[str, s
     this. Some systems let one make them and give no rights in them, and there is no way back: so a child tries first.
     """
     if alone:  # the caller has tried it before, and does not continue without it
-        return _names_made(most_mb, alone, temporary)
+        return _names_made(most_mb, alone, temporary, hidden)
+    return _names_made(most_mb, alone, temporary, hidden) if has_own_names(most_mb, temporary, hidden) else []
+
+
+def has_own_names(most_mb: int = 1, temporary: tuple[str, str] | None = None, hidden: Sequence[str] = ()) -> bool:
+    """Return whether `own_names` works for this account on this machine, without changing anything."""
     child = os.fork()
     if child == 0:
-        os._exit(0 if _names_made(most_mb, alone, temporary) else 1)
-    return _names_made(most_mb, alone, temporary) if os.waitpid(child, 0)[1] == 0 else []
+        os._exit(0 if _names_made(most_mb, None, temporary, hidden) else 1)
+    return os.waitpid(child, 0)[1] == 0
 
 
-def _names_made(most_mb: int, alone: Places | None, temporary: tuple[str, str] | None) -> list[str]:
+def _names_made(
+    most_mb: int, alone: Places | None, temporary: tuple[str, str] | None, hidden: Sequence[str]
+) -> list[str]:
     replaced = [SHARED_MEMORY]
     system = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.geteuid(), os.getegid()
@@ -197,6 +209,8 @@ def _names_made(most_mb: int, alone: Places | None, temporary: tuple[str, str] |
             if _see_alone(*alone):
                 replaced.append(PROCESSES)
             os.umask(usual)
+        for path in hidden:
+            _hide(path)
         words = f"mode=1777,size={most_mb}m".encode()
         _mount(b"tmpfs", SHARED_MEMORY, b"tmpfs", _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS, words)
     except OSError:
@@ -204,6 +218,15 @@ def _names_made(most_mb: int, alone: Places | None, temporary: tuple[str, str] |
     if temporary and _bind_temporary(*temporary):
         replaced.append(FOR_A_TIME)
     return replaced
+
+
+def _hide(path: str) -> None:
+    """Mount an empty folder over a folder, and what nobody listens at over a socket. Where we may not look for it, the
+    program may not either."""
+    if os.path.isdir(path):
+        _mount(b"none", path, b"tmpfs", _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | _READ_ONLY, b"mode=555,size=4k")
+    elif os.path.exists(path):
+        _mount(b"/dev/null", path, None, _SAME)
 
 
 def _bind_temporary(folder: str, name: str) -> bool:

@@ -1,10 +1,11 @@
-"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES ALONE TEMPORARY COMMAND...`, by Python.
+"""`launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS BESIDE DEVICES ALONE TEMPORARY HIDDEN COMMAND...`, by
+Python.
 
 Give up all rights but what these arguments allow, and become COMMAND. UID is `-` where the account stays; BARE is 1
 where root keeps no rights; LIMITS is `name=number,...`; READABLE are paths, one a line; PORTS are numbers with commas,
 or `any`; BESIDE are folders, one a line, in which it may write as well; DEVICES are names below /dev that it may open,
 one a line, where it has GPUs; ALONE is 1 where nothing but these has a name for it; TEMPORARY is the folder in FOLDER
-that it gets as /tmp, or empty.
+that it gets as /tmp, or empty; HIDDEN are folders and files, one a line, that have no name for it.
 
 Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from the first, and the reason why it could not
 be started is written into the second. So a tenant's variables are never those of a process that still has our rights.
@@ -28,7 +29,7 @@ DESCRIPTORS = "BOURSE_TOLD"
 SIGKILL = 9  # to import `signal` would load more than all the rest
 UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
 IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python starts us where the package is installed
-PLACE = 11  # arguments before the command
+PLACE = 12  # arguments before the command
 ANY = "any"
 NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "threads", "memory_mb")
 
@@ -46,6 +47,7 @@ def words(
     devices: Iterable[str] = (),
     alone: bool = False,
     temporary: str = "",
+    hidden: Iterable[str] = (),
     launch: Iterable[str] = IN_PACKAGE,
 ) -> list[str]:
     """Return what follows the Python interpreter on the command line, before the command itself. `launch` are the words
@@ -54,7 +56,7 @@ def words(
     account = "-" if uid is None else str(uid)
     listening = ANY if ports is None else ",".join(map(str, ports))
     place = [folder, account, str(cpu_seconds), str(int(bare)), limits_text, "\n".join(readable), listening]
-    return [*launch, *place, "\n".join(beside), "\n".join(devices), str(int(alone)), temporary]
+    return [*launch, *place, "\n".join(beside), "\n".join(devices), str(int(alone)), temporary, "\n".join(hidden)]
 
 
 def written_environment(variables: Mapping[str, str]) -> bytes:
@@ -135,6 +137,7 @@ def _give_up(
     devices: str,
     alone: str,
     temporary: str,
+    hidden: str,
 ) -> None:
     numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
     os.chdir(folder)
@@ -150,6 +153,7 @@ def _give_up(
         devices=devices.splitlines(),
         alone=alone == "1",
         temporary=temporary,
+        hidden=hidden.splitlines(),
     )
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from scheduling.engines.launcher import processes
+from scheduling.engines.launcher.cluster_calls import hidden_places
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import LONGEST_LINE, Folder
 from scheduling.engines.launcher.gpus import machine_devices
@@ -86,6 +87,7 @@ class Members:
         has_gpus = any(plan.get("gpus", {}).values())
         own |= {"beside": plan["beside"], "devices": plan.get("gpu_files", machine_devices()) if has_gpus else ()}
         own |= {"alone": plan.get("alone", False)}  # plans of older versions do not have it
+        own |= {"hidden": hidden_places([str(self.folder.work), *plan["beside"]]) if "hosts" in plan else ()}
         limits = plan["limits"] | {"memory_mb": GangLimits.of(plan).memory_mb}
         place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], limits, **own)
         group = self._group(server)

@@ -23,7 +23,7 @@ from typing import Any
 
 from scheduling.engines.base import ENDED, GUARD_KILLED, LOST
 from scheduling.engines.launcher import files, processes
-from scheduling.engines.launcher.confine import PR_SET_CHILD_SUBREAPER, landlock_version, prctl
+from scheduling.engines.launcher.confine import PR_SET_CHILD_SUBREAPER, has_own_names, landlock_version, prctl
 from scheduling.engines.launcher.files import Folder
 
 LOOPBACK = "127.0.0.1"
@@ -140,10 +140,11 @@ def _supervise(folder: Folder, part: GangPart) -> None:
 
 
 def probe(path: str) -> int:
-    """Write this machine's time, Python's version, name and version of Landlock into a file, under a lock: what a check
-    needs to know."""
+    """Write this machine's time, Python's version, name, version of Landlock, and whether it gives programs names of
+    their own, into a file, under a lock: what a check needs to know."""
     target = Path(path)
-    about = {"python": list(sys.version_info[:2]), "host": socket.gethostname(), "landlock": landlock_version()}
+    about: dict[str, Any] = {"python": list(sys.version_info[:2]), "host": socket.gethostname()}
+    about |= {"landlock": landlock_version(), "names": has_own_names()}
     with (target.with_suffix(".lock")).open("w") as file:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         files.write(target, about | {"at": time.time()})

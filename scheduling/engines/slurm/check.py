@@ -251,6 +251,8 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
             yield ClusterFinding(f"{engine.settings.python} on {server} is Python {version}; 3.9 or newer is needed.")
         if not record["landlock"]:
             yield _no_walls(engine, server)
+        if not record["names"]:
+            yield _takes_orders(engine, server)
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
@@ -317,4 +319,18 @@ def _no_walls(engine: SlurmEngine, server: str) -> ClusterFinding:
     return ClusterFinding(
         f"The kernel of {server} has no Landlock (Linux 5.13): a program there can change the files of other tenants' "
         f"jobs and of this engine, as all run under {engine.settings.service_account}. Let jobs run as their tenants."
+    )
+
+
+def _takes_orders(engine: SlurmEngine, server: str) -> ClusterFinding:
+    """Return what it means that a server gives programs no names of their own: they reach Slurm by its sockets."""
+    reason = f"{server} gives ordinary users no spaces of names (user.max_user_namespaces)"
+    if engine.settings.run_as == TENANT:
+        return ClusterFinding(
+            f"{reason}: a program there can submit jobs to Slurm as its tenant's user, which nobody pays for.",
+            breaks=False,
+        )
+    return ClusterFinding(
+        f"{reason}: a program there can order Slurm as {engine.settings.service_account} to run jobs that nobody pays "
+        "for, and to cancel those of other tenants. Let the servers give them."
     )

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.engines.base import FINISHED, LOST, Gang, Generation
-from tests.engines.own import HERE, RING, archive, told_to_engines
+from scheduling.engines.base import FINISHED, LOST, RUNNING, Gang, Generation
+from tests.engines.own import HERE, RING, archive, script, told_to_engines
 from tests.engines.slurm.cluster import Cluster
-from tests.engines.slurm.gangs import ended, engine_on, log_of, nobody_is_left, start, story, until
+from tests.engines.slurm.gangs import ended, engine_on, log_of, look, nobody_is_left, start, story, until
 
 
 @pytest.mark.beside
@@ -56,3 +56,37 @@ def fitted(steps: int) -> float:
     for _ in range(steps):
         w -= 0.5 * sum(2 * (w * x - y) * x for x, y in points) / len(points)
     return w
+
+
+ORDERS = """
+export SLURM_CONF=%s
+for words in "squeue -h" "scancel %s" "sbatch -N1 --wrap=true"; do
+  if $words > said 2>&1; then echo "obeyed: $words"; else echo "refused: ${words%%%% *}"; fi
+done
+ls %s | wc -l
+"""
+
+
+def test_a_program_can_order_nothing_of_slurm(slurm: Cluster) -> None:
+    """All jobs may run under one account: it would cancel other tenants' jobs, and have its own run for nothing."""
+
+    def asked(text: str) -> Gang:
+        key, at = secrets.token_hex(16), time.time() + 1.0
+        own = told_to_engines(script(text), None, 60.0, {})
+        part = Generation(1, at, at + 60.0, {"n1": {"worker": 1, "ps": 0}})
+        amounts = {"worker": {"worker": 1.0}}
+        return Gang(key, f"job-{key[:6]}", "orders", {}, (part,), at + 60.0, amounts=amounts, own=own)
+
+    with engine_on(slurm) as engine:
+        other = start(engine, asked("sleep 60"))
+        until(engine, other, lambda status: status.state == RUNNING)
+        (job,) = [job.id for job in engine.jobs.listing.jobs.values() if job.key == other.key]
+        handle = start(engine, asked(ORDERS % (slurm.conf, job, slurm.folder / "spool" / "n1")))
+        status = ended(engine, handle)
+        said = log_of(engine, handle)
+        assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handle)
+        assert [line for line in said.splitlines() if "obeyed" in line] == [], said
+        assert [line.split()[-1] for line in said.splitlines() if "refused" in line] == ["squeue", "scancel", "sbatch"]
+        assert "worker 0 0" in said.splitlines(), said  # the folder in which steps listen is empty
+        assert look(engine, other).state == RUNNING
+        engine.stop(other)
