@@ -32,7 +32,7 @@ from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
 from scheduling.models import ChatAddress, OperatorSecret, SigningKey, Webhook
-from scheduling.operator.read_engines import engines_needed
+from scheduling.operator.read_engines import engine_states, engines_needed
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work, run_folders
 from tenants.models import AuditEntry
@@ -211,10 +211,18 @@ def _market(at: datetime) -> Iterator[Judged]:
 
 def _engines(at: datetime) -> Iterator[Judged]:
     needed = sorted(engines_needed())
-    for name in sorted(set(needed) - engines_at_work(needed)):
+    at_work = engines_at_work(needed)
+    for name in sorted(set(needed) - at_work):
         yield broken(f"No engine {name} is at work: nothing starts.", f"Start `manage.py engine --name {name}`.")
-    if at_work := engines_at_work(needed):
-        yield well(f"At work: the engine {', '.join(sorted(at_work))}.")
+    ill = [state for state in engine_states(at) if state.name in at_work and state.alerts]
+    for state in ill:
+        for alert in state.alerts:
+            yield broken(
+                f"The engine {state.name} says: {alert}",
+                f"Look at what it names; `manage.py engine --name {state.name} --check` looks at all of it.",
+            )
+    if healthy := sorted(at_work - {state.name for state in ill}):
+        yield well(f"At work: the engine {', '.join(healthy)}.")
     if not needed:
         yield well("No pool wants an engine.")
 

@@ -24,6 +24,7 @@ from marketplace.tasks import heartbeat
 from scheduling.feed import EventKind
 from scheduling.feed.events import event, events_append
 from scheduling.management.commands.engine import _listener, _mine
+from scheduling.models import EnginePulse
 from tenants import history
 from tenants.access import access_of_system
 from tests.database import overrule, run
@@ -86,6 +87,20 @@ def test_engine_is_at_work_while_it_holds_its_lock() -> None:
         assert _mine(listener, "local")
         assert one("engine") == Diagnosis("engine", WELL, "At work: the engine local.")
     assert one("engine").state == BROKEN
+
+
+def test_engine_that_is_at_work_and_cannot_start_gangs_is_broken_with_what_it_says() -> None:
+    make_pool()
+    alert = "The reservation bourse cannot be shown: scontrol did not answer within 3 s."
+    with _listener() as listener:
+        assert _mine(listener, "local")
+        pulse = EnginePulse.objects.create(name="local", alive_at=timezone.now(), alerts=[alert])
+        finding = one("engine")
+        assert (finding.state, finding.sentence) == (BROKEN, f"The engine local says: {alert}")
+        assert "engine --name local --check" in finding.advice
+        pulse.alerts = []
+        pulse.save()
+        assert one("engine").state == WELL
 
 
 def test_pool_that_nobody_decides_is_late() -> None:
