@@ -3,6 +3,10 @@
 A server is lost, with the refunds of a loss, if it is down for longer than the engine's `server_grace` while no gang on
 it is heard of. A server that the engine lost, and that has been up for as long since, returns to service if its pool
 allows that; otherwise it waits for an operator, as does one that an operator declared lost.
+
+A server that the cluster drains starts nothing more. After the same time it is drained here, too: what was sold there
+meanwhile would be lost again and again. It returns to service once it has been up for as long, unless an operator
+drained it.
 """
 
 from __future__ import annotations
@@ -13,11 +17,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from scheduling.cluster import may_change_cluster, pool_lock, server_subject
-from scheduling.engines.base import DOWN, UP, Engine, ServerHealth
+from scheduling.engines.base import DOWN, DRAINING, UP, Engine, ServerHealth
 from scheduling.models import Pool, Server, ServerState
-from scheduling.operator.server_states import server_return
+from scheduling.operator.server_states import server_drain, server_return
 from scheduling.runs import server_lose
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
@@ -28,9 +33,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Due:
-    """Names of servers that have been down, or up, for long enough."""
+    """Names of servers that have been down, or drained, or up, for long enough."""
 
     lost: frozenset[str]
+    draining: frozenset[str]
     back: frozenset[str]
 
 
@@ -44,9 +50,14 @@ def servers_follow(*, engine: Engine, at: datetime) -> list[Server]:
     for server in of_engine.filter(name__in=due.lost).exclude(state=ServerState.LOST) if due.lost else ():
         lost = server_lose(server=server, by=actor, reason=_why("down", states[server.name], at), at=at)
         moved += _moved(server, lost)
-    back = of_engine.filter(name__in=due.back, state=ServerState.LOST, pool__servers_return=True) if due.back else ()
-    for server in back:
-        last = AuditEntry.objects.filter(action="server_lose", subject=server_subject(server)).latest("sequence")
+    in_service = of_engine.filter(name__in=due.draining, state=ServerState.IN_SERVICE) if due.draining else ()
+    for server in in_service:
+        drained = server_drain(server=server, by=actor, reason=_why("drained", states[server.name], at), at=at)
+        moved += _moved(server, drained)
+    may_return = Q(state=ServerState.DRAINING) | Q(state=ServerState.LOST, pool__servers_return=True)
+    for server in of_engine.filter(may_return, name__in=due.back) if due.back else ():
+        action = "server_lose" if server.state == ServerState.LOST else "server_drain"
+        last = AuditEntry.objects.filter(action=action, subject=server_subject(server)).latest("sequence")
         if last.actor_id is None and last.actor_name == actor.actor_name:
             returned = server_return(server=server, by=actor, reason=_why("up", states[server.name], at), at=at)
             moved += _moved(server, returned)
@@ -77,10 +88,11 @@ def servers_return_set(*, pool: Pool, returns: bool, by: Access, reason: str, at
 
 
 def servers_due(states: Mapping[str, ServerHealth], grace: float, now: float) -> Due:
-    """Return the due servers by the engine's report; servers that are draining or unknown are never due."""
+    """Return the due servers by the engine's report; servers that are unknown are never due."""
     long = {name: state.state for name, state in states.items() if now - state.since > grace}
     return Due(
         frozenset(name for name, state in long.items() if state == DOWN),
+        frozenset(name for name, state in long.items() if state == DRAINING),
         frozenset(name for name, state in long.items() if state == UP),
     )
 

@@ -16,7 +16,7 @@ from scheduling.models import Award, AwardState, Pool, Server
 from scheduling.operator.engine_servers import servers_due, servers_follow, servers_return_set
 from scheduling.operator.holds import pool_drain
 from scheduling.operator.read_gauges import gauges
-from scheduling.operator.server_states import server_return
+from scheduling.operator.server_states import server_drain, server_return
 from scheduling.runs import server_lose
 from scheduling.runs.figures import EngineFigures, cause_of
 from scheduling.runs.pulse import engine_pulse
@@ -62,21 +62,20 @@ def state_of(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("state", "seconds", "lost", "back"),
+    ("state", "seconds", "becomes"),
     [
-        (DOWN, 61, True, False),
-        (DOWN, 60, False, False),
-        (UP, 61, False, True),
-        (UP, 10, False, False),
-        (UNKNOWN, 600, False, False),
-        (DRAINING, 600, False, False),
+        (DOWN, 61, "lost"),
+        (DOWN, 60, ""),
+        (UP, 61, "back"),
+        (UP, 10, ""),
+        (UNKNOWN, 600, ""),
+        (DRAINING, 61, "draining"),
+        (DRAINING, 60, ""),
     ],
 )
-def test_server_moves_after_the_grace_and_only_by_a_clear_word(
-    state: str, seconds: float, lost: bool, back: bool
-) -> None:
+def test_server_moves_after_the_grace_and_only_by_a_clear_word(state: str, seconds: float, becomes: str) -> None:
     due = servers_due({"n1": ServerHealth(state, NOW - seconds)}, 60.0, NOW)
-    assert (due.lost == {"n1"}, due.back == {"n1"}) == (lost, back)
+    assert {name for name, servers in vars(due).items() if servers == {"n1"}} == ({becomes} if becomes else set())
 
 
 @pytest.mark.django_db
@@ -125,6 +124,32 @@ def test_server_comes_back_by_itself_where_the_pool_says_so_and_the_engine_had_l
     with as_superuser():
         Pool.objects.filter(pk=pool.pk).update(servers_return=False)
     assert any("servers_return" in str(finding) for finding in settings_verify([pool.pk]))
+
+
+@pytest.mark.django_db
+def test_server_that_the_cluster_drains_hosts_nothing_new_until_the_cluster_takes_it_back() -> None:
+    """Else gangs are sold there that Slurm does not start, again and again, until their jobs are given up."""
+    pool, _, award = world(seconds=60)
+    tell_history(pool)
+    engine: Any = Telling()
+    engine.says("s01", DRAINING, 59)
+    assert (follow(engine), state_of("s01")) == ([], "in_service")  # it may be taken back at once
+    engine.says("s01", DRAINING, 64, "Kill task failed")
+    assert (follow(engine), state_of("s01")) == (["s01"], "draining")
+    assert follow(engine) == []
+    assert again(award).returned == 0  # what runs there goes on, and what was sold is not taken back
+    entry = AuditEntry.objects.get(action="server_drain")
+    assert (entry.actor_name, entry.actor) == ("engine local", None)
+    assert entry.reason == "The cluster says that it has been drained for 64 s: Kill task failed"
+    engine.says("s01", UP, 5)
+    assert (follow(engine), state_of("s01")) == ([], "draining")
+    engine.says("s01", UP, 61)
+    assert (follow(engine), state_of("s01")) == (["s01"], "in_service")
+    server = Server.objects.get(name="s01")
+    assert server_drain(server=server, by=BY, reason="A new disk.", at=timezone.now()) is None
+    assert (follow(engine), state_of("s01")) == ([], "draining")  # an operator knows better
+    engine.says("s01", DOWN, 61)
+    assert (follow(engine), state_of("s01")) == (["s01"], "lost")
 
 
 @pytest.mark.django_db

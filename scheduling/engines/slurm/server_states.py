@@ -59,8 +59,8 @@ def _server_state(state: str, reason: str, now: float) -> ServerHealth:
         return ServerHealth(DOWN, now, words or "it does not answer")
     if word in ("idle", "mixed", "allocated", "completing", "reserved", "planned"):
         return ServerHealth(UP, now, words)
-    if word in ("draining", "drained", "drain", "maint"):
+    if word in ("draining", "drained", "drain"):
         return ServerHealth(DRAINING, now, words or word)
-    if word == "unknown":
-        return ServerHealth(UNKNOWN, now, words)
+    if word in ("unknown", "maint"):  # a reservation for maintenance may be the one in which we run
+        return ServerHealth(UNKNOWN, now, words or word)
     return ServerHealth(DOWN, now, words or word)
