@@ -40,6 +40,20 @@ def test_what_cannot_be_kept_ends_the_script_all_the_same(tmp_path: Path) -> Non
     assert ran(tmp_path, "scontrol requeue 1 || echo no\n").stdout == "no\n"
 
 
+def test_a_script_that_asks_slurm_for_something_is_told_why_it_cannot(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("sbatch", "squeue"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho it was heard\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    body = "sbatch next.sbatch || echo no\nbash -c 'squeue || echo no'\n"
+    done = ran(tmp_path, body, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert done.stdout == "no\nno\n", done
+    assert done.stderr.splitlines() == [
+        "sbatch cannot be kept: Slurm hears nothing of a script here. Submit the next job with --dependency=afterok.",
+        "squeue cannot be kept: Slurm hears nothing of a script here.",
+    ]
+
+
 def test_who_loads_modules_knows_what_a_login_shell_knows_and_keeps_the_engines_python(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin" / "python3"
@@ -63,6 +77,11 @@ def test_who_loads_modules_knows_what_a_login_shell_knows_and_keeps_the_engines_
         ("export TMPDIR=/tmp\n", [(3, False)]),
         ("ls /var/tmp tmp/x ./tmp $A/tmp ${A}/tmp /tmpfs/x\n", []),
         ("scontrol requeue $SLURM_JOB_ID\n", [(3, False)]),
+        (
+            "next=$(sbatch --parsable next.sbatch)\nif squeue -h; then\n  timeout 9 scancel 7\nfi\n",
+            [(n, False) for n in (3, 4, 5)],
+        ),
+        ("echo sbatch; ls sbatch/ squeue\ncat > a <<END\nsbatch b\nEND\n", []),
         ("module load cuda\nml python\n", [(3, True), (4, True)]),
         ("python modules/module load\n", []),
     ],

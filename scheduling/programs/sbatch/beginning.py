@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from scheduling.programs.sbatch.commands import Command
-from scheduling.programs.sbatch.known import MODULES, variables_set
+from scheduling.programs.sbatch.known import MODULES, ORDERS, variables_set
 from scheduling.programs.sbatch.launchers import call_notes, calls, launcher_functions
 from scheduling.programs.sbatch.reading import Script
 from scheduling.programs.sbatch.steps import step_function
@@ -30,7 +30,7 @@ def beginning(script: Script, name: str, index: str, gpus: int, tasks: int = 1) 
         # Stored under our own names: scripts set the usual ones to values of the cluster that they were written for.
         lines.append('export BOURSE_MEETING="${MASTER_ADDR:+$MASTER_ADDR:${MASTER_PORT-}}"')
         lines.append(f'export BOURSE_NODES="{NODES}" BOURSE_NODE="${{NODE_RANK:-0}}"')
-    return [*lines, *functions, *_modules(script), *_shell_options(script)]
+    return [*lines, *functions, *_order_functions(script), *_modules(script), *_shell_options(script)]
 
 
 def notes(script: Script, workers: int, gpus: int = 0) -> Iterator[tuple[int, bool, str]]:
@@ -58,6 +58,8 @@ def _other_notes(script: Script, workers: int, *, is_started: bool) -> Iterator[
             if program.hidden or not (behind[:1] == ["show"] and behind[1:] and behind[1].startswith("hostname")):
                 sentence = f"scontrol {words} cannot be kept: only scontrol show hostnames is answered here."
                 yield command.line, False, sentence
+        if program := command.program(*ORDERS):
+            yield command.line, False, _without_slurm(program.name)
         for variable, _ in variables_set(command.words) if workers > 1 else ():
             if variable in MEETING and is_started:
                 sentence = f"srun and launchers are told {variable} by the platform, whatever is set here."
@@ -85,6 +87,21 @@ def _scontrol_function(script: Script) -> list[str]:
         "}",
         "export -f scontrol",
     ]
+
+
+def _order_functions(script: Script) -> list[str]:
+    """Return a function for each command that Slurm does not hear, so that the log says why it fails."""
+    names = {program.name for command in script.shell.commands if (program := command.program(*ORDERS))}
+    return [
+        line
+        for name in sorted(names)
+        for line in (f'{name}() {{ echo "{_without_slurm(name)}" >&2; return 1; }}', f"export -f {name}")
+    ]
+
+
+def _without_slurm(name: str) -> str:
+    sentence = f"{name} cannot be kept: Slurm hears nothing of a script here."
+    return f"{sentence} Submit the next job with --dependency=afterok." if name == "sbatch" else sentence
 
 
 def _modules(script: Script) -> list[str]:

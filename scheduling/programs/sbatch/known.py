@@ -20,6 +20,8 @@ WRAPPERS = (
 KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "function", "coproc"})
 SETTING = ("export", "declare", "typeset", "local", "readonly", "env")  # set variables by the words after them
 READING_WORDS = ("eval", "trap", "parallel")  # read their words as commands
+# They ask or order something of Slurm, which hears nothing of a program.
+ORDERS = ("sbatch", "salloc", "scancel", "squeue", "sinfo", "sacct", "sstat", "sprio", "sattach", "sbcast")
 # After one of these any file may exist, or the script may be in another folder.
 UNSURE = frozenset({
     "cd", "pushd", "popd", "git", "hg", "svn", "wget", "curl", "aria2c", "tar", "unzip", "gunzip", "7z", "cp", "mv",
@@ -27,7 +29,7 @@ UNSURE = frozenset({
     "kaggle", "dvc", "wandb", "make", "cmake", "ninja", "patch", "install", "chroot", "singularity", "apptainer",
     "docker", "podman", "ssh", "sbatch", "base64", "dd", "split", "xargs", "find", "parallel",
 })  # fmt: skip
-PROGRAMS = UNSURE | {*INTERPRETERS, *LAUNCHERS, *MODULES, *WRAPPERS, *READING_WORDS, "scontrol"}
+PROGRAMS = UNSURE | {*INTERPRETERS, *LAUNCHERS, *MODULES, *WRAPPERS, *READING_WORDS, *ORDERS, "scontrol"}
 PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
 OPTIONS_OF_PYTHON = {"-W", "-X"}  # options with a value after them
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=")
