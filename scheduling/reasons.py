@@ -234,7 +234,7 @@ def _no_room(pool: Pool, numbers: Numbers) -> str:
 def _too_long(pool: Pool, numbers: Numbers) -> str:
     needs, window = numbers["needs_slots"], numbers["window_slots"]
     if needs is None:
-        return "No number of slots is enough for this job."
+        return "Its fewest workers have no room here, even if all servers are idle. Ask for fewer or smaller ones."
     if window is not None and needs <= window:
         return f"Needs {_slots(needs)} and waits for an interval that is as long; the longest has {window}."
     if window is None:

@@ -233,6 +233,13 @@ def test_why_the_instant_lane_did_not_take_a_job_is_said_while_it_waits() -> Non
     )
 
 
+def test_a_job_that_no_empty_pool_holds_is_told_that_time_would_not_help() -> None:
+    sentence = reason_sentence(pool(), "larger_than_window", {"needs_slots": None, "window_slots": 2})
+    assert (
+        sentence == "Its fewest workers have no room here, even if all servers are idle. Ask for fewer or smaller ones."
+    )
+
+
 def test_a_time_of_another_day_has_its_day() -> None:
     noon = timezone.now().astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
     today = Pool(slot_seconds=3600, epoch_at=noon)

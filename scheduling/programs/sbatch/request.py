@@ -48,7 +48,7 @@ def ask(script: Script, resources: Sequence[str]) -> ScriptRequest | tuple[LineR
     if refusals := tuple(_contradictions(script)):
         return refusals
     if options.time is None:
-        return (LineRefusal(1, "--time", "must be said: what is bought is so much time", "--time=6:00:00"),)
+        return (LineRefusal(1, "--time", "--time must be said: what is bought is so much time", "--time=6:00:00"),)
     workers = _workers(script)
     if isinstance(workers, LineRefusal):
         return (workers,)
