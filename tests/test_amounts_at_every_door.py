@@ -47,8 +47,8 @@ def test_interface_reads_amounts_by_the_letter() -> None:
     callers = {role: program_of(role, lumen) for role in (OPERATOR, OWNER)}
     for amount in [*WRONG, TOO_FINE, "", "NaN", "1" * 14, 1, 1.5, True, ["1"]]:
         for role, method, address, body in bodies(amount):
-            found = problem(getattr(callers[role], method)(address, body), 400, "invalid_request")
-            assert found["errors"][0]["field"].split(".")[0] in body, (address, amount)
+            document = problem(getattr(callers[role], method)(address, body), 400, "invalid_request")
+            assert document["errors"][0]["field"].split(".")[0] in body, (address, amount)
     with scope_disabled("the test looks at all"):
         assert not Budget.objects.exists()
         assert not UsePrice.objects.exists()

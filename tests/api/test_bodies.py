@@ -140,15 +140,15 @@ def test_body_with_a_mebibyte_of_doubled_names_is_refused(caller: Program) -> No
     names = b",".join(b'"%d":1' % number for number in range(120_000))[: MOST_BYTES - 20]
     problem(caller.post(TOKENS, b"{%s}" % names[: names.rindex(b",")]), 413, "body_too_large")
     few = b",".join(b'"%d":1' % number for number in range(19_000))
-    found = problem(caller.post(TOKENS, b'{%s,"18999":1}' % few), 400, "malformed_body")
-    assert found["detail"] == 'The name "18999" stands twice in an object.'
+    document = problem(caller.post(TOKENS, b'{%s,"18999":1}' % few), 400, "malformed_body")
+    assert document["detail"] == 'The name "18999" stands twice in an object.'
 
 
 def test_flaws_of_a_form_are_named_up_to_a_number(caller: Program) -> None:
-    found = problem(caller.post(TOKENS, {f"field {number}": 1 for number in range(10_000)}), 400, "invalid_request")
-    assert len(found["errors"]) == MOST_UNKNOWN
-    found = problem(caller.post(TOKENS, {"name": "x", "scopes": ["no"] * 10_000}), 400, "invalid_request")
-    assert [(error["field"], error["code"]) for error in found["errors"]] == [("scopes", "max_length")]
+    document = problem(caller.post(TOKENS, {f"field {number}": 1 for number in range(10_000)}), 400, "invalid_request")
+    assert len(document["errors"]) == MOST_UNKNOWN
+    document = problem(caller.post(TOKENS, {"name": "x", "scopes": ["no"] * 10_000}), 400, "invalid_request")
+    assert [(error["field"], error["code"]) for error in document["errors"]] == [("scopes", "max_length")]
 
 
 def test_body_larger_than_a_mebibyte_is_a_413(caller: Program) -> None:
@@ -185,17 +185,17 @@ def test_charset_utf8_is_welcome(caller: Program) -> None:
 
 
 def test_every_flaw_of_a_form_is_named(caller: Program) -> None:
-    found = problem(
+    document = problem(
         caller.post(TOKENS, {"name": 5, "scopes": ["jobs:read", "no"], "nmae": "x"}), 400, "invalid_request"
     )
-    assert [(error["field"], error["code"]) for error in found["errors"]] == [("nmae", "unknown_field")]
-    found = problem(
+    assert [(error["field"], error["code"]) for error in document["errors"]] == [("nmae", "unknown_field")]
+    document = problem(
         caller.post(TOKENS, {"name": 5, "scopes": ["jobs:read", "no"], "expires_at": "2027-01-01T00:00:00"}),
         400,
         "invalid_request",
     )
-    assert [error["field"] for error in found["errors"]] == ["name", "scopes[1]", "expires_at"]
-    choices = found["errors"][1]["detail"]
+    assert [error["field"] for error in document["errors"]] == ["name", "scopes[1]", "expires_at"]
+    choices = document["errors"][1]["detail"]
     assert choices.startswith("Must be one of ")
     assert all(scope in choices for scope in SCOPES)
 

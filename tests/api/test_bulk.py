@@ -61,17 +61,17 @@ def test_refusal_names_each_by_its_index_and_field_with_its_figures() -> None:
     caller = program_of(SUBMITTER, tenant)
     long = SPEC | {"epochs": 100_000, "value": {"kind": "deadline", "base": 5.0, "deadline": 9.0}}
     flawed = ({}, {"spec": SPEC | {"chunks": 0}}, {"spec": long}, {"after": [987654]})
-    found = problem(caller.post(BULK, body(*flawed)), 422, "jobs_refused")
-    assert [(error["field"], error["code"]) for error in found["errors"]] == [
+    document = problem(caller.post(BULK, body(*flawed)), 422, "jobs_refused")
+    assert [(error["field"], error["code"]) for error in document["errors"]] == [
         ("jobs[1].chunks", "invalid_job"),
         ("jobs[2]", "larger_than_window"),
         ("jobs[3].after", "invalid_job"),
     ]
-    assert (found["numbers"]["jobs"], found["numbers"]["refused"]) == (4, 3)
-    (figures,) = found["numbers"]["figures"]
+    assert (document["numbers"]["jobs"], document["numbers"]["refused"]) == (4, 3)
+    (figures,) = document["numbers"]["figures"]
     alone = caller.post("tenants/lumen/jobs/", {"pool": "main", "name": "x", "lane": "batch", "spec": long}).json()
     assert figures == {"index": 2, "code": "larger_than_window", "numbers": alone["numbers"]}
-    assert found["errors"][1]["detail"] == alone["detail"]
+    assert document["errors"][1]["detail"] == alone["detail"]
     assert stored(tenant) == []
 
 
@@ -93,8 +93,8 @@ def test_refusal_names_each_by_its_index_and_field_with_its_figures() -> None:
 )
 def test_body_is_taken_by_the_letter(fields: dict[str, Any], status: int, code: str, place: str | None) -> None:
     _, tenant, caller = market()
-    found = problem(caller.post(BULK, body({}) | fields), status, code)
-    assert [error["field"] for error in found["errors"]][:1] == ([place] if place else [])
+    document = problem(caller.post(BULK, body({}) | fields), status, code)
+    assert [error["field"] for error in document["errors"]][:1] == ([place] if place else [])
     assert stored(tenant) == []
 
 
@@ -116,8 +116,8 @@ def test_a_thousand_jobs_with_programs_fit_and_more_values_or_bytes_are_a_413() 
 @pytest.mark.django_db
 def test_flaws_of_very_many_jobs_are_named_up_to_a_number() -> None:
     _, _, caller = market()
-    found = problem(caller.post(BULK, {"pool": "main", "jobs": [{"a": 1, "b": 1}] * 1000}), 400, "invalid_request")
-    assert len(found["errors"]) == 500
+    document = problem(caller.post(BULK, {"pool": "main", "jobs": [{"a": 1, "b": 1}] * 1000}), 400, "invalid_request")
+    assert len(document["errors"]) == 500
 
 
 @pytest.mark.django_db

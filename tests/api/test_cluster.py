@@ -36,16 +36,16 @@ def cluster() -> tuple[Pool, Tenant, Program]:
 def test_cells_above_the_capacity_are_refused_with_the_figures(cluster) -> None:
     make_tenant("quarry")
     body = WHY | {"cells": {"lumen": {"worker": 5}, "quarry": {"worker": 4}}}
-    found = problem(cluster[2].put(f"{POOL}servers/s01/cells/", body), 409, "above_capacity")
-    assert found["numbers"] == {"server": "s01", "resource": "worker", "asked": 9, "capacity": 8}
+    document = problem(cluster[2].put(f"{POOL}servers/s01/cells/", body), 409, "above_capacity")
+    assert document["numbers"] == {"server": "s01", "resource": "worker", "asked": 9, "capacity": 8}
     assert cluster[2].get(f"{POOL}cells/?tenant=lumen").json()["results"][0]["units"] == 3
 
 
 def test_cells_are_replaced_and_the_change_is_in_the_history_with_its_reason(cluster) -> None:
     body = WHY | {"cells": {"s01": {"worker": 5}}}
-    found = cluster[2].put(f"{POOL}cells/lumen/", body).json()["results"]
+    results = cluster[2].put(f"{POOL}cells/lumen/", body).json()["results"]
     before, after = {"s01": {"worker": 3, "ps": 1}}, {"s01": {"worker": 5}}
-    assert found == [{"tenant": "lumen", "before": before, "after": after}]
+    assert results == [{"tenant": "lumen", "before": before, "after": after}]
     entry = AuditEntry.objects.order_by("-sequence")[0]
     assert (entry.action, entry.reason, entry.after) == ("cells_change", "As agreed.", after)
     server = program_of(VIEWER, make_tenant("other")).get(f"{POOL}servers/s01/").json()
@@ -73,10 +73,10 @@ def test_cells_that_cannot_be_are_refused(cluster, address: str, body: Any, stat
 
 def test_capacity_below_the_cells_and_a_wrong_state_are_refused(cluster) -> None:
     _, _, operator = cluster
-    found = problem(
+    document = problem(
         operator.post(f"{POOL}servers/s01/capacity/", WHY | {"capacity": {"worker": 2}}), 409, "below_cells"
     )
-    assert found["numbers"] == {"server": "s01", "resource": "worker", "asked": 2, "cells": 3}
+    assert document["numbers"] == {"server": "s01", "resource": "worker", "asked": 2, "cells": 3}
     problem(operator.post(f"{POOL}servers/s01/return/", WHY), 409, "wrong_state")
     assert operator.post(f"{POOL}servers/s01/drain/", WHY).json()["state"] == "draining"
     lost = operator.post(f"{POOL}servers/s01/lose/", WHY).json()
@@ -106,9 +106,9 @@ def test_pool_is_made_with_what_was_asked_for(cluster) -> None:
     settings = {"outage_grace_seconds": None, "instant_share_percent": 40, "instant_cooling_slots": 7}
     reply = operator.post("pools/", {**new_pool({}), **settings})
     assert (reply.status_code, reply["Location"]) == (201, "/api/v1/pools/second/")
-    found = operator.get("pools/second/").json()
-    assert {name: found[name] for name in settings} == settings
-    assert [row["name"] for row in found["resources"]] == ["worker", "ps"]
+    body = operator.get("pools/second/").json()
+    assert {name: body[name] for name in settings} == settings
+    assert [row["name"] for row in body["resources"]] == ["worker", "ps"]
     assert [pool["slug"] for pool in operator.get("pools/").json()["results"]] == ["main", "second"]
     problem(operator.post("pools/", new_pool({})), 422, "invalid_pool")
     twice = {"resources": [{"name": "worker", "label": "one"}] * 2, "slug": "third"}
@@ -131,8 +131,8 @@ def test_withdrawal_beyond_the_funds_says_what_is_left(cluster) -> None:
     _, tenant, operator = cluster
     fund(tenant, 10)
     address = "tenants/lumen/credits/withdraw/"
-    found = problem(operator.post(address, WHY | {"amount": "10.000001", "key": "p1"}), 409, "beyond_funds")
-    assert found["numbers"] == {"asked": "10.000001", "left": "10.000000"}
+    document = problem(operator.post(address, WHY | {"amount": "10.000001", "key": "p1"}), 409, "beyond_funds")
+    assert document["numbers"] == {"asked": "10.000001", "left": "10.000000"}
     assert operator.post(address, WHY | {"amount": "10", "key": "p1"}).json()["amount"] == "10.000000"
     assert money(tenant) == (0, 0, 0)
 
@@ -184,9 +184,9 @@ def test_job_that_cools_is_refused_with_the_time(cluster) -> None:
         Pool.objects.filter(pk=pool.pk).update(instant_cooling_slots=6)
     caller = program_of(SUBMITTER, tenant)
     assert caller.post("tenants/lumen/jobs/", submission()).json()["state"] == "rejected"
-    found = problem(caller.post("tenants/lumen/jobs/", submission()), 409, "cooling")
-    assert found["numbers"]["slots"] == 6
-    assert found["numbers"]["until"].endswith("Z")
+    document = problem(caller.post("tenants/lumen/jobs/", submission()), 409, "cooling")
+    assert document["numbers"]["slots"] == 6
+    assert document["numbers"]["until"].endswith("Z")
 
 
 @pytest.mark.django_db(transaction=True)

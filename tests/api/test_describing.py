@@ -156,8 +156,8 @@ def test_description_sent_again_is_the_same_job_though_time_has_gone_on(world) -
     worth = {"by": (at + timedelta(hours=1)).isoformat(), "credits": "100", "later": "nothing"}
 
     def sent(moment: datetime, **answers: Any) -> Submitted | Refused:
-        said = JobWording(worth=worth | answers, hours=HOURS)
-        return job_describe(pool=pool, wording=said, lane="batch", by=by, at=moment, client_key="once")
+        wording = JobWording(worth=worth | answers, hours=HOURS)
+        return job_describe(pool=pool, wording=wording, lane="batch", by=by, at=moment, client_key="once")
 
     first = sent(at)
     assert isinstance(first, Submitted)
@@ -203,10 +203,10 @@ def test_refusal_names_the_line_or_the_field(world, fields: dict[str, Any], plac
     _, tenant, caller = world
     for answer in (parse(caller, **fields), submit(caller, **({"worth": WORTH} | fields))):
         assert answer.status_code == 422, answer.content
-        said = answer.json()
-        assert said["code"] == "invalid_job"
-        assert said["errors"][0]["field"] == place[0]
-        if faults := said["numbers"].get("faults"):
+        body = answer.json()
+        assert body["code"] == "invalid_job"
+        assert body["errors"][0]["field"] == place[0]
+        if faults := body["numbers"].get("faults"):
             assert (faults[0]["field"], faults[0]["line"]) == place
             assert faults[0]["sentence"]
     assert stored(tenant) == []
@@ -346,9 +346,9 @@ def test_archive_that_was_sent_is_part_of_the_version_that_a_script_becomes(worl
         assert job.status_code == 201, job.content
         assert job.json()["spec"]["program"] == {"name": "train-sbatch", "version": 1, "parameters": {}}
     assert ProgramVersion.objects.get().archive_id == digest
-    said = caller.get(f"tenants/lumen/jobs/{job.json()['id']}/description/").json()
-    assert said["said"] == {"script": SCRIPT, "worth": WORTH, "zone": "UTC", "archive": digest}
-    assert ALONG not in [line["sentence"] for line in said["lines"]]
+    document = caller.get(f"tenants/lumen/jobs/{job.json()['id']}/description/").json()
+    assert document["said"] == {"script": SCRIPT, "worth": WORTH, "zone": "UTC", "archive": digest}
+    assert ALONG not in [line["sentence"] for line in document["lines"]]
     without = submit(caller, script=SCRIPT, worth=WORTH)
     assert without.json()["spec"]["program"]["version"] == 2, "without files it is another program"
     changed = parse(caller, script=SCRIPT, archive=hashlib.sha256(other).hexdigest()).json()

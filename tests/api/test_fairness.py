@@ -42,15 +42,15 @@ def span(fair: Fair) -> str:
 
 def test_overview_tenants_and_health_are_of_the_days_asked_for(fair: Fair) -> None:
     caller, days = auditor(), span(fair)
-    found = caller.get(f"{root(fair)}{days}").json()
-    assert (found["intervals"], found["broken"], found["behind"]) == (IntervalFairness.objects.count(), 0, 0)
+    body = caller.get(f"{root(fair)}{days}").json()
+    assert (body["intervals"], body["broken"], body["behind"]) == (IntervalFairness.objects.count(), 0, 0)
     tenants = caller.get(f"{root(fair)}tenants/{days}").json()["results"]
     gains = sum(float(row["gain"]) for row in tenants)
-    assert gains == pytest.approx(float(found["revenue"]), abs=1e-4)
+    assert gains == pytest.approx(float(body["revenue"]), abs=1e-4)
     for row in tenants:
         parts = float(row["own_value"]) + float(row["rented_value"]) - float(row["paid"]) + float(row["received"])
         assert float(row["gain"]) == pytest.approx(parts, abs=1e-5)
-    assert found["worst_off"] in {row["tenant"] for row in tenants if row["reward"] is not None}
+    assert body["worst_off"] in {row["tenant"] for row in tenants if row["reward"] is not None}
     health = caller.get(f"{root(fair)}health/{days}").json()
     assert health["one_bidder"] == IntervalFairness.objects.filter(renters=1).count() > 0
     assert caller.get(f"{root(fair)}?from=2001-01-01&to=2001-01-31").json()["intervals"] == 0
@@ -74,12 +74,12 @@ def test_tenant_reads_its_own_row_and_nobody_elses(fair: Fair) -> None:
 def test_interval_has_every_certificate_with_its_arithmetic(fair: Fair) -> None:
     row = IntervalFairness.objects.filter(renters__gt=0).order_by("number")[0]
     caller = auditor()
-    found = caller.get(f"{root(fair)}intervals/{row.number}/").json()
-    assert len(found["certificates"]) == row.certificates == found["fairness"]["certificates"] > 0
-    for row_of_job in found["certificates"]:
+    body = caller.get(f"{root(fair)}intervals/{row.number}/").json()
+    assert len(body["certificates"]) == row.certificates == body["fairness"]["certificates"] > 0
+    for row_of_job in body["certificates"]:
         got = float(row_of_job["value"]) - float(row_of_job["paid"])
         assert float(row_of_job["got"]) == pytest.approx(got, abs=1e-5)
-    assert found["out_of_sum"] == "0.000000"
+    assert body["out_of_sum"] == "0.000000"
     problem(caller.get(f"{root(fair)}intervals/9999/"), 404, "not_found")
 
 
@@ -93,14 +93,14 @@ def test_verification_is_started_followed_and_read(fair: Fair) -> None:
     there = f"audits/{started.json()['id']}/"
     assert started["Location"].endswith(there)
     audits_next(clock=timezone.now)
-    found = caller.get(there).json()
-    assert (found["state"], found["done"]) == ("running", 0)
-    assert found["total"] > IntervalFairness.objects.count()
+    body = caller.get(there).json()
+    assert (body["state"], body["done"]) == ("running", 0)
+    assert body["total"] > IntervalFairness.objects.count()
     work_off()
     problem(caller.post(f"{there}cancel/"), 409, "audit_over")
-    found = caller.get(there).json()
-    assert found["result"]["findings"] == []
-    assert (found["state"], found["clean"], found["result"]["count"]) == ("done", True, 0)
+    body = caller.get(there).json()
+    assert body["result"]["findings"] == []
+    assert (body["state"], body["clean"], body["result"]["count"]) == ("done", True, 0)
     problem(caller.get(f"{there}file/"), 404, "not_found")
     problem(caller.post(f"{root(fair)}verify/", {"what": "charge", "number": 99999}), 404, "unknown_job")
     problem(caller.post(f"{root(fair)}verify/", {"what": "interval"}), 404, "unknown_interval")

@@ -121,8 +121,8 @@ def test_calendar_says_what_neither_lane_holds(two) -> None:
 def test_span_that_is_none_or_too_long_is_a_400(two, query: str) -> None:
     caller = program_of(VIEWER, two[1])
     for address in (f"{POOL}calendar/", f"{POOL}awards/", "tenants/lumen/pools/main/bookings/"):
-        found = problem(caller.get(f"{address}?{query}"), 400, "invalid_request")
-        assert found["errors"][0]["field"] in ("from_slot", "to_slot")
+        document = problem(caller.get(f"{address}?{query}"), 400, "invalid_request")
+        assert document["errors"][0]["field"] in ("from_slot", "to_slot")
 
 
 def test_slot_beyond_the_calendar_is_a_400() -> None:
@@ -214,12 +214,12 @@ def test_interval_shows_prices_to_all_and_bids_and_payouts_to_whoever_may_see_th
         own = program_of(OWNER, tenant).get(address).json()
         assert [bid["job"] for bid in own["bids"]] == [jobs[tenant.slug].pk]
         assert program_of(BILLING, tenant).get(address).json()["bids"] == []
-    found = program_of(BILLING, lumen).get(f"{POOL}intervals/{decided.number}/").json()
-    assert (found["interval"]["digest"], found["policy"]) == (decided.digest, "astraea")
-    assert [offer["resource"] for offer in found["offers"]] == ["worker", "ps"]
-    assert "train" not in str(found)
+    body = program_of(BILLING, lumen).get(f"{POOL}intervals/{decided.number}/").json()
+    assert (body["interval"]["digest"], body["policy"]) == (decided.digest, "astraea")
+    assert [offer["resource"] for offer in body["offers"]] == ["worker", "ps"]
+    assert "train" not in str(body)
     (line,) = results(program_of(VIEWER, lumen), f"{POOL}intervals/")
-    assert line == found["interval"]
+    assert line == body["interval"]
     problem(program_of(VIEWER, lumen).get(f"{POOL}intervals/{10**25}/"), 404, "not_found")
 
 
@@ -256,7 +256,7 @@ def test_one_person_replays_one_thing_at_a_time() -> None:
 
 def test_quota_tells_used_from_idle(two) -> None:
     pool, lumen, _, _ = two
-    found = program_of(VIEWER, lumen).get("tenants/lumen/pools/main/quota/").json()
-    rented = {row["resource"]: row["rented"] for row in found["resources"]}
+    body = program_of(VIEWER, lumen).get("tenants/lumen/pools/main/quota/").json()
+    rented = {row["resource"]: row["rented"] for row in body["resources"]}
     assert rented == {"worker": 1.0, "ps": 1.0}
-    assert (found["pool"], found["servers"]) == (pool.slug, [])
+    assert (body["pool"], body["servers"]) == (pool.slug, [])

@@ -57,12 +57,12 @@ def rows_of_csv(caller: Program, address: str) -> list[dict[str, str]]:
 
 
 def test_balances_are_those_of_the_book(world: World, caller: Program) -> None:
-    found = caller.get(place(world.lumen, "ledger/balances/")).json()
+    body = caller.get(place(world.lumen, "ledger/balances/")).json()
     with scope(world.lumen):
         now = balances_of_tenant(tenant_id=world.lumen.pk)
     expected = [Decimal(part) / 10**6 for part in (now.available, now.held, now.earned)]
-    assert [Decimal(found[name]) for name in ("available", "held", "earned")] == expected
-    assert Decimal(found["total"]) == sum(expected)
+    assert [Decimal(body[name]) for name in ("available", "held", "earned")] == expected
+    assert Decimal(body["total"]) == sum(expected)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 200])
@@ -106,25 +106,25 @@ def test_owner_of_the_cells_learns_nothing_of_the_renters_jobs(world: World) -> 
 
 
 def test_statement_opens_moves_and_closes_to_the_micro_credit(world: World, caller: Program) -> None:
-    found = caller.get(place(world.lumen, "statements/period/")).json()
-    moved = sum(Decimal(line["total"]) for line in found["movements"])
-    assert Decimal(found["opening"]["total"]) + moved == Decimal(found["closing"]["total"])
-    assert found["difference"] == "0.000000"
+    body = caller.get(place(world.lumen, "statements/period/")).json()
+    moved = sum(Decimal(line["total"]) for line in body["movements"])
+    assert Decimal(body["opening"]["total"]) + moved == Decimal(body["closing"]["total"])
+    assert body["difference"] == "0.000000"
     lines = every(caller, place(world.lumen, f"{LINES}?limit=2"))
-    assert sum(Decimal(line["amount"]) for line in lines if line["part"] == "spent") == Decimal(found["spent"])
-    assert sum(line["part"] == "job" for line in lines) == found["jobs"]
+    assert sum(Decimal(line["amount"]) for line in lines if line["part"] == "spent") == Decimal(body["spent"])
+    assert sum(line["part"] == "job" for line in lines) == body["jobs"]
     assert [line["what"] for line in rows_of_csv(caller, place(world.lumen, LINES))] == [line["what"] for line in lines]
     jobs = every(caller, place(world.lumen, f"{LINES}?part=job"))
     assert {line["part"] for line in jobs} == {"job"}
     months = caller.get(place(world.lumen, "statements/")).json()["results"]
-    assert months[0]["month"] == found["start"][:7]
-    assert months[0]["closing"] == found["closing"]["total"]
+    assert months[0]["month"] == body["start"][:7]
+    assert months[0]["closing"] == body["closing"]["total"]
 
 
 @pytest.mark.parametrize("query", ["month=2026-13", "month=2026", "from=2026-02-30", "from=2026-03-02&to=2026-03-01"])
 def test_period_that_is_none_is_named(world: World, caller: Program, query: str) -> None:
-    found = problem(caller.get(place(world.lumen, f"statements/period/?{query}")), 400, "invalid_request")
-    assert found["errors"][0]["field"] in ("month", "from", "to")
+    document = problem(caller.get(place(world.lumen, f"statements/period/?{query}")), 400, "invalid_request")
+    assert document["errors"][0]["field"] in ("month", "from", "to")
 
 
 class NextMonth:
@@ -150,8 +150,8 @@ def test_next_page_of_lines_is_of_the_same_days_also_in_the_next_month(
 
 
 def test_month_before_all_months_is_told_the_first_one(caller: Program, world: World) -> None:
-    found = problem(caller.get(place(world.lumen, "statements/period/?month=1999-12")), 400, "invalid_request")
-    assert found["detail"] == "month: Must be a month such as 2026-03, from 2000-01 on."
+    document = problem(caller.get(place(world.lumen, "statements/period/?month=1999-12")), 400, "invalid_request")
+    assert document["detail"] == "month: Must be a month such as 2026-03, from 2000-01 on."
     assert caller.get(place(world.lumen, "statements/period/?month=2000-01")).status_code == 200
 
 

@@ -88,9 +88,9 @@ def test_refusal_of_a_service_is_kept_and_a_wrong_form_is_not() -> None:
     wrong = body(spec=SPEC | {"chunks": 0})
     problem(caller.post(JOBS, wrong, key="k1"), 422, "invalid_job")
     again = caller.post(JOBS, wrong, key="k1")
-    found = problem(again, 422, "invalid_job")
+    document = problem(again, 422, "invalid_job")
     assert again["Idempotent-Replay"] == "true"
-    assert found["errors"][0]["field"] == "chunks"
+    assert document["errors"][0]["field"] == "chunks"
     problem(caller.post(JOBS, {"pool": "main"}, key="k2"), 400, "invalid_request")
     assert caller.post(JOBS, body(), key="k2").status_code == 201
 
@@ -174,8 +174,8 @@ def race(caller: Program, path: str, sent: dict[str, Any], callers: int = 8) -> 
         try:
             together.wait(PATIENCE)
             reply = Program(caller.secret).post(path, sent, key="k1")
-            found = reply.json()
-            return f"{reply.status_code} {found.get('code', '')}".strip()
+            answer = reply.json()
+            return f"{reply.status_code} {answer.get('code', '')}".strip()
         finally:
             connection.close()
 

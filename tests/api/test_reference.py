@@ -54,9 +54,9 @@ def html_of(client: Client, path: str, status: int = 200) -> str:
 
 
 def article(html: str, name: str) -> str:
-    found = re.search(rf'<section class="panel operation" id="{name}".*?</section>', html, re.DOTALL)
-    assert found, name
-    return found[0]
+    match = re.search(rf'<section class="panel operation" id="{name}".*?</section>', html, re.DOTALL)
+    assert match, name
+    return match[0]
 
 
 def test_index_has_every_operation_with_a_link_to_its_place(reader: Client) -> None:

@@ -228,8 +228,8 @@ def test_staff_token_has_no_right_of_its_persons_memberships() -> None:
 
 def test_scope_that_is_missing_is_named() -> None:
     caller = program_of(OWNER, make_tenant("lumen"), ["jobs:read"])
-    found = problem(caller.post("tenants/lumen/jobs/cancel/", {"jobs": [1]}), 403, "scope_missing")
-    assert found["numbers"] == {"scope": "jobs:write"}
+    document = problem(caller.post("tenants/lumen/jobs/cancel/", {"jobs": [1]}), 403, "scope_missing")
+    assert document["numbers"] == {"scope": "jobs:write"}
     assert caller.get("tenants/lumen/jobs/").status_code == 200
 
 

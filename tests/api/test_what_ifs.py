@@ -31,9 +31,9 @@ def test_question_is_asked_once_for_a_key_worked_out_and_read() -> None:
         assert WhatIf.objects.count() == 1
     what_ifs_round(clock=timezone.now)
     answer = caller.get(started["Location"])
-    found = answer.json()
-    assert (found["state"], found["done"], found["said"], found["instead"]) == ("done", 4, None, "never")
-    result = found["result"]
+    document = answer.json()
+    assert (document["state"], document["done"], document["said"], document["instead"]) == ("done", 4, None, "never")
+    result = document["result"]
     assert result["in_words"].startswith(f"J-{first.pk} would have waited on")
     [mine] = [row for row in result["jobs"] if row["asked"]]
     assert (mine["job"], mine["tenant"], mine["before"]["state"]) == (first.pk, first.tenant.slug, "awarded")
@@ -45,8 +45,8 @@ def test_question_is_asked_once_for_a_key_worked_out_and_read() -> None:
     assert gains[None]["before"] is None
     assert "castor" not in answer.content.decode()
     [row] = caller.get(there).json()["results"]
-    assert (row["id"], "result" in row) == (found["id"], False)
-    problem(caller.post(f"{there}{found['id']}/cancel/"), 409, "what_if_over")
+    assert (row["id"], "result" in row) == (document["id"], False)
+    problem(caller.post(f"{there}{document['id']}/cancel/"), 409, "what_if_over")
 
 
 def test_auditor_reads_every_name_and_a_submitter_no_gains() -> None:
@@ -91,8 +91,8 @@ def test_refusal_says_which_part_of_the_question_it_is_about() -> None:
         ({"value": 4}, 409, "no_change", "value"),
         ({"field": "tenant"}, 400, "invalid_request", "field"),
     ):
-        found = problem(caller.post(there, body | changed), status, code)
-        assert [error["field"] for error in found["errors"]] == [field], changed
+        document = problem(caller.post(there, body | changed), status, code)
+        assert [error["field"] for error in document["errors"]] == [field], changed
     problem(caller.post(there, body | {"pool": "nowhere"}), 404, "unknown_pool")
     fields = caller.get(f"{there}fields/").json()["results"]
     assert {"field": "max_price", "unit": "credits"}.items() <= fields[-3].items()

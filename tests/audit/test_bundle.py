@@ -119,8 +119,8 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         change(manifest)
         changed_list = {**files, "manifest.json": line(manifest)}
         assert "the signature does not belong to the list of files" in check.check(written(bundle, changed_list))
-        found = check.check(forged(bundle, changed_list))
-        assert any(told in one for one in found), (told, found)
+        flaws = check.check(forged(bundle, changed_list))
+        assert any(told in one for one in flaws), (told, flaws)
 
 
 @pytest.mark.wide
@@ -160,8 +160,8 @@ def test_one_changed_number_anywhere_is_refused(built: Proven, tmp_path: Path) -
         flipped = {**files, name: bytes([content[0] ^ 1]) + content[1:]}
         assert check.check(written(bundle, flipped)), name
     assert tried > 15
-    told = check.check(forged(bundle, files), key)
-    assert "the bundle is signed with another key than the one you gave" in told
+    flaws = check.check(forged(bundle, files), key)
+    assert "the bundle is signed with another key than the one you gave" in flaws
 
 
 FIELDS = [
@@ -196,9 +196,9 @@ def test_a_forger_who_signs_anew_is_still_found_by_what_the_files_say(
         files[name] = b"".join(map(line, rows))
         manifest = json.loads(files["manifest.json"])
         manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
-        found = check.check(written(path, {**files, "manifest.json": line(manifest)}))
-        assert found, (name, field)
-        assert f"{name} was changed" not in found
+        flaws = check.check(written(path, {**files, "manifest.json": line(manifest)}))
+        assert flaws, (name, field)
+        assert f"{name} was changed" not in flaws
 
 
 def another(value: Any) -> Any:
@@ -263,8 +263,8 @@ def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) 
     bundle = make_bundle(built, tmp_path)
     files = files_of(bundle)
     for name in files:
-        found = check.check(written(bundle, {entry: content for entry, content in files.items() if entry != name}))
-        assert found, name
+        flaws = check.check(written(bundle, {entry: content for entry, content in files.items() if entry != name}))
+        assert flaws, name
     assert "the files are not those of the list" in check.check(written(bundle, {**files, "more.txt": b"hello"}))
     manifest = json.loads(files["manifest.json"])
     manifest["files"]["more.txt"] = ""
@@ -385,9 +385,9 @@ def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(built: Pr
     assert check.check(bundle, key) == []
     assert check.check(bundle, "0" * 64) == ["the bundle is signed with another key than the one you gave"]
     for name, change, told in CHANGES:
-        found = check.check(changed(bundle, name, change, listed=False), key)
-        assert f"{name} was changed" in found, change
-        assert any(told in line for line in found), (change, found)
+        flaws = check.check(changed(bundle, name, change, listed=False), key)
+        assert f"{name} was changed" in flaws, change
+        assert any(told in line for line in flaws), (change, flaws)
         forged = check.check(changed(bundle, name, change, listed=True), key)
         assert "the signature does not belong to the list of files" in forged, change
 
@@ -415,8 +415,8 @@ def test_the_checker_says_how_it_is_called(words: list[str], capsys: pytest.Capt
 
 def test_the_checker_names_what_it_cannot_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check.main([str(tmp_path / "none.zip")]) == 1
-    said = capsys.readouterr().out
-    assert said == "the bundle cannot be read: No such file or directory\n1 thing does not agree\n"
+    output = capsys.readouterr().out
+    assert output == "the bundle cannot be read: No such file or directory\n1 thing does not agree\n"
 
 
 def test_the_checker_knows_signatures_without_the_library_that_makes_them() -> None:

@@ -141,9 +141,9 @@ def test_a_slot_whose_row_was_changed_is_found() -> None:
     for change in ("work_left = 15", "paid_before = 1", "paid = 1", "workers = 3"):
         with transaction.atomic():
             tamper(f"UPDATE scheduling_award SET {change} WHERE id = %s", [second])  # noqa: S608
-            found = intervals_verify(pool_ids=[pool.pk]).findings
+            flaws = intervals_verify(pool_ids=[pool.pk]).findings
             transaction.set_rollback(True)
-        assert change.split()[0] in " ".join(map(str, found))
+        assert change.split()[0] in " ".join(map(str, flaws))
 
 
 def test_a_bundle_of_an_elastic_pool_agrees_with_itself(tmp_path: Path) -> None:

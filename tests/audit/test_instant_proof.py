@@ -78,10 +78,10 @@ def test_a_record_is_decided_again_from_its_bytes_alone(world: Proven) -> None:
     for name, code in (("given_up", None), ("refused", "over_max_price")):
         answer = answer_to(world, name)
         contents = answer_contents(answer)
-        asked = question_of(unpacked(bytes(answer.frame.content)), contents.input)
-        told = verdict(asked.question)
+        question = question_of(unpacked(bytes(answer.frame.content)), contents.input)
+        told = verdict(question.question)
         assert getattr(told, "code", None) == code
-        assert asked.submission["job"] == answer.job_id
+        assert question.submission["job"] == answer.job_id
 
 
 def test_what_a_record_takes(world: Proven) -> None:
@@ -100,8 +100,8 @@ def test_one_byte_of_a_record(world: Proven) -> None:
                 with put_back():
                     changed = with_one_byte_changed(stored, int(part * len(stored)))
                     tamper(f"UPDATE scheduling_instantanswer SET {column} = %s WHERE id = %s", [changed, answer.pk])  # noqa: S608
-                    found = findings(world.pool)
-                assert any(line.startswith(named) for line in found), (column, found)
+                    flaws = findings(world.pool)
+                assert any(line.startswith(named) for line in flaws), (column, flaws)
 
 
 def test_an_answer_that_was_changed_together_with_its_digest_is_decided_otherwise(world: Proven) -> None:
@@ -114,12 +114,12 @@ def test_an_answer_that_was_changed_together_with_its_digest_is_decided_otherwis
     with put_back():
         values = [zlib.compress(forged.plan), digest, answer.pk]
         tamper("UPDATE scheduling_instantanswer SET plan = %s, digest = %s WHERE id = %s", values)
-        found = findings(world.pool)
+        flaws = findings(world.pool)
     assert (
         f"answer {answer.number} of pool {world.pool.pk}: decided again, the answer to job {answer.job_id} is another"
-        in found
+        in flaws
     )
-    assert any("what it follows" in line for line in found)
+    assert any("what it follows" in line for line in flaws)
 
 
 def test_the_last_answers_cut_off_with_the_clock_put_back(world: Proven) -> None:
@@ -131,9 +131,9 @@ def test_the_last_answers_cut_off_with_the_clock_put_back(world: Proven) -> None
         tamper("DELETE FROM scheduling_instantanswer WHERE pool_id = %s AND number >= %s", [world.pool.pk, number])
         head = [before.digest, world.pool.pk]
         tamper("UPDATE scheduling_laneclock SET head = %s WHERE pool_id = %s AND lane = 'instant'", head)
-        found = findings(world.pool)
+        flaws = findings(world.pool)
     assert any(
-        line.startswith(f"interval {last.number} of pool {world.pool.pk}: answer {number}, as it saw") for line in found
+        line.startswith(f"interval {last.number} of pool {world.pool.pk}: answer {number}, as it saw") for line in flaws
     )
 
 
@@ -148,11 +148,11 @@ def test_the_end_of_a_chain_that_no_interval_saw_is_named_by_a_seal_of_the_book(
         tamper("DELETE FROM scheduling_feedseal WHERE number = %s", [closed.number])
         head = [before.digest, world.pool.pk]
         tamper("UPDATE scheduling_laneclock SET head = %s WHERE pool_id = %s AND lane = 'instant'", head)
-        found = findings(world.pool, known_heads=noted)
+        flaws = findings(world.pool, known_heads=noted)
     for what in (f"answer {last.number} of pool {world.pool.pk}", f"seal {closed.number} of the feed"):
-        assert f"{what}: it is missing: seal 1 of the ledger noted its digest" in found
+        assert f"{what}: it is missing: seal 1 of the ledger noted its digest" in flaws
     for digest in noted:
-        assert f"head {digest}: was noted earlier and is in no chain: one of them was cut off or rewritten" in found
+        assert f"head {digest}: was noted earlier and is in no chain: one of them was cut off or rewritten" in flaws
 
 
 TERMS = ["workers", "ps", "worker_type", "ps_type", "end", "value", "floor", "cost", "paid"]
@@ -167,9 +167,9 @@ def test_every_term_of_an_instant_award(world: Proven) -> None:
     for column, change in changes.items():
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
-            found = findings(world.pool)
+            flaws = findings(world.pool)
         named = f"award {award.pk} of job {award.job_id}: {'charges' if column == 'amounts' else column} is"
-        assert any(line.startswith(named) for line in found), (column, found)
+        assert any(line.startswith(named) for line in flaws), (column, flaws)
 
 
 def test_a_free_award_that_was_dropped_and_one_that_was_slipped_in(world: Proven) -> None:

@@ -73,8 +73,8 @@ def test_one_byte_of_what_an_interval_was_told_and_answered() -> None:
         for changed in others:
             with put_back():
                 tamper(f'UPDATE scheduling_interval SET "{column}" = %s WHERE id = %s', [changed, interval.pk])  # noqa: S608
-                found = findings(pool)
-            assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}:"), (column, found)
+                flaws = findings(pool)
+            assert interval.number in places_in(flaws, rf"^interval (\d+) of pool {pool.pk}:"), (column, flaws)
 
 
 def test_a_view_that_leads_the_policy_astray_is_named_and_stops_nothing() -> None:
@@ -84,9 +84,9 @@ def test_a_view_that_leads_the_policy_astray_is_named_and_stops_nothing() -> Non
     astray = re.sub(rb'"tenant":\d+', b'"tenant":97', contents_of(interval).view)
     with put_back():
         change_contents(interval, view=astray)
-        found = findings(pool)
-    assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}: its bytes cannot be replayed"), (
-        found
+        flaws = findings(pool)
+    assert interval.number in places_in(flaws, rf"^interval (\d+) of pool {pool.pk}: its bytes cannot be replayed"), (
+        flaws
     )
 
 
@@ -100,10 +100,10 @@ def test_an_interval_that_was_dropped() -> None:
             tamper("DELETE FROM scheduling_jobfloor WHERE interval_id = %s", [pk])
             tamper("DELETE FROM scheduling_award WHERE interval_id = %s", [pk])
             tamper("DELETE FROM scheduling_interval WHERE id = %s", [pk])
-            found = findings(pool)
+            flaws = findings(pool)
         told = f"interval {number + 1} of pool {pool.pk}: its number is {number + 1}, and should be {number}"
         end = f"pool {pool.pk}: the last digest of the chain is"
-        assert any(line.startswith(end if number == rows[-1][0] else told) for line in found), (number, found)
+        assert any(line.startswith(end if number == rows[-1][0] else told) for line in flaws), (number, flaws)
 
 
 def change_of(award: Award, column: str) -> Any:
@@ -140,10 +140,10 @@ def test_one_column_of_an_award() -> None:
         place = [change_of(award, column), award.pk]
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', place)  # noqa: S608
-            found = findings(pool)
+            flaws = findings(pool)
         name = {"amounts": "charges", "charges": "lists"}.get(column, column)
         named = f"award {award.pk} of job {award.job_id}: {name} is"
-        assert any(line.startswith(named) for line in found), (column, found)
+        assert any(line.startswith(named) for line in flaws), (column, flaws)
 
 
 COURSE = [
@@ -163,8 +163,8 @@ def test_what_became_of_an_award() -> None:
     for column, change, told in COURSE:
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
-            found = findings(pool)
-        assert any(line.startswith(f"award {award.pk} of job {award.job_id}: {told}") for line in found), found
+            flaws = findings(pool)
+        assert any(line.startswith(f"award {award.pk} of job {award.job_id}: {told}") for line in flaws), flaws
 
 
 def test_an_award_that_was_moved_elsewhere_or_dropped() -> None:
@@ -176,8 +176,8 @@ def test_an_award_that_was_moved_elsewhere_or_dropped() -> None:
     for column, value in to.items():
         with put_back():
             tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', [value, award.pk])  # noqa: S608
-            found = findings(pool)
-        assert any(name in line for line in found for name in named), (column, found)
+            flaws = findings(pool)
+        assert any(name in line for line in flaws for name in named), (column, flaws)
     tamper("DELETE FROM scheduling_award WHERE id = %s", [award.pk])
     told = f"interval {award.interval.number} of pool {pool.pk}: job {award.job_id} has no award"
     assert told in findings(pool)
@@ -208,8 +208,8 @@ def test_any_entry_of_an_award() -> None:
                     f"UPDATE ledger_entry SET {change} WHERE transaction_id = %s AND line = %s",  # noqa: S608
                     [number, line],
                 )
-                found = findings(pool)
-            assert any(told.startswith(named) for told in found), (key, change, found)
+                flaws = findings(pool)
+            assert any(told.startswith(named) for told in flaws), (key, change, flaws)
 
 
 def test_an_entry_that_was_dropped_and_one_that_is_about_no_award() -> None:
@@ -217,13 +217,13 @@ def test_an_entry_that_was_dropped_and_one_that_is_about_no_award() -> None:
     award = award_of(jobs[0])
     number, _, line = entries_about(award)[-1]
     tamper("DELETE FROM ledger_entry WHERE transaction_id = %s AND line = %s", [number, line])
-    found = findings(pool)
-    assert any(line.startswith(f"award {award.pk} of job {award.job_id}: the settlement of slot") for line in found)
+    flaws = findings(pool)
+    assert any(line.startswith(f"award {award.pk} of job {award.job_id}: the settlement of slot") for line in flaws)
     ((grant,),) = run("SELECT id FROM ledger_transaction WHERE kind = 'grant' ORDER BY id LIMIT 1")
     tamper("UPDATE ledger_entry SET amount = amount + 1 WHERE transaction_id = %s", [grant])
     with scope_disabled("the audit reads everybody's entries"):
-        told = [str(finding) for finding in audit.verify().findings]
-    assert any(f"transaction {grant}" in line for line in told), told
+        sentences = [str(finding) for finding in audit.verify().findings]
+    assert any(f"transaction {grant}" in line for line in sentences), sentences
 
 
 def test_a_figure_that_is_no_number_in_the_place_of_one_that_is_missing() -> None:
@@ -240,9 +240,9 @@ def test_a_fairness_record_that_was_dropped() -> None:
     number = deciding(pool).number
     tamper("DELETE FROM scheduling_tenantfairness WHERE pool_id = %s AND number = %s", [pool.pk, number])
     tamper("DELETE FROM scheduling_intervalfairness WHERE pool_id = %s AND number = %s", [pool.pk, number])
-    found = findings(pool)
-    assert found[0] == f"fairness of interval {number} of pool {pool.pk}: it is missing"
-    assert all(line.startswith(f"fairness of pool {pool.pk} on ") for line in found[1:]), found  # its day's sums
+    flaws = findings(pool)
+    assert flaws[0] == f"fairness of interval {number} of pool {pool.pk}: it is missing"
+    assert all(line.startswith(f"fairness of pool {pool.pk} on ") for line in flaws[1:]), flaws  # its day's sums
 
 
 def test_nothing_else_is_named() -> None:

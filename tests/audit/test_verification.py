@@ -107,10 +107,10 @@ def test_finds_a_changed_plan_and_names_the_job(history: History) -> None:
     plan["bookings"][0]["value"] += 1
     changed = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
     change_contents(interval, plan=changed)
-    found = findings(pool)
+    flaws = findings(pool)
     job = plan["bookings"][0]["job"]
-    assert any("the digest is" in finding for finding in found)
-    assert any(f"other bookings (job {job})" in finding for finding in found)
+    assert any("the digest is" in finding for finding in flaws)
+    assert any(f"other bookings (job {job})" in finding for finding in flaws)
 
 
 def test_finds_a_plan_that_was_changed_together_with_its_digest(history: History) -> None:
@@ -122,9 +122,9 @@ def test_finds_a_plan_that_was_changed_together_with_its_digest(history: History
     changed = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
     change_contents(interval, plan=changed)
     change_interval(interval, digest=link(interval, replace(contents, plan=changed)))
-    found = findings(pool)
-    assert any("decided again, the plan has other frontier" in finding for finding in found)
-    assert any("the last digest of the chain" in finding for finding in found)
+    flaws = findings(pool)
+    assert any("decided again, the plan has other frontier" in finding for finding in flaws)
+    assert any("the last digest of the chain" in finding for finding in flaws)
 
 
 def test_finds_a_changed_input(history: History) -> None:
@@ -169,9 +169,9 @@ def test_finds_an_award_that_no_interval_decided(history: History) -> None:
     pool, jobs = history
     award = rented(jobs)
     tamper("UPDATE scheduling_award SET interval_id = NULL WHERE id = %s", [award.pk])
-    found = findings(pool)
-    assert any(f"job {jobs[0].pk} has no award" in finding for finding in found)
-    assert any("has no interval" in finding for finding in found)
+    flaws = findings(pool)
+    assert any(f"job {jobs[0].pk} has no award" in finding for finding in flaws)
+    assert any("has no interval" in finding for finding in flaws)
 
 
 def test_finds_a_hold_of_another_amount(history: History) -> None:
@@ -192,9 +192,9 @@ def test_finds_a_slot_that_was_not_paid(history: History) -> None:
     key = f"settle:{pool.pk}:{award.start}:{award.pk}"
     commit_checks()
     tamper("UPDATE ledger_transaction SET key = 'elsewhere' WHERE key = %s", [key])
-    found = findings(pool)
-    assert any(f"the settlement of slot {award.start} is None" in finding for finding in found)
-    assert any("elsewhere was settled and is not owed" in finding for finding in found)
+    flaws = findings(pool)
+    assert any(f"the settlement of slot {award.start} is None" in finding for finding in flaws)
+    assert any("elsewhere was settled and is not owed" in finding for finding in flaws)
 
 
 def test_finds_a_changed_floor(history: History) -> None:

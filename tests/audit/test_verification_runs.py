@@ -32,9 +32,9 @@ def read(run: AuditRun) -> AuditRun:
 
 
 def steps_done(run: AuditRun) -> int:
-    found = audit_progress(read(run))
-    assert found is not None
-    return found.done
+    progress = audit_progress(read(run))
+    assert progress is not None
+    return progress.done
 
 
 def findings(run: AuditRun) -> list[str]:
@@ -144,9 +144,9 @@ def test_looks_at_awards_that_were_made_at_once_and_at_the_whole_ledger() -> Non
     tamper("UPDATE scheduling_award SET paid = paid + 1 WHERE id = %s", [award.pk])
     run = everything_asked()
     work_off(Clock())
-    told = findings(run)
-    assert any(f"award {award.pk} of job {award.job_id}: the sum of its charges is" in one for one in told), told
-    assert any(one.startswith("ledger, transaction") for one in told), told
+    flaws = findings(run)
+    assert any(f"award {award.pk} of job {award.job_id}: the sum of its charges is" in one for one in flaws), flaws
+    assert any(one.startswith("ledger, transaction") for one in flaws), flaws
 
 
 def test_looks_at_the_history_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:

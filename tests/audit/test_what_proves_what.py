@@ -129,9 +129,9 @@ def ledger(world: Proven) -> list[str]:
 
 
 def of_history(world: Proven) -> Iterator[str]:
-    found = history.verify()
-    if isinstance(found, history.Broken):
-        yield from map(str, found.findings)
+    verdict = history.verify()
+    if isinstance(verdict, history.Broken):
+        yield from map(str, verdict.findings)
 
 
 CHECKS: Mapping[str, Callable[[Proven], Iterable[str]]] = {

@@ -42,15 +42,15 @@ def measure() -> Iterator[dict[str, Any]]:
         by = Access(user=None, tenant=tenants[0], roles=frozenset({SUBMITTER}))
         answers = {"hours": "6", "most": 8, "least": 2, "scaling": "good", "worker": {"worker": 1}}
         wish = {"by": (at + timedelta(hours=9)).isoformat(), "credits": "260", "later": "half"}
-        said = JobWording(worth=wish, hours=answers)
+        wording = JobWording(worth=wish, hours=answers)
 
         def in_hours() -> Quote | Any:
-            understood = job_understood(pool=pool, wording=said, by=by, at=at)
+            understood = job_understood(pool=pool, wording=wording, by=by, at=at)
             assert isinstance(understood, Understood), understood
             asked = {"spec": understood.spec, "read": understood.read}
             return job_quote(pool=pool, name="quote", lane="batch", by=by, at=at, **asked)
 
-        understood = job_understood(pool=pool, wording=said, by=by, at=at)
+        understood = job_understood(pool=pool, wording=wording, by=by, at=at)
         assert isinstance(understood, Understood), understood
 
         def in_detail() -> Quote | Any:

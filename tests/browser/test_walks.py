@@ -246,8 +246,8 @@ def test_a_program_comes_with_a_token(walk: Callable[[str], Walk], address: str)
     one.press("Copy the call of jobs_list", within="main")
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert "results" in run(["bash", "-c", copied], BOURSE_TOKEN=secret)
-    asked = run([sys.executable, "-m", "bourse_client", "jobs", "list"], BOURSE_TOKEN=secret, BOURSE_URL=address)
-    assert "finished" in asked
+    result = run([sys.executable, "-m", "bourse_client", "jobs", "list"], BOURSE_TOKEN=secret, BOURSE_URL=address)
+    assert "finished" in result
     one.press("Tokens")
     one.press("Revoke nightly")
     one.end()
@@ -255,7 +255,7 @@ def test_a_program_comes_with_a_token(walk: Callable[[str], Walk], address: str)
 
 def run(command: list[str], **environment: str) -> str:
     """What a terminal says to it."""
-    told = subprocess.run(
+    result = subprocess.run(
         command,
         env={"PATH": os.environ["PATH"], "HOME": tempfile.gettempdir(), "PYTHONPATH": str(CLIENT)} | environment,
         capture_output=True,
@@ -263,5 +263,5 @@ def run(command: list[str], **environment: str) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    assert told.returncode == 0, f"{command}: {told.stderr}"
-    return told.stdout
+    assert result.returncode == 0, f"{command}: {result.stderr}"
+    return result.stdout

@@ -7,5 +7,5 @@ from typing import Any
 
 def cases(name: str) -> list[dict[str, Any]]:
     """The examples of one subject: "astraea", "guarantee" or "oasis"."""
-    found: list[dict[str, Any]] = json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    document: list[dict[str, Any]] = json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
+    return document

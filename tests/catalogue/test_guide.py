@@ -41,10 +41,10 @@ def test_program_of_the_page_can_be_registered_and_run_by_a_job() -> None:
         document=document, archive=io.BytesIO(archive_with("train.py")), by=member(lumen), at=NOON
     )
     assert isinstance(registered, Registered)
-    said: dict[str, Any] = json.loads("{" + re.findall(r'^ {4}("program": .*)$', TEXT, re.MULTILINE)[0] + "}")
-    job = job_submit(pool=pool, name="train", spec=RING | said, lane="batch", by=member(lumen), at=NOON)
+    record: dict[str, Any] = json.loads("{" + re.findall(r'^ {4}("program": .*)$', TEXT, re.MULTILINE)[0] + "}")
+    job = job_submit(pool=pool, name="train", spec=RING | record, lane="batch", by=member(lumen), at=NOON)
     assert isinstance(job, Submitted), job
-    assert job.job.spec["program"] == said["program"] | {"version": 1}
+    assert job.job.spec["program"] == record["program"] | {"version": 1}
 
 
 def test_table_has_every_field_of_a_program() -> None:

@@ -129,9 +129,9 @@ def test_name_is_unique_within_its_owner_and_the_tenants_own_comes_first() -> No
     register(BY, title="Theirs")
     register(member(lumen), title="Mine")
     for tenant, title in ((lumen, "Mine"), (castor, "Theirs")):
-        found = stored_program(tenant_id=tenant.pk, name="align", version=None)
-        assert found is not None
-        assert found.program.title == title
+        program = stored_program(tenant_id=tenant.pk, name="align", version=None)
+        assert program is not None
+        assert program.program.title == title
     theirs = stored_program(tenant_id=lumen.pk, name="align", version=1, owner="operator")
     assert theirs is not None
     assert theirs.program.title == "Theirs"

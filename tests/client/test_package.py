@@ -129,14 +129,14 @@ def test_words_that_make_no_command_are_a_mistake(
 def test_completion_knows_every_command_and_is_a_script_of_bash(tmp_path: Path) -> None:
     script = completion.script()
     assert '" jobs submit"' in script
-    found = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", f'{script}\nCOMP_WORDS=(bourse jobs s); COMP_CWORD=2; _bourse; echo "${{COMPREPLY[*]}}"'],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=True,
     )
-    assert found.stdout.split() == ["submit", "show"]
+    assert result.stdout.split() == ["submit", "show"]
 
 
 def test_fish_is_told_the_same_words_as_bash() -> None:

@@ -195,8 +195,8 @@ def test_statement_of_a_month_as_a_table_and_as_csv(bourse: Bourse, web: str, ma
     job = json.loads(bourse("jobs", "submit", job_file, "--pool", "main", "--json", **settings).out)
     market.pass_slots(4)
     month = f"{timezone.now():%Y-%m}"
-    found = json.loads(bourse("statement", "--month", month, "--json", **settings).out)
-    assert (found["spent"], found["difference"]) == (job["price"], "0.000000")
+    document = json.loads(bourse("statement", "--month", month, "--json", **settings).out)
+    assert (document["spent"], document["difference"]) == (job["price"], "0.000000")
     shown = bourse("statement", "--month", month, **settings)
     assert shown.out.startswith(f"Statement of lumen, {month} (UTC), in credits\n")
     with Client(web, market.secret) as client:
@@ -227,9 +227,9 @@ def test_events_are_listed_and_followed_from_where_somebody_stopped(bourse: Bour
 def test_prices_of_the_pool_now_and_ahead(bourse: Bourse, web: str, market: Market) -> None:
     settings = {"url": web, "token": market.secret}
     market.pass_slots(1)
-    found = json.loads(bourse("prices", "--json", **settings).out)
-    assert found["pool"] == "main"
-    lines = {(line["lane"], line["resource"]) for line in found["now"]}
+    document = json.loads(bourse("prices", "--json", **settings).out)
+    assert document["pool"] == "main"
+    lines = {(line["lane"], line["resource"]) for line in document["now"]}
     assert {("instant", "worker"), ("instant", "ps")} <= lines
     shown = bourse("prices", **settings)
     assert shown.status == 0, shown.err

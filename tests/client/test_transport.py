@@ -104,10 +104,10 @@ def test_wait_beyond_the_patience_is_an_error_that_says_how_long() -> None:
     with (
         stub_server(bad(429, "too_many_calls", Retry_After="600")) as stub,
         client(stub, hours) as caller,
-        pytest.raises(TooManyCalls) as found,
+        pytest.raises(TooManyCalls) as failure,
     ):
         caller.job(7)
-    assert found.value.retry_after == 600.0
+    assert failure.value.retry_after == 600.0
     assert (hours.waits, len(stub.asked)) == ([], 1)
 
 
@@ -146,10 +146,10 @@ def test_trouble_without_end_ends_after_six_attempts_and_names_the_key() -> None
     with (
         stub_server(dropped) as stub,
         client(stub, hours) as caller,
-        pytest.raises(Unreachable, match="the connection was closed") as found,
+        pytest.raises(Unreachable, match="the connection was closed") as failure,
     ):
         caller.job_cancel(7, key="mine")
-    assert found.value.key == "mine"
+    assert failure.value.key == "mine"
     assert len(stub.asked) == 6
     assert hours.waits == [0.25, 0.5, 1.0, 2.0, 4.0]
 
@@ -172,18 +172,18 @@ LIMIT = bad(429, "too_many_calls", Retry_After="600")
 )
 def test_refusal_names_the_key_where_the_change_may_have_been_made(answers: tuple[Answer, ...], is_known: bool) -> None:
     with stub_server(*answers) as stub, client(stub, Hours()) as caller:
-        with pytest.raises(Refused) as found:
+        with pytest.raises(Refused) as failure:
             caller.job_cancel(7, key="mine")
-        assert (found.value.key, caller.transport.unanswered) == ((None, None) if is_known else ("mine", "mine"))
+        assert (failure.value.key, caller.transport.unanswered) == ((None, None) if is_known else ("mine", "mine"))
 
 
 def test_reads_and_what_is_answered_leave_no_key() -> None:
     with stub_server(BUSY, good(JOB), BUSY) as stub, client(stub, Hours()) as caller:
         caller.job_cancel(7)
         assert caller.transport.unanswered is None
-        with pytest.raises(ServerFailed) as found:
+        with pytest.raises(ServerFailed) as failure:
             caller.job(7)
-    assert (found.value.key, caller.transport.unanswered) == (None, None)
+    assert (failure.value.key, caller.transport.unanswered) == (None, None)
 
 
 def test_nobody_waits_past_the_patience_for_one_call() -> None:
@@ -207,9 +207,9 @@ def test_nobody_waits_past_the_patience_for_one_call() -> None:
     ],
 )
 def test_no_is_no_and_is_not_asked_for_again(answer: Answer, kind: type[Exception], code: str) -> None:
-    with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(kind) as found:
+    with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(kind) as failure:
         caller.job(7)
-    assert found.value.code == code  # type: ignore[attr-defined]
+    assert failure.value.code == code  # type: ignore[attr-defined]
     assert len(stub.asked) == 1
 
 
@@ -227,27 +227,27 @@ PORTAL = text("<h1>Welcome</h1>", "text/html; charset=utf-8")
     ],
 )
 def test_answer_of_another_kind_is_of_somebody_else(call: Callable[[Client], Any]) -> None:
-    with stub_server(PORTAL) as stub, client(stub, Hours()) as caller, pytest.raises(Unreachable) as found:
+    with stub_server(PORTAL) as stub, client(stub, Hours()) as caller, pytest.raises(Unreachable) as failure:
         call(caller)
-    assert f"{stub.address} answered with text/html, and not " in str(found.value)
-    assert str(found.value).endswith("Is this the address of Bourse?")
+    assert f"{stub.address} answered with text/html, and not " in str(failure.value)
+    assert str(failure.value).endswith("Is this the address of Bourse?")
     assert len(stub.asked) == 1
 
 
 def test_change_that_is_answered_by_somebody_else_keeps_its_key() -> None:
-    with stub_server(PORTAL) as stub, client(stub, Hours()) as caller, pytest.raises(Unreachable) as found:
+    with stub_server(PORTAL) as stub, client(stub, Hours()) as caller, pytest.raises(Unreachable) as failure:
         caller.job_cancel(7, key="mine")
-    assert found.value.key == caller.transport.unanswered == "mine"
+    assert failure.value.key == caller.transport.unanswered == "mine"
 
 
 def test_refusal_carries_code_numbers_and_fields() -> None:
     errors = [{"field": "chunks", "code": "invalid", "detail": "Must be a positive integer."}]
     answer = bad(422, "invalid_job", "The job cannot be.", numbers={"left": "1.500000"}, errors=errors)
-    with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(BourseError) as found:
+    with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(BourseError) as failure:
         caller.quote({}, pool="main", name="train")
-    assert str(found.value) == "The job cannot be."
-    assert (found.value.status, found.value.numbers) == (422, {"left": "1.500000"})  # type: ignore[attr-defined]
-    assert found.value.errors == tuple(errors)  # type: ignore[attr-defined]
+    assert str(failure.value) == "The job cannot be."
+    assert (failure.value.status, failure.value.numbers) == (422, {"left": "1.500000"})  # type: ignore[attr-defined]
+    assert failure.value.errors == tuple(errors)  # type: ignore[attr-defined]
 
 
 def test_connection_is_kept_for_the_next_call() -> None:

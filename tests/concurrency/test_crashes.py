@@ -148,8 +148,8 @@ def contested_pool() -> Pool:
 
 
 def books_are_right() -> None:
-    found = audit.verify()
-    assert found.is_clean, found.findings
+    verdict = audit.verify()
+    assert verdict.is_clean, verdict.findings
     verified = intervals_verify(pool_ids=[contested_pool().pk])
     assert verified.is_clean, verified.findings
 

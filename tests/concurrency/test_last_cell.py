@@ -68,8 +68,8 @@ def test_without_the_lanes_lock_buyers_meet_in_the_calendar_and_fail_there(monke
     clock = LaneClock.objects.create(pool=pool, lane=Lane.INSTANT)
     monkeypatch.setattr(jobs, "lane_lock", lambda **_: LaneClock.objects.get(pk=clock.pk))
     monkeypatch.setattr(instant, "instant_answer", decide_together)
-    found = Counter(submit_all(pool, tenants, range(10)))
-    assert found == {"running": 1, IntegrityError.__name__: 9}
+    counts = Counter(submit_all(pool, tenants, range(10)))
+    assert counts == {"running": 1, IntegrityError.__name__: 9}
 
 
 def test_the_same_key_from_many_at_once_is_one_job() -> None:

@@ -33,9 +33,9 @@ def units_on(calendar: Calendar, job: Job, gang: Gang, slot: int, order: list[li
 def place(calendar: Calendar, job: Job, gang: Gang, slot: int) -> list[int] | None:
     servers = list(range(len(calendar.scenario.cluster.servers)))
     for server in servers:
-        found = units_on(calendar, job, gang, slot, [[server], [server]])
-        if found is not None:
-            return found
+        units = units_on(calendar, job, gang, slot, [[server], [server]])
+        if units is not None:
+            return units
     return units_on(calendar, job, gang, slot, [servers, servers]) or dealt_round(calendar, job, gang, slot)
 
 

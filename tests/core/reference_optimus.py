@@ -34,7 +34,7 @@ def allocate(asked: JobDemands, free: np.ndarray, stop: str) -> list[tuple[int, 
                 best = (-gain, job, kind)
         return best
 
-    heap = [found for job in range(len(given)) if given[job] != (0, 0) and (found := entry(job))]
+    heap = [row for job in range(len(given)) if given[job] != (0, 0) and (row := entry(job))]
     heapq.heapify(heap)
     while heap:
         _, job, kind = heapq.heappop(heap)
@@ -45,8 +45,8 @@ def allocate(asked: JobDemands, free: np.ndarray, stop: str) -> list[tuple[int, 
             break
         else:
             retired.add((job, kind))
-        if (found := entry(job)) is not None:
-            heapq.heappush(heap, found)
+        if (row := entry(job)) is not None:
+            heapq.heappush(heap, row)
     return given
 
 

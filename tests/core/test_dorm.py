@@ -126,8 +126,8 @@ def random_event(dice: np.random.Generator) -> tuple[Cluster, list[Job]]:
 
 
 def used(plan: Plan, jobs: list[Job], cluster: Cluster) -> float:
-    found = numbers_of(plan, len(cluster.servers))
-    return sum(float((amounts(jobs[n], found[n]).sum(axis=1) / cluster.total).sum()) for n in found)
+    numbers = numbers_of(plan, len(cluster.servers))
+    return sum(float((amounts(jobs[n], numbers[n]).sum(axis=1) / cluster.total).sum()) for n in numbers)
 
 
 @pytest.mark.parametrize("block", range(3))
@@ -148,9 +148,9 @@ def test_uses_as_much_as_trying_everything_does(block: int) -> None:
             continue
         assert used(second, jobs, cluster) == pytest.approx(best, rel=2e-3)
         shares = fair(jobs, cluster)
-        found = numbers_of(second, len(cluster.servers))
+        numbers = numbers_of(second, len(cluster.servers))
         nothing = ((0,) * len(cluster.servers),) * 2
-        chosen = tuple(found.get(job.number, nothing) for job in jobs)
+        chosen = tuple(numbers.get(job.number, nothing) for job in jobs)
         assert allowed(jobs, chosen, cluster, shares, before)
         compared += 1
     assert compared >= 3

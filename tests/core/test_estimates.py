@@ -25,13 +25,13 @@ def made(b0: float, b1: float, b2: float) -> curves.Curves:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(COEFFICIENTS, min_size=1, max_size=4))
 def test_curves_without_noise_come_back(coefficients):
-    found = curves.fit(losses.cleaned(np.array([curve(*each) for each in coefficients])))
+    fit = curves.fit(losses.cleaned(np.array([curve(*each) for each in coefficients])))
     expected = np.array(coefficients).T
-    assert found.converging.all()
-    assert found.b0 / found.scale == pytest.approx(expected[0], rel=1e-5)
-    assert found.b1 / found.scale == pytest.approx(expected[1], rel=1e-5)
-    assert found.b2 * found.scale == pytest.approx(expected[2], abs=1e-6)
-    assert found.loss(np.full(len(coefficients), 7.0)) == pytest.approx([curve(*each)[6] for each in coefficients])
+    assert fit.converging.all()
+    assert fit.b0 / fit.scale == pytest.approx(expected[0], rel=1e-5)
+    assert fit.b1 / fit.scale == pytest.approx(expected[1], rel=1e-5)
+    assert fit.b2 * fit.scale == pytest.approx(expected[2], abs=1e-6)
+    assert fit.loss(np.full(len(coefficients), 7.0)) == pytest.approx([curve(*each)[6] for each in coefficients])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -39,14 +39,14 @@ def test_noisy_curves_are_fitted_as_well_as_bounded_least_squares_does(seed):
     dice = np.random.default_rng(seed)
     seen = curve(0.15, 1.1, 0.1, 50) * (1 + 0.02 * dice.standard_normal(50))
     points = losses.cleaned(seen[None])
-    found = curves.fit(points)
+    fit = curves.fit(points)
     target, epochs = points.losses[0], np.arange(1, 51)
 
     def gaps(x: np.ndarray) -> np.ndarray:
         return 1 / (x[0] * epochs + x[1]) + x[2] - target
 
     best = least_squares(gaps, (0.1, 1.0, 0.1), bounds=(0, np.inf))
-    ours = gaps(np.array([found.b0[0], found.b1[0], found.b2[0]]))
+    ours = gaps(np.array([fit.b0[0], fit.b1[0], fit.b2[0]]))
     assert (ours**2).sum() <= 2 * best.cost * 1.01
 
 
@@ -121,9 +121,9 @@ def test_a_rising_curve_stays_as_it_is_and_does_not_converge():
     ],
 )
 def test_hopeless_losses_give_finite_answers(seen):
-    found = curves.fit(losses.cleaned(np.array([seen], dtype=np.float64).reshape(1, len(seen))))
-    assert np.isfinite([found.b0, found.b1, found.b2, found.scale]).all()
-    total = convergence.total_epochs(found, 0.01)
+    fit = curves.fit(losses.cleaned(np.array([seen], dtype=np.float64).reshape(1, len(seen))))
+    assert np.isfinite([fit.b0, fit.b1, fit.b2, fit.scale]).all()
+    total = convergence.total_epochs(fit, 0.01)
     assert 1 <= total[0] <= convergence.MOST_EPOCHS + convergence.PATIENCE
 
 

@@ -70,10 +70,10 @@ def said(found: Fairness) -> tuple[object, ...]:
 @pytest.mark.parametrize("mode", ["guarantee", "paper"])
 def test_gains_and_the_operators_part_are_the_value_of_all_that_was_awarded(mode: str) -> None:
     for policy, view, plan in intervals(mode):
-        found = fairness_of(policy, view, plan, with_floors=mode == "guarantee")
+        fairness = fairness_of(policy, view, plan, with_floors=mode == "guarantee")
         operator = sum(b.payouts[-1] for b in plan.bookings if b.payouts is not None)
-        assert sum(row.gain for row in found.tenants) + operator == pytest.approx(found.revenue)
-        for row in found.tenants:
+        assert sum(row.gain for row in fairness.tenants) + operator == pytest.approx(fairness.revenue)
+        for row in fairness.tenants:
             assert row.earned <= row.received + 1e-9
             assert all(s <= o + 1e-9 for s, o in zip(row.sold, row.offered, strict=True))
 
@@ -123,18 +123,18 @@ def test_figures_of_before_have_no_refunds() -> None:
 
 def test_sold_units_are_those_rented() -> None:
     for policy, view, plan in intervals("guarantee"):
-        found = fairness_of(policy, view, plan)
+        fairness = fairness_of(policy, view, plan)
         rented = sum(window.rented.sum(axis=1) for window in plan.windows)
         idle = sum(window.idle.sum(axis=(1, 2)) for window in plan.windows)
-        assert np.array(found.unsold) == pytest.approx(idle - rented, abs=1e-6)
+        assert np.array(fairness.unsold) == pytest.approx(idle - rented, abs=1e-6)
 
 
 def test_every_promise_is_kept_in_guarantee_mode() -> None:
     count = 0
     for policy, view, plan in intervals("guarantee"):
-        found = fairness_of(policy, view, plan)
-        assert found.broken == ()
-        count += found.certificates
+        fairness = fairness_of(policy, view, plan)
+        assert fairness.broken == ()
+        count += fairness.certificates
     print(f"{count} certificates")
     assert count > 30
 
@@ -173,11 +173,11 @@ def test_names_the_job_that_the_papers_price_held_back_with_its_numbers() -> Non
     [lone] = alone[1].bookings
     held_back = next(b for b in plan.bookings if b.job == lone.job)
     assert (lone.ideal, held_back.ideal, held_back.paid) == (96.0, 92.0, 0.0)
-    found = interval_fairness(view, plan, alone, with_floors=False)
-    assert found.certificates == 2
+    fairness = interval_fairness(view, plan, alone, with_floors=False)
+    assert fairness.certificates == 2
     # By the arrival at 3 these are 100 - 2 * (12 - 3) against 100 - 2 * (10 - 3).
-    assert found.broken == (Certificate(lone.job, 1, gain=82.0, alone=86.0, broken=BELOW_ALONE),)
-    assert [row.gain for row in found.tenants] == pytest.approx(case["expect"]["gain"])
+    assert fairness.broken == (Certificate(lone.job, 1, gain=82.0, alone=86.0, broken=BELOW_ALONE),)
+    assert [row.gain for row in fairness.tenants] == pytest.approx(case["expect"]["gain"])
 
 
 def first_interval(with_phase: str) -> tuple[Policy, View, Plan, int]:

@@ -36,14 +36,14 @@ def expected(scenario: Scenario) -> Outcome:
 def wrong(scenario: Scenario) -> list[str]:
     """Where the two differ: in jobs, or in what they say about the search for a price."""
     left, right = decided(scenario), expected(scenario)
-    found = differences(left, right)
+    flaws = differences(left, right)
     if len(left.windows) != len(right.windows):
-        found.append(f"{len(left.windows)} windows and {len(right.windows)}")
+        flaws.append(f"{len(left.windows)} windows and {len(right.windows)}")
     for one, other in zip(left.windows, right.windows, strict=False):
         same = one.kappa == other.kappa and len(one.scores) == len(other.scores)
         if not same or not all(map(close, one.scores, other.scores)):
-            found.append(f"window {one.start}: {one.kappa} of {one.scores} and {other.kappa} of {other.scores}")
-    return found
+            flaws.append(f"window {one.start}: {one.kappa} of {one.scores} and {other.kappa} of {other.scores}")
+    return flaws
 
 
 @pytest.mark.parametrize("first", range(0, MARKETS, BLOCK))

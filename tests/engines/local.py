@@ -183,9 +183,9 @@ def kill(process: psutil.Process) -> None:
 
 
 def story(engine: LocalEngine, handle: Handle) -> str:
-    said = "\n".join(f"{line.role} {line.rank} {line.text}" for line in lines(engine, handle))
+    text = "\n".join(f"{line.role} {line.rank} {line.text}" for line in lines(engine, handle))
     log = (engine.root / handle.home / handle.key / "supervisor.log").read_text()
-    return f"{look(engine, handle)}\n{said}\n{log}"
+    return f"{look(engine, handle)}\n{text}\n{log}"
 
 
 def until(

@@ -70,9 +70,9 @@ def own(
 ) -> Gang:
     """From now on on one server, unless `parts` say when it runs where."""
     now = time.time()
-    told = told_to_engines(document, packed, slot_seconds, values)
+    program = told_to_engines(document, packed, slot_seconds, values)
     planned = generations(*(parts or ((now, workers(1)),)), end=now + seconds)
-    return Gang(secrets.token_hex(16), home, told.name, {}, planned, now + seconds, tenant="physics", own=told)
+    return Gang(secrets.token_hex(16), home, program.name, {}, planned, now + seconds, tenant="physics", own=program)
 
 
 def resized(engine: LocalEngine, gang: Gang, servers: Counts, has_begun: Callable[[Handle], object]) -> Handle:

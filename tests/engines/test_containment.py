@@ -351,11 +351,11 @@ def test_gang_reaches_nothing_that_is_not_its_own(how: str, monkeypatch: pytest.
         accounts = [process_of(engine, handle, "worker").uids().real for handle in handles]
         assert len(set(accounts)) == (2 if chosen.own else 1)
         for handle, account in zip(handles, accounts, strict=True):
-            said = text_of(engine, handle)
+            text = text_of(engine, handle)
             assert (account >= FIRST_ACCOUNT) == chosen.own
-            assert f"account {account}\n" in said
-            assert "worked" not in said
-            assert said.count("refused") == 5 + len(named["files"]) + len(named["ports"])
+            assert f"account {account}\n" in text
+            assert "worked" not in text
+            assert text.count("refused") == 5 + len(named["files"]) + len(named["ports"])
         os.kill(handles[0].reference["pid"], signal.SIGKILL)
         assert ended(engine, handles[0]).end == LOST
         until(lambda: not people_of(handles[0].key))

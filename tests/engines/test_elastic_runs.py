@@ -376,9 +376,9 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
     before = epoch()
     until(lambda: epoch() > before + 1, patience=PATIENCE)
     (run,) = runs()
-    told = [line.text for line in log_lines(engine.root, f"job-{job.pk}", run.key)]
-    assert any(line.endswith("is asked to leave.") for line in told)
-    assert not any(line.startswith("Its work is saved") for line in told)
+    texts = [line.text for line in log_lines(engine.root, f"job-{job.pk}", run.key)]
+    assert any(line.endswith("is asked to leave.") for line in texts)
+    assert not any(line.startswith("Its work is saved") for line in texts)
     assert slots_of(job)[-1].workers == 1
     engine.stop(handle := handle_of(run))
     until(lambda: look(engine, handle).state == ENDED)

@@ -39,9 +39,9 @@ def test_a_bash_script_of_five_lines_runs_as_an_array_of_ten(settings: Any) -> N
     give(renter := make_tenant("renter"), 1_000)
     allow(renter)
     assert len(SCRIPT.splitlines()) == 5
-    said = JobWording(script=SCRIPT, worth={"credits": "50", "within_seconds": 900, "later": "nothing"})
+    wording = JobWording(script=SCRIPT, worth={"credits": "50", "within_seconds": 900, "later": "nothing"})
     at = pool.epoch_at + timedelta(seconds=0.9 * SLOT)
-    outcome = array_describe(pool=pool, wording=said, count=None, by=member(renter), at=at, together=True)
+    outcome = array_describe(pool=pool, wording=wording, count=None, by=member(renter), at=at, together=True)
     assert isinstance(outcome, SubmittedArray), outcome
     for slot in (0.95, 1, 2):
         advance(pool, slot)

@@ -154,8 +154,8 @@ def test_parameter_servers_end_with_the_last_worker() -> None:
         gang = own(script(text, shape="parameter_server"), (time.time(), workers(2, ps=1)))
         status, _ = ran(engine, gang)
         assert status.end == FINISHED
-        told = json.loads((engine.root / "job-7" / "work" / "worker").read_text())
-        assert {role: len(members) for role, members in told.items()} == {"ps": 1, "worker": 2}
+        document = json.loads((engine.root / "job-7" / "work" / "worker").read_text())
+        assert {role: len(members) for role, members in document.items()} == {"ps": 1, "worker": 2}
 
 
 HOSTILE = r"""

@@ -119,6 +119,6 @@ def test_a_long_training_rents_in_pieces_and_its_loss_curve_goes_on(engine: Loca
     with scope_disabled("the test verifies everything"):
         assert intervals_verify(pool_ids=[pool.pk]).findings == ()
     fairness_catch_up()
-    told = IntervalFairness.objects.filter(pool=pool)
-    assert sum(told.values_list("certificates", flat=True)) > 0
-    assert sum(told.values_list("broken_count", flat=True)) == 0
+    rows = IntervalFairness.objects.filter(pool=pool)
+    assert sum(rows.values_list("certificates", flat=True)) > 0
+    assert sum(rows.values_list("broken_count", flat=True)) == 0

@@ -89,9 +89,9 @@ def test_verification_names_sums_that_are_missing_or_of_no_interval(history: His
     pool, _ = history
     fairness_catch_up()
     PoolDay.objects.update(day="2001-01-01")
-    told = [str(finding) for finding in days_verify(pool_ids=[pool.pk])]
-    assert any("missing" in line for line in told)
-    assert any("no interval was decided then" in line for line in told)
+    flaws = [str(finding) for finding in days_verify(pool_ids=[pool.pk])]
+    assert any("missing" in line for line in flaws)
+    assert any("no interval was decided then" in line for line in flaws)
 
 
 @pytest.mark.parametrize(

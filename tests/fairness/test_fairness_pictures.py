@@ -34,15 +34,15 @@ def tenant(number: int, gain: float, *, earned: float = 0.0, offered: float = 0.
 @given(st.lists(st.integers(-500, 4_000).map(lambda number: number / 100), min_size=1, max_size=40))
 def test_every_dot_and_mark_lies_inside_the_picture(gains: list[float]) -> None:
     rows = [tenant(number, gain) for number, gain in enumerate(sorted(gains, reverse=True))]
-    found = dots_of(rows, worst=None)
-    assert found is not None
-    assert len(found.dots) == min(len(rows), MOST)
-    assert found.left_out == len(rows) - len(found.dots)
-    places = [x for dot in found.dots for x in (dot.x, dot.low, dot.high)] + [tick.x for tick in found.ticks]
-    assert all(0 <= x <= 100 for x in [*places, found.one, found.band_x, found.band_x + found.band_width])
-    assert 2 <= len(found.ticks) <= 9
-    by_place = sorted(found.dots, key=lambda dot: dot.x)
-    assert [dot.ratio for dot in by_place] == sorted(dot.ratio for dot in found.dots)
+    picture = dots_of(rows, worst=None)
+    assert picture is not None
+    assert len(picture.dots) == min(len(rows), MOST)
+    assert picture.left_out == len(rows) - len(picture.dots)
+    places = [x for dot in picture.dots for x in (dot.x, dot.low, dot.high)] + [tick.x for tick in picture.ticks]
+    assert all(0 <= x <= 100 for x in [*places, picture.one, picture.band_x, picture.band_x + picture.band_width])
+    assert 2 <= len(picture.ticks) <= 9
+    by_place = sorted(picture.dots, key=lambda dot: dot.x)
+    assert [dot.ratio for dot in by_place] == sorted(dot.ratio for dot in picture.dots)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -55,10 +55,10 @@ def test_bars_fill_at_most_the_picture(amounts: list[tuple[float, float, float]]
 
 
 def test_who_reads_about_itself_is_the_whole_picture() -> None:
-    found = dots_of([tenant(9, 1.1)], worst=None, mine=9)
-    assert found is not None
-    assert [(dot.name, dot.kind) for dot in found.dots] == [("Tenant 9", "mine")]
-    assert found.summary == f"Yours is {found.dots[0].ratio:.3f}."
+    picture = dots_of([tenant(9, 1.1)], worst=None, mine=9)
+    assert picture is not None
+    assert [(dot.name, dot.kind) for dot in picture.dots] == [("Tenant 9", "mine")]
+    assert picture.summary == f"Yours is {picture.dots[0].ratio:.3f}."
     line = trend_of([tenant(9, 1.1)], worst=None, mine=9)
     assert line is not None
     assert [each.name for each in line.lines] == ["Tenant 9"]

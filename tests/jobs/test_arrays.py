@@ -230,8 +230,8 @@ def test_members_that_go_together_are_bought_in_one_interval(world) -> None:
     assert {job.reason_code for job in jobs(by) if job.array_id == many.pk} == {"bought_together"}
     assert (sums(by, array).together, sums(by, many).together) == (True, True)
     with scope_disabled("the test verifies everything"):
-        found = intervals_verify(pool_ids=[pool.pk])
-    assert found.is_clean, found.findings
+        outcome = intervals_verify(pool_ids=[pool.pk])
+    assert outcome.is_clean, outcome.findings
     assert proven(pool) == []
     assert audit.verify().is_clean
 
@@ -288,10 +288,10 @@ def test_more_than_an_interval_has_room_for_are_refused_at_once() -> None:
     refusal = submitted(pool, member(renter), 500, together=True)
     assert isinstance(refusal, Refused), refusal
     assert (refusal.code, refusal.field) == ("invalid_job", "together")
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"together: no interval of this pool has room for more than (\d+) such jobs at once, and these are 500\.",
         refusal.sentence,
     )
-    assert found, refusal.sentence
-    assert isinstance(submitted(pool, member(renter), int(found[1]), together=True), JobArray)
+    assert match, refusal.sentence
+    assert isinstance(submitted(pool, member(renter), int(match[1]), together=True), JobArray)
     assert isinstance(submitted(pool, member(renter), 500), JobArray)

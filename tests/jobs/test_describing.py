@@ -33,21 +33,21 @@ def faults(wording: JobWording, resources: tuple[str, ...] = POOL) -> list[Any]:
 
 
 def test_in_hours_by_its_script_and_in_detail_it_is_the_same_to_the_byte() -> None:
-    said = understood(JobWording(WORTH, hours={"hours": "6", "most": 8, "worker": {"gpu": 1}}))
+    understanding = understood(JobWording(WORTH, hours={"hours": "6", "most": 8, "worker": {"gpu": 1}}))
     read = understood(JobWording(WORTH, script=TEXT))
     detail = {
-        "value": json.loads(json.dumps(said.spec["value"])), "worker_demand": {"gpu": 1}, "ps_demand": [],
+        "value": json.loads(json.dumps(understanding.spec["value"])), "worker_demand": {"gpu": 1}, "ps_demand": [],
         "epochs": 1, "chunks": 8, "minibatches": 21_600, "minibatch_seconds": 1, "min_workers": 8, "max_workers": 8,
     }  # fmt: skip
-    assert {hours.to_bytes(each) for each in (said.spec, read.spec, detail)} == {hours.to_bytes(detail)}
+    assert {hours.to_bytes(each) for each in (understanding.spec, read.spec, detail)} == {hours.to_bytes(detail)}
     assert detail["value"]["kind"] == "sigmoid"
 
 
 def test_what_was_said_is_kept_and_says_the_same_again() -> None:
     answers = {"hours": 2.5, "most": 4, "least": 2, "worker": {"gpu": 1}, "scaling": "good"}
-    said = understood(JobWording(WORTH, hours=answers), slot_seconds=60.0)
-    again = json.loads(json.dumps(said.wording))
-    assert understood(JobWording(again["worth"], hours=again["hours"]), slot_seconds=60.0) == said
+    understanding = understood(JobWording(WORTH, hours=answers), slot_seconds=60.0)
+    again = json.loads(json.dumps(understanding.wording))
+    assert understood(JobWording(again["worth"], hours=again["hours"]), slot_seconds=60.0) == understanding
     read = understood(JobWording(WORTH, script=TEXT), slot_seconds=60.0)
     again = json.loads(json.dumps(read.wording))
     assert understood(JobWording(again["worth"], script=again["script"]), slot_seconds=60.0) == read

@@ -222,34 +222,38 @@ def test_taking_back_a_job_that_waits_says_that_what_its_pieces_hold_is_paid(wor
     advance(world.pool, 18.5)
     assert world.row(job).state == JobState.QUEUED
     before = book_of(job)
-    said = preview(world, job, 18.5)
-    assert (said.state, said.returned, said.kept, said.still_paid) == ("waiting", 0, 0, before.held)
+    forecast = preview(world, job, 18.5)
+    assert (forecast.state, forecast.returned, forecast.kept, forecast.still_paid) == ("waiting", 0, 0, before.held)
     assert before.held > 0
-    assert "holds nothing" not in said.sentence
+    assert "holds nothing" not in forecast.sentence
     page = text_of(client_as(OWNER, job.tenant).get(_cancel(job), secure=True).content.decode())
     assert "none of it comes back" in page
     assert f"Held for earlier slots, and then paid to their owners {shown(before.held)}" in page
     take_back(world, job, 18.5)
     advance(world.pool, 24.5)
     after = book_of(job)
-    assert (after.back, after.settled - before.settled, after.held) == (0, said.still_paid, 0)
+    assert (after.back, after.settled - before.settled, after.held) == (0, forecast.still_paid, 0)
 
 
 def test_taking_back_a_job_that_runs_says_what_its_pieces_hold_beside_what_it_reserved(world: World) -> None:
     job = world.long_job()
     advance(world.pool, 18.5)
     first, running = world.awards(job)
-    said = preview(world, job, 18.5)
-    assert (said.reserved, said.earlier, said.still_paid) == (running.paid, first.paid, first.paid + running.paid)
+    forecast = preview(world, job, 18.5)
+    assert (forecast.reserved, forecast.earlier, forecast.still_paid) == (
+        running.paid,
+        first.paid,
+        first.paid + running.paid,
+    )
     take_back(world, job, 18.5)
     advance(world.pool, 24.5)
-    assert (book_of(job).settled, book_of(job).back) == (said.still_paid, 0)
+    assert (book_of(job).settled, book_of(job).back) == (forecast.still_paid, 0)
 
 
 def test_a_job_that_holds_nothing_is_taken_back_for_nothing(prorated: Prorated) -> None:
     job = prorated.long_job()
-    said = preview(prorated, job, 0.5)
-    assert (said.still_paid, said.sentence) == (0, "It waits and holds nothing: cancelling costs nothing.")
+    forecast = preview(prorated, job, 0.5)
+    assert (forecast.still_paid, forecast.sentence) == (0, "It waits and holds nothing: cancelling costs nothing.")
 
 
 # -- what its page adds up -------------------------------------------------------------------------------------------
@@ -347,10 +351,10 @@ def lose_the_home(world: Prorated) -> tuple[TrainingJob, ServerLost, ServerLost]
     with scope_disabled("the test looks for a server"):
         server = Server.objects.get(pk=planned.allocation[0][0])
     at, by = moment(world.pool, 9.5), access_of_system("test")
-    said = server_loss_preview(server=server, at=at)
+    forecast = server_loss_preview(server=server, at=at)
     done = server_lose(server=server, by=by, reason="power", at=at)
     assert isinstance(done, ServerLost)
-    return job, said, done
+    return job, forecast, done
 
 
 def test_a_loss_of_the_place_at_home_tells_what_came_back_of_the_piece_that_ran(prorated: Prorated) -> None:

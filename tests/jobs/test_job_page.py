@@ -282,17 +282,17 @@ def rented(keep: int, start: int = 3):
 def test_cancelling_before_the_start_returns_and_keeps_what_was_said(keep: int) -> None:
     _, lumen, castor, award = rented(keep)
     with scope(lumen):
-        said = cancel_preview(award.job, moment(0))
+        forecast = cancel_preview(award.job, moment(0))
     before = money(lumen)
     job = job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0))
     assert not isinstance(job, Refused)
     after = money(lumen)
-    assert (said.returned, said.kept) == (after[0] - before[0], award.paid - said.returned)
+    assert (forecast.returned, forecast.kept) == (after[0] - before[0], award.paid - forecast.returned)
     assert after[1] == before[1] - award.paid
-    assert money(castor)[2] <= said.kept
+    assert money(castor)[2] <= forecast.kept
     page = page_of(award.job, lumen)
     assert page.slots is not None
-    assert (page.slots.returned, page.slots.kept) == (said.returned, said.kept)
+    assert (page.slots.returned, page.slots.kept) == (forecast.returned, forecast.kept)
     assert {row.state for row in page.slots.rows} == {RETURNED}
     assert page.payees == ()
 
@@ -306,12 +306,12 @@ def test_cancelling_a_running_job_goes_on_paying_what_was_said() -> None:
         Award.objects.filter(pk=award.pk).update(state="running")
         TrainingJob.objects.filter(pk=job.pk).update(state="running")
         job.refresh_from_db()
-        said = cancel_preview(job, moment(1.5))
-    assert (said.returned, said.settled + said.still_paid) == (0, award.paid)
-    assert said.settled == settled_in_book(award.job, lumen)
+        forecast = cancel_preview(job, moment(1.5))
+    assert (forecast.returned, forecast.settled + forecast.still_paid) == (0, award.paid)
+    assert forecast.settled == settled_in_book(award.job, lumen)
     assert not isinstance(job_cancel(job_id=award.job_id, by=member(lumen), at=moment(1.5)), Refused)
     settle(pool, 1, 2, 3)
-    assert settled_in_book(award.job, lumen) == said.settled + said.still_paid
+    assert settled_in_book(award.job, lumen) == forecast.settled + forecast.still_paid
 
 
 def test_confirmation_shows_the_figures_and_changes_nothing(scene: Story) -> None:
@@ -334,10 +334,10 @@ def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so(scene: Story)
 
 def test_cancelled_job_that_never_ran_is_told_in_the_past(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
-    asked = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
-    assert "holds nothing: cancelling costs nothing" in asked
+    text = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
+    assert "holds nothing: cancelling costs nothing" in text
     for nonsense in ("What it would cost", "Comes back to you"):
-        assert nonsense not in asked
+        assert nonsense not in text
     client.post(address(scene, scene.waiting, "cancel/"), secure=True)
     words = text_of(client.get(address(scene, scene.waiting), secure=True).content.decode())
     assert "Price of the whole run nothing: it never ran" in words
@@ -416,9 +416,9 @@ def test_refused_job_says_why_and_what_would_help_and_nothing_of_prices_and_star
         assert never not in words, never
     assert "part=help" not in client_as(VIEWER, scene.renter).get(address(scene, job), secure=True).content.decode()
     submit = f"/t/{scene.renter.slug}/submit/"
-    told = client.get(submit, {"from": job.pk, "part": "help"}, secure=True).content.decode()
-    assert "Pay up to" in told
-    (link,) = re.findall(r'class="button-card" href="([^"]+)"', told)
+    page = client.get(submit, {"from": job.pk, "part": "help"}, secure=True).content.decode()
+    assert "Pay up to" in page
+    (link,) = re.findall(r'class="button-card" href="([^"]+)"', page)
     form = client.get(unescape(link), secure=True).context["form"]
     assert form["source"].value() == "form"
     assert float(form["max_price"].value()) > 0.0001
@@ -459,8 +459,13 @@ def test_life_of_a_job_says_why_it_was_queued_again() -> None:
     for data in ({"cause": "server_lost", "server": "s01", "refunded": 5}, {"reason": "floor_missed", "start": 3}):
         event = {"pool": scene.pool, "tenant": scene.renter, "subject": f"job:{job.pk}", "at": timezone.now()}
         Event.objects.create(kind="job_requeued", data={"job": job.pk} | data, **event)
-    told = [each.sentence for each in happenings(scene.pool, scene.renter.pk, job.pk) if each.kind == "job_requeued"]
-    assert told == [reason_sentence(scene.pool, "server_lost", {}), reason_sentence(scene.pool, "floor_missed", {})]
+    sentences = [
+        each.sentence for each in happenings(scene.pool, scene.renter.pk, job.pk) if each.kind == "job_requeued"
+    ]
+    assert sentences == [
+        reason_sentence(scene.pool, "server_lost", {}),
+        reason_sentence(scene.pool, "floor_missed", {}),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_a_job_that_waits_for_another_is_worth_nothing_after_its_moment(by_slot:
     assert all(end <= by_slot for end in ends(second.job))
     assert bool(ends(second.job)) == (state == "finished")
     with scope_disabled("the test verifies everything"):
-        found = intervals_verify(pool_ids=[pool.pk])
-        assert found.is_clean, found.findings
+        outcome = intervals_verify(pool_ids=[pool.pk])
+        assert outcome.is_clean, outcome.findings
         assert jobs_verify(pool, list(TrainingJob.objects.order_by("pk"))) == []
         for tampered in (1.0, None):
             with as_superuser():

@@ -132,8 +132,8 @@ def test_one_job_by_its_script_in_hours_and_in_detail_is_the_same_to_the_byte(
     assert isinstance(by_script, Submitted), by_script
     spec = by_script.job.spec
     answers = {"hours": "0.0111111", "most": 2, "least": 1}  # forty seconds, rounded up
-    said = JobWording(WORTH, hours=answers, program=spec["program"], name="train", divisible=flag)
-    in_hours = job_describe(wording=said, **who)
+    wording = JobWording(WORTH, hours=answers, program=spec["program"], name="train", divisible=flag)
+    in_hours = job_describe(wording=wording, **who)
     assert isinstance(in_hours, Submitted), in_hours
     plain = {name: entry for name, entry in spec.items() if name not in ("divisible", "save_slots")}
     detail = submitted(pool, guest, plain | ({} if flag is None else {"divisible": flag}), name="train")

@@ -191,9 +191,9 @@ def test_the_interface_answers_with_code_numbers_and_sentence() -> None:
     pool, _, lumen = market(epoch_at=timezone.now())
     caller = program_of(SUBMITTER, lumen)
     body = {"pool": pool.slug, "name": "long", "lane": "batch", "spec": SPEC | LONG}
-    found = problem(caller.post("tenants/lumen/jobs/", body), 409, "larger_than_window")
-    assert found["detail"] == SENTENCE
-    assert found["numbers"] == {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8}
+    document = problem(caller.post("tenants/lumen/jobs/", body), 409, "larger_than_window")
+    assert document["detail"] == SENTENCE
+    assert document["numbers"] == {"needs_slots": 50, "window_slots": 8, "enough_workers": None, "epochs_that_fit": 8}
     assert nothing_is_stored()
     quote = caller.post("tenants/lumen/quotes/", body).json()
     assert (quote["terms"]["admitted"], quote["estimate"]) == (False, None)
@@ -221,8 +221,8 @@ def test_interval_names_the_longest_interval_of_the_pool_and_not_its_own() -> No
         pool_advance(pool_id=pool.pk, at=moment(slot + 0.5))
     with scope(lumen):
         seen = [interval_view(tenant=lumen, pool=pool, number=n, money=False, jobs=True) for n in range(1, 5)]
-    told = {bid.text for view in seen if view for bid in view.bids if "longest" in bid.text}
-    assert told == {"Needs 4 slots and waits for an interval that is as long; the longest has 8."}
+    texts = {bid.text for view in seen if view for bid in view.bids if "longest" in bid.text}
+    assert texts == {"Needs 4 slots and waits for an interval that is as long; the longest has 8."}
 
 
 def test_a_refused_job_does_not_wait_in_a_pool_that_comes_to_rest_or_when_its_budget_is_used_up() -> None:

@@ -19,11 +19,11 @@ REST = 40  # slots in which nobody submits, so that everything ends
 def test_the_certificate_holds_in_every_interval_of_a_month() -> None:
     pool, tenants = make_month(slot_seconds=SLOT_SECONDS, clock_cap=2)
     lost = live(pool, tenants, DAYS * DAY_SECONDS // SLOT_SECONDS, jobs=3.0)
-    found = promises(pool, servers_lost=lost)
-    print(f"\na month of ten tenants: {found}")
-    assert found.broken == ()
-    assert found.with_window > 50
-    assert found.certificates > 200
+    record = promises(pool, servers_lost=lost)
+    print(f"\na month of ten tenants: {record}")
+    assert record.broken == ()
+    assert record.with_window > 50
+    assert record.certificates > 200
     assert lost >= 4
     awards = IntervalFairness.objects.filter(pool=pool, renters__gt=0).count()
     assert awards > 10, "nobody had to rent: the month proves too little"
@@ -35,10 +35,10 @@ def test_a_month_of_the_papers_own_rules_breaks_promises() -> None:
     """The same owners for ten days in paper mode: the count above can be something else than zero."""
     pool, tenants = make_month("paper", slot_seconds=SLOT_SECONDS)
     lost = live(pool, tenants, 40, jobs=3.0)
-    found = promises(pool, servers_lost=lost)
-    print(f"\nten days in paper mode: {found}")
-    assert found.broken
-    assert all(got < alone for _, _, _, got, alone in found.broken)
+    record = promises(pool, servers_lost=lost)
+    print(f"\nten days in paper mode: {record}")
+    assert record.broken
+    assert all(got < alone for _, _, _, got, alone in record.broken)
 
 
 @pytest.mark.wide
@@ -57,13 +57,13 @@ def test_a_month_with_both_plans_in_which_everything_happens(seed: int) -> None:
         lost = live(pool, tenants, slots, jobs=4.0, seed=seed, also=upsets)
         adjusted = Award.objects.filter(pool=pool, adjusted__gt=0).count()
         closed = Award.objects.filter(pool=pool, rent="closed").count()
-    found = promises(pool, servers_lost=lost)
+    record = promises(pool, servers_lost=lost)
     held = everything_holds(pool)
     print(
-        f"\na month of both plans: {found}; {dict(upsets.counts)}; {closed} rents closed, {adjusted} gave back; {held}"
+        f"\na month of both plans: {record}; {dict(upsets.counts)}; {closed} rents closed, {adjusted} gave back; {held}"
     )
-    assert found.broken == ()
-    assert found.certificates > 200
+    assert record.broken == ()
+    assert record.certificates > 200
     assert lost >= 4
     assert closed > 10
     assert adjusted, "alone was never better than what was rented: nothing came back"

@@ -100,8 +100,8 @@ def _fail(pool: Pool, server: Server, slots_since: int, at: Any) -> None:
 
 def everything_holds(pool: Pool) -> Mapping[str, int]:
     """Raises where something does not; else how much was looked at."""
-    found = audit.verify()
-    assert found.is_clean, found.findings
+    verdict = audit.verify()
+    assert verdict.is_clean, verdict.findings
     verified = intervals_verify(pool_ids=[pool.pk])
     assert verified.is_clean, verified.findings[:10]
     with scope_disabled("the test looks at all tenants"):

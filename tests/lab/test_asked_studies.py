@@ -61,9 +61,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(log: Path, *, at_once: bool = True, content: bytes | None = None, **fields: object) -> LabStudy:
     content = (log / "log.txt").read_bytes() if content is None else content
     document = study_document(log / "STUDY.yaml") | fields
-    found = study_create(document=document, files={"log.txt": content}, starts_at_once=at_once, by=AUDIT, at=NOON)
-    assert isinstance(found, LabStudy), found
-    return found
+    study = study_create(document=document, files={"log.txt": content}, starts_at_once=at_once, by=AUDIT, at=NOON)
+    assert isinstance(study, LabStudy), study
+    return study
 
 
 def nobody() -> None:
@@ -245,9 +245,9 @@ def test_study_that_cannot_be_is_refused(
     log: Path, change: dict[str, object], files: dict[str, bytes], words: str
 ) -> None:
     document = study_document(log / "STUDY.yaml") | change
-    found = study_create(document=document, files=files, by=AUDIT, at=NOON)
-    assert isinstance(found, Refused)
-    assert (found.code, words in found.sentence) == ("invalid_study", True), found
+    study = study_create(document=document, files=files, by=AUDIT, at=NOON)
+    assert isinstance(study, Refused)
+    assert (study.code, words in study.sentence) == ("invalid_study", True), study
     assert not LabStudy.objects.exists()
 
 
@@ -267,9 +267,9 @@ def test_a_period_that_cannot_be_is_refused_for_what_is_wrong_with_it(
     pool = make_pool(epoch_at=NOON) if of_a_pool else None
     document = {"rules": ["alone"]} if of_a_pool else study_document(log / "STUDY.yaml")
     files = {} if of_a_pool else {"log.txt": b""}
-    found = study_create(document=document, files=files, pool=pool, first_at=begin, last_at=end, by=AUDIT, at=NOON)
-    assert isinstance(found, Refused)
-    assert (found.code, words in found.sentence) == ("invalid_period", True), found
+    study = study_create(document=document, files=files, pool=pool, first_at=begin, last_at=end, by=AUDIT, at=NOON)
+    assert isinstance(study, Refused)
+    assert (study.code, words in study.sentence) == ("invalid_period", True), study
 
 
 def test_three_of_a_person_wait_and_only_the_staff_asks(log: Path) -> None:

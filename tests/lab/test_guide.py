@@ -22,9 +22,9 @@ GUIDE = (ROOT / "docs" / "guide" / "lab.md").read_text(encoding="utf-8")
 
 def block(language: str) -> str:
     """The first block of a language."""
-    found = re.search(rf"```{language}\n(.*?)\n```", GUIDE, re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"```{language}\n(.*?)\n```", GUIDE, re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_the_guide_from_its_own_text(tmp_path: Path) -> None:

@@ -52,13 +52,13 @@ def test_network_that_took_anothers_place_is_not_held_to_what_that_one_did() -> 
 
 
 def test_candidate_that_works_more_in_the_same_slots_is_better() -> None:
-    found = verdict_of(pairs(1.1), (ALIKE, FASTER), (ALIKE, SLOWER), 0.02)
-    assert found["better"]
-    assert found["shadow"]["outcome"] == "held"
-    assert found["shadow"]["times"] == pytest.approx(1.1)
-    assert found["own"]["outcome"] == "held"
-    assert found["judging_set"]["outcome"] == "not held"  # shown, and no reason to refuse
-    json.dumps(found)
+    verdict = verdict_of(pairs(1.1), (ALIKE, FASTER), (ALIKE, SLOWER), 0.02)
+    assert verdict["better"]
+    assert verdict["shadow"]["outcome"] == "held"
+    assert verdict["shadow"]["times"] == pytest.approx(1.1)
+    assert verdict["own"]["outcome"] == "held"
+    assert verdict["judging_set"]["outcome"] == "not held"  # shown, and no reason to refuse
+    json.dumps(verdict)
 
 
 @pytest.mark.parametrize(
@@ -79,18 +79,18 @@ def test_candidate_is_not_better(times: float, own: list[ScenarioTrial]) -> None
 
 def test_other_sets_of_jobs_are_not_compared() -> None:
     left_out = [replace(FASTER[0], ended=3), *FASTER[1:]]
-    found = verdict_of(pairs(1.1), (ALIKE, left_out), ([], []), 0.02)
-    assert found["own"]["outcome"] == found["judging_set"]["outcome"] == "not comparable"
-    assert "offered ends 3 of 4 jobs" in found["own"]["line"]
-    assert (found["own"]["times"], found["judging_set"]["times"]) == (None, None)
+    verdict = verdict_of(pairs(1.1), (ALIKE, left_out), ([], []), 0.02)
+    assert verdict["own"]["outcome"] == verdict["judging_set"]["outcome"] == "not comparable"
+    assert "offered ends 3 of 4 jobs" in verdict["own"]["line"]
+    assert (verdict["own"]["times"], verdict["judging_set"]["times"]) == (None, None)
 
 
 def test_gain_within_the_spread_of_the_blocks_is_none() -> None:
     """Ten slots in a row that do much better, and ten that do much worse: neighbours are about the same jobs."""
     wild = [SlotPair(slot, 0.2, 0.2 * (1.9 if slot < 20 else 0.2)) for slot in range(40)]
-    found = verdict_of(wild, (ALIKE, FASTER), (ALIKE, ALIKE), 0.02)
-    assert found["shadow"]["outcome"] == "no difference seen"
-    assert not found["better"]
+    verdict = verdict_of(wild, (ALIKE, FASTER), (ALIKE, ALIKE), 0.02)
+    assert verdict["shadow"]["outcome"] == "no difference seen"
+    assert not verdict["better"]
 
 
 @pytest.mark.django_db

@@ -58,9 +58,9 @@ def test_page_is_an_index_range(choice: MovementFilter, index: str) -> None:
     with scope_disabled("the test fills a book"):
         renter, _ = make_book()
         fill(renter)
-    with scope(renter), CaptureQueriesContext(connection) as asked:
+    with scope(renter), CaptureQueriesContext(connection) as queries:
         movements(tenant_id=renter, choice=choice, below=Position(END, 0))
-    plan = plan_of(asked.captured_queries[-1]["sql"])
+    plan = plan_of(queries.captured_queries[-1]["sql"])
     assert index in plan
     assert "Seq Scan" not in plan
 
@@ -69,10 +69,10 @@ def test_payments_under_prefixes_read_the_keys_that_begin_so_and_no_other_row() 
     with scope_disabled("the test reads everybody's payments"):
         renter, owner = make_book()
         fill(renter)
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             found = payments_under(prefixes=["slot:0", "slot:9", "slot:"], tenant_id=owner)
     assert found == [Payments(1, 100, 90, 0, 10), Payments(0, 0, 0, 0, 0), Payments(2, 200, 180, 0, 20)]
-    plan = "\n".join(row[0] for row in run(f"EXPLAIN {asked.captured_queries[-1]['sql']}"))
+    plan = "\n".join(row[0] for row in run(f"EXPLAIN {queries.captured_queries[-1]['sql']}"))
     assert "ledger_transaction_key_once" in plan
     assert "ledger_entry_pkey" in plan
     assert "Seq Scan" not in plan

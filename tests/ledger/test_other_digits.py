@@ -54,8 +54,8 @@ def told() -> dict[str, Any]:
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(run.stdout)
-    return found
+    document: dict[str, Any] = json.loads(run.stdout)
+    return document
 
 
 def texts(value: Any) -> list[str]:

@@ -96,11 +96,11 @@ def _post(me: int, other: int, postings: list[Any], name: str) -> None:
 
 
 def _same_as_slow(tenant: int, start: datetime, end: datetime) -> None:
-    found = period_read(tenant_id=tenant, start=start, end=end)
-    assert _comparable(found) == _slow(tenant, start, end)
-    sums = [sum(getattr(moved, name) for moved in found.by_kind.values()) for name in ("available", "held", "earned")]
-    opened = (found.opening.available, found.opening.held, found.opening.earned)
-    closed = (found.closing.available, found.closing.held, found.closing.earned)
+    period = period_read(tenant_id=tenant, start=start, end=end)
+    assert _comparable(period) == _slow(tenant, start, end)
+    sums = [sum(getattr(moved, name) for moved in period.by_kind.values()) for name in ("available", "held", "earned")]
+    opened = (period.opening.available, period.opening.held, period.opening.earned)
+    closed = (period.closing.available, period.closing.held, period.closing.earned)
     assert tuple(before + moved for before, moved in zip(opened, sums, strict=True)) == closed
 
 
@@ -198,9 +198,9 @@ def test_lists_are_cut_and_sums_are_not() -> None:
         accepted(hold(key=f"h{number}", tenant_id=tenant, amount=10, at=NOON, subject=f"job:{number}"))
     entries = ((held(tenant), -10), (OPERATOR, 10))
     post_many(postings=[Posting(f"s{n}", "settle", entries, NOON, subject=f"job:{n}") for n in range(3)])
-    found = period_read(tenant_id=tenant, start=MIDNIGHT, end=MIDNIGHT + DAY, most=2)
-    assert ([row.subject for row in found.paid], found.paid_rows) == (["job:0", "job:1"], 3)
-    assert found.subjects == {"job:0": 10, "job:1": 10, "job:2": 10, "": 0}
+    period = period_read(tenant_id=tenant, start=MIDNIGHT, end=MIDNIGHT + DAY, most=2)
+    assert ([row.subject for row in period.paid], period.paid_rows) == (["job:0", "job:1"], 3)
+    assert period.subjects == {"job:0": 10, "job:1": 10, "job:2": 10, "": 0}
 
 
 # ---------------------------------------------------------------- nobody writes one by hand

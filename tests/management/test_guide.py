@@ -12,9 +12,9 @@ GUIDE = (ROOT / "docs" / "guide" / "scenario-files.md").read_text(encoding="utf-
 
 def block(language: str) -> str:
     """The first block of a language."""
-    found = re.search(rf"```{language}\n(.*?)\n```", GUIDE, re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"```{language}\n(.*?)\n```", GUIDE, re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_the_example_of_the_guide_gives_what_the_guide_shows(tmp_path: Path) -> None:

@@ -91,9 +91,11 @@ def test_a_job_that_can_pay_less_than_its_size_runs_smaller_and_says_so_with_the
     why = "Smaller than it could be: 4 workers and 4 parameter servers cost 3.00 in this slot, and 1.00 are available."
     with scope(renter):
         sentence = explained(again(job)).reason.sentence
-        told = [each.sentence for each in happenings(pool, renter.pk, job.pk) if each.kind == "job_resized"]
+        sentences = [each.sentence for each in happenings(pool, renter.pk, job.pk) if each.kind == "job_resized"]
     assert sentence == f"Runs on 1 worker and 1 parameter server; its size is decided again at 2 Mar, 12:00:30. {why}"
-    assert told == [f"From 4 workers and 4 parameter servers to 1 worker and 1 parameter server, from slot 2 on. {why}"]
+    assert sentences == [
+        f"From 4 workers and 4 parameter servers to 1 worker and 1 parameter server, from slot 2 on. {why}"
+    ]
     give_more(renter, 10)
     run(pool, 3, 3)
     assert (again(job).reason_code, slots_of(job)[-1].workers) == ("", 4)

@@ -193,5 +193,5 @@ def test_every_page_of_the_market_opens_in_an_elastic_pool() -> None:
     assert "0.50" in charge
     proved = text_of(client.post(f"/t/renter/jobs/{job.pk}/charge/", secure=True).content.decode())
     assert "0 differences" in proved
-    asked = text_of(client.get(f"/t/renter/jobs/{job.pk}/cancel/", secure=True).content.decode())
-    assert "is its last, and is paid" in asked
+    text = text_of(client.get(f"/t/renter/jobs/{job.pk}/cancel/", secure=True).content.decode())
+    assert "is its last, and is paid" in text

@@ -274,8 +274,8 @@ def test_reason_that_stays_the_same_is_told_once() -> None:
     pool, _, renter = make_renting(credits=0)
     make_waiting(pool, renter)
     run_slots(pool, 0, 12)
-    told = Event.objects.filter(tenant=renter, kind="job_waiting").order_by("pk")
-    assert [event.data["reason"] for event in told] == ["larger_than_window", "low_balance"]
+    rows = Event.objects.filter(tenant=renter, kind="job_waiting").order_by("pk")
+    assert [event.data["reason"] for event in rows] == ["larger_than_window", "low_balance"]
 
 
 def test_award_that_begins_later_is_not_running_yet() -> None:

@@ -119,5 +119,5 @@ def _everything_came_to_an_end(pool: Pool, tenants: list[Tenant]) -> None:
     assert earned == kept > 0
     assert sum(purse[0] for purse in purses.values()) + earned == FUNDS * len(tenants) * MICRO
     assert book_is_sound()
-    found = intervals_verify(pool_ids=[pool.pk]).findings
-    assert not found, found
+    flaws = intervals_verify(pool_ids=[pool.pk]).findings
+    assert not flaws, flaws

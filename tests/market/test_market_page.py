@@ -170,9 +170,9 @@ def open_again(client: Client, path: str) -> str:
 
 
 def pool_in_bar(client: Client, path: str) -> str:
-    found = re.search(r'class="of-pool">([^<]*)<', open_again(client, path))
-    assert found, path
-    return found[1].strip()
+    match = re.search(r'class="of-pool">([^<]*)<', open_again(client, path))
+    assert match, path
+    return match[1].strip()
 
 
 def test_pool_is_remembered_over_pages_until_another_is_chosen_or_it_is_gone() -> None:

@@ -357,9 +357,9 @@ def test_a_quote_says_when_parts_are_paid(world: World, monkeypatch: pytest.Monk
     }
     fields |= {"gpus": "1", "hours": "0.1", "scaling": "good", "by": by, "by_worth": "100", "later": "half"}
     client, address = client_as(OWNER, world.guest), reverse("job_quote", args=[world.guest.slug])
-    said = text_of(client.post(address, fields | {"divisible": "yes"}, secure=True).content.decode())
-    assert "That is its first piece" in said
-    assert "they are paid when it ends" in said
+    text = text_of(client.post(address, fields | {"divisible": "yes"}, secure=True).content.decode())
+    assert "That is its first piece" in text
+    assert "they are paid when it ends" in text
     assert "they are paid when it ends" not in text_of(client.post(address, fields, secure=True).content.decode())
 
 

@@ -156,8 +156,8 @@ def test_verification_names_an_award_whose_settlement_was_changed(world: World, 
     with as_superuser(), scope_disabled("somebody changes a row"):
         changes = {column: value} | ({"adjusted": 0} if column == "rent" else {})
         Award.objects.filter(pk=world.award.pk).update(**changes)
-        found = intervals_verify(pool_ids=[world.pool.pk]).findings
-    assert any(f"award {world.award.pk} " in each.where or "the rent of job" in each.where for each in found)
+        flaws = intervals_verify(pool_ids=[world.pool.pk]).findings
+    assert any(f"award {world.award.pk} " in each.where or "the rent of job" in each.where for each in flaws)
 
 
 def test_a_tenant_that_keeps_its_plans_has_no_open_rents(world: World) -> None:

@@ -357,12 +357,12 @@ def test_who_sells_a_slot_again_has_paid_for_it_whatever_fails(passed: int, acts
             elif act == "settle":
                 settled += 1
                 settle(pool, settled)
-            assert not (found := violations()), found
+            assert not (flaws := violations()), flaws
         for slot in range(settled + 1, 12):
             settle(pool, slot)
         assert all_is_right(pool)
         assert not stuck_awards()
-        assert not (found := violations()), found
+        assert not (flaws := violations()), flaws
         paid, sold_slots = settled_slots(award), {slot for each in bought for slot in settled_slots(each, lumen)}
         assert sold_slots <= paid
         assert len(paid) * (award.paid // 5) == award.paid - again(award).returned

@@ -84,8 +84,8 @@ def test_verification_names_a_dividend_that_was_changed() -> None:
     award = rents(pool)[0]
     with as_superuser(), scope_disabled("somebody changes a row"):
         Award.objects.filter(pk=award.pk).update(dividend=award.dividend - MICRO // 10)
-        found = intervals_verify(pool_ids=[pool.pk]).findings
-    assert [each.where for each in found] == [f"award {award.pk} of job {award.job_id}"]
+        flaws = intervals_verify(pool_ids=[pool.pk]).findings
+    assert [each.where for each in flaws] == [f"award {award.pk} of job {award.job_id}"]
 
 
 def test_owners_are_paid_slot_by_slot_by_a_renter_that_has_nothing_alone() -> None:

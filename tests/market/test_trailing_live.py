@@ -65,8 +65,8 @@ def test_prices_rise_with_what_jobs_are_worth_and_every_interval_replays() -> No
     (moving, _), (fixed, _) = trade(POLICY, "moving"), trade({**POLICY, "trailing": None}, "fixed")
     assert highest(moving) > highest(fixed)
     assert Interval.objects.filter(pool=moving).count() >= 5
-    found = intervals_verify(pool_ids=[moving.pk, fixed.pk])
-    assert found.is_clean, found.findings
+    outcome = intervals_verify(pool_ids=[moving.pk, fixed.pk])
+    assert outcome.is_clean, outcome.findings
     memory = LaneClock.objects.get(pool=moving, lane=Lane.BATCH).memory
     assert len(memory["trailing"]["batches"]) == 4
     bases = price_base_of(moving.batch_policy, memory)

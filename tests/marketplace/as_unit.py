@@ -63,8 +63,8 @@ def of_unit(text: str, name: str) -> list[str]:
 
 def group(name: str) -> set[str]:
     """The calls of a group, as systemd on this machine has it."""
-    said = subprocess.run(["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True)
-    words = [line.strip() for line in said.stdout.splitlines()[1:]]
+    result = subprocess.run(["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True)
+    words = [line.strip() for line in result.stdout.splitlines()[1:]]
     return calls(word for word in words if word and not word.startswith("#"))
 
 

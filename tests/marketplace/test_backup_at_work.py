@@ -86,7 +86,7 @@ def test_backups_in_the_middle_of_a_settlement_and_of_an_interval_beside_a_gang(
             step.go_on.set()
         boundary.join(PATIENCE)
         after = rows_of(database, ALL)
-        said = json.loads((runs_of(tmp_path / "here") / home(run) / run.key / "plan.json").read_text())
+        document = json.loads((runs_of(tmp_path / "here") / home(run) / run.key / "plan.json").read_text())
         # The gang was left alone: it trains on.
         later = drive(engine, award, RunState.RUNNING, epoch=run.progress["epoch"] + 1)
         assert (later.key, later.restarts) == (run.key, 0)
@@ -100,4 +100,4 @@ def test_backups_in_the_middle_of_a_settlement_and_of_an_interval_beside_a_gang(
                 assert verified in restored.stdout
             assert rows_of(ELSEWHERE, ALL) == rows
         files = runs_of(tmp_path / f"{name}-there") / home(run) / run.key
-        assert json.loads((files / "plan.json").read_text()) == said
+        assert json.loads((files / "plan.json").read_text()) == document

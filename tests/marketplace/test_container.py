@@ -101,10 +101,10 @@ def test_compose_takes_its_file_with_the_example_filled_in(tmp_path: Path) -> No
     example = (FOLDER / "environment.example").read_text()
     (tmp_path / "env").write_text(re.sub(r"=$", f"={'k' * 50}", example, flags=re.M))
     command = ["docker-compose", "--env-file", tmp_path / "env", "--file", FOLDER / "compose.yaml", "config", "--quiet"]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
-    assert said.returncode == 0, said.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     missing = re.sub(r"^OWNER_PASSWORD=.*$", "", (tmp_path / "env").read_text(), flags=re.M)
     (tmp_path / "env").write_text(missing)
-    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
-    assert said.returncode != 0
-    assert "OWNER_PASSWORD" in said.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
+    assert result.returncode != 0
+    assert "OWNER_PASSWORD" in result.stderr

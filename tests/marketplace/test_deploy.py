@@ -51,8 +51,8 @@ def ran(*words: str | Path, **options: object) -> subprocess.CompletedProcess[st
 @needs("systemd-analyze")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_unit_is_one_and_may_do_little_else_than_its_work(unit: Path, units: Path) -> None:
-    told = ran("systemd-analyze", "verify", "--man=no", units / unit.name)
-    assert unit.stem not in told.stderr, told.stderr
+    result = ran("systemd-analyze", "verify", "--man=no", units / unit.name)
+    assert unit.stem not in result.stderr, result.stderr
     most = MOST_EXPOSED.get(unit.name, EXPOSED)
     judged = ran(
         "systemd-analyze", "security", "--offline=true", f"--threshold={most}", "--no-pager", units / unit.name
@@ -63,9 +63,9 @@ def test_unit_is_one_and_may_do_little_else_than_its_work(unit: Path, units: Pat
 def abilities(*unit: Path) -> dict[str, Any]:
     """Of a process as a unit's service has them; without one, as this machine gives them to anybody."""
     words = [sys.executable, "-m", "tests.marketplace.as_unit", *unit]
-    told = ran(*words, cwd=settings.BASE_DIR)
-    assert told.returncode == 0, told.stderr
-    made: dict[str, Any] = json.loads(told.stdout)
+    result = ran(*words, cwd=settings.BASE_DIR)
+    assert result.returncode == 0, result.stderr
+    made: dict[str, Any] = json.loads(result.stdout)
     return made
 
 
@@ -119,8 +119,8 @@ def test_commands_of_the_operations_page_have_the_services_settings(tmp_path: Pa
     ):
         text = text.replace(str(there), str(here))
     asked = "from django.conf import settings as s; print(s.SECRET_KEY, s.VAR_DIR, s.PUBLIC_URL, s.DEVELOPMENT)"
-    told = ran("bash", "-c", text, "bash", asked, env={"PATH": os.environ["PATH"]})
-    assert told.stdout.split() == [key, "/var/lib/bourse", "https://bourse.example", "False"], told.stderr
+    result = ran("bash", "-c", text, "bash", asked, env={"PATH": os.environ["PATH"]})
+    assert result.stdout.split() == [key, "/var/lib/bourse", "https://bourse.example", "False"], result.stderr
 
 
 # What makes systemd forbid new rights in a service that is not root's, as its manual lists it (NoNewPrivileges=).
@@ -164,16 +164,16 @@ def test_settings_of_the_example_are_those_of_a_real_installation(tmp_path: Path
     environment = {"PATH": os.environ["PATH"], "SECRET_KEY_FILE": str(key), "BOURSE_VAR": str(tmp_path), **example}
     environment["DATABASE_URL"] = "none://"
     words = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
-    told = ran(*words, env=environment, cwd=settings.BASE_DIR)
-    assert told.returncode == 0, told.stderr
+    result = ran(*words, env=environment, cwd=settings.BASE_DIR)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_bad_start_of_links_in_mails_stops_the_start(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "BOURSE_VAR": str(tmp_path), "SECRET_KEY": secrets.token_urlsafe(50)}
     environment |= {"DATABASE_URL": "none://", "REDIS_URL": "redis://127.0.0.1:1/0", "PUBLIC_URL": "bourse.example"}
-    told = ran(sys.executable, "manage.py", "check", env=environment, cwd=settings.BASE_DIR)
-    assert told.returncode == 1
-    assert told.stderr.startswith("PUBLIC_URL: expected an address that begins with https:// or http://.\n")
+    result = ran(sys.executable, "manage.py", "check", env=environment, cwd=settings.BASE_DIR)
+    assert result.returncode == 1
+    assert result.stderr.startswith("PUBLIC_URL: expected an address that begins with https:// or http://.\n")
 
 
 @needs("nginx")
@@ -189,8 +189,8 @@ def test_nginx_takes_its_example(tmp_path: Path) -> None:
     served = f"access_log off; {folders} include {tmp_path}/site.conf;"
     main = f"events {{}} pid {tmp_path}/pid; error_log stderr; http {{ {served} }}"
     (tmp_path / "main.conf").write_text(main)
-    told = ran("nginx", "-t", "-c", tmp_path / "main.conf")
-    assert told.returncode == 0, told.stderr
+    result = ran("nginx", "-t", "-c", tmp_path / "main.conf")
+    assert result.returncode == 0, result.stderr
 
 
 @needs("caddy")
@@ -212,5 +212,5 @@ def test_caddy_takes_its_example(tmp_path: Path) -> None:
         "XDG_CONFIG_HOME": str(tmp_path),
     }
     words = ["caddy", "validate", "--adapter", "caddyfile", "--config", DEPLOY / "proxy" / "Caddyfile"]
-    told = ran(*words, env=environment)
-    assert told.returncode == 0, told.stderr
+    result = ran(*words, env=environment)
+    assert result.returncode == 0, result.stderr

@@ -47,9 +47,9 @@ LIMITS = {
 def shown(kind: str, **variables: str) -> list[str]:
     """The limits that the database tells a process of this kind."""
     command = [sys.executable, "-c", BEGUN[kind] + "\n" + SHOWN]
-    told = subprocess.run(command, env=environment() | variables, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr[-2_000:]
-    return told.stdout.split()[-3:]
+    result = subprocess.run(command, env=environment() | variables, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2_000:]
+    return result.stdout.split()[-3:]
 
 
 @pytest.mark.one_case

@@ -25,8 +25,8 @@ def told(module: str, package: str = "numpy", **environment: str) -> list[object
         text=True,
         check=True,
     )
-    found: list[object] = json.loads(run.stdout)
-    return found
+    document: list[object] = json.loads(run.stdout)
+    return document
 
 
 @pytest.mark.parametrize("module", ["manage", "marketplace.product", "marketplace.web"])

@@ -137,10 +137,10 @@ def test_runs_and_leaves_no_process_behind(short_folder: Path) -> None:
     with Up(var, free_port()) as up:
         printed = up.wait_for_address()
         assert printed[0] == f"Bourse is starting; its address will be {up.address}/\n"
-        told = "".join(printed)
+        text = "".join(printed)
         for step in ("empty database", "Starting PostgreSQL", "Starting Valkey", "tables", "demonstration", "web-2"):
-            assert step in told
-        assert "owner@lumen.example" in told
+            assert step in text
+        assert "owner@lumen.example" in text
         with urllib.request.urlopen(up.address + "/", timeout=PATIENCE) as reply:
             assert reply.status == 200
         joined = manage("verify_ledger", BOURSE_VAR=str(var))

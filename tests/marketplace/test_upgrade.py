@@ -180,16 +180,16 @@ FEW = ("WHERE state IN ('booked', 'running') AND cut_at <= start",)
 
 def test_no_migration_reads_or_rewrites_a_large_table_under_a_lock(there: dict[str, str]) -> None:
     """Whatever time that takes grows with the rows. The counters of PostgreSQL say which tables a migration read."""
-    found: dict[str, dict[str, list[str]]] = json.loads(upgrading(there, "scans"))
-    assert len(found) >= 10
+    document: dict[str, dict[str, list[str]]] = json.loads(upgrading(there, "scans"))
+    assert len(document) >= 10
     slow = {
         name: {table: done for table, done in tables.items() if table in GROWING}
-        for name, tables in found.items()
+        for name, tables in document.items()
         if name not in BESIDE
     }
     assert {name: tables for name, tables in slow.items() if tables} == {}
     for name in BESIDE:
-        assert {kind for table, done in found[name].items() if table in GROWING for kind in done} == {"scanned"}
+        assert {kind for table, done in document[name].items() if table in GROWING for kind in done} == {"scanned"}
 
 
 @pytest.mark.parametrize("name", BESIDE)

@@ -19,8 +19,8 @@ from tests.tenants.builders import client_of, make_member
 
 def test_command_and_process_say_it(client: Client) -> None:
     command = [sys.executable, "manage.py", "version"]  # it needs no settings
-    said = subprocess.run(command, env={}, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=PATIENCE)
-    assert said.stdout == f"{VERSION}\n"
+    result = subprocess.run(command, env={}, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=PATIENCE)
+    assert result.stdout == f"{VERSION}\n"
     assert client.get("/healthz").content.decode() == f"ok\nversion: {VERSION}\n"
 
 

@@ -33,8 +33,8 @@ def refused(answer: object) -> str:
 
 
 def entries() -> list[tuple[Any, Any]]:
-    found = AuditEntry.objects.filter(action__startswith="budget_").order_by("sequence")
-    return list(found.values_list("before", "after"))
+    rows = AuditEntry.objects.filter(action__startswith="budget_").order_by("sequence")
+    return list(rows.values_list("before", "after"))
 
 
 def test_a_budget_holds_and_is_remembered_and_told() -> None:
@@ -65,8 +65,8 @@ def test_a_member_has_a_budget_of_its_own_beside_the_tenants() -> None:
     put(lumen, hard=100)
     put(lumen, member=person, hard=30)
     with scope(lumen):
-        found = limits(tenant_ids=[lumen.pk], at=NOON)
-    assert (left_for(found, lumen.pk, person.pk), left_for(found, lumen.pk, None)) == (30, 100)
+        budgets = limits(tenant_ids=[lumen.pk], at=NOON)
+    assert (left_for(budgets, lumen.pk, person.pk), left_for(budgets, lumen.pk, None)) == (30, 100)
 
 
 def test_a_stranger_has_no_budget() -> None:

@@ -76,8 +76,8 @@ def test_what_came_back_counts_as_not_spent() -> None:
     with scope_disabled("the test gives some of it back"):
         award = Award.objects.get(paid__gt=0)
         Award.objects.filter(pk=award.pk).update(returned=paid - 1)
-        found = limits(tenant_ids=[award.tenant_id], at=NOON)
-        assert left_for(found, award.tenant_id, None) == 10**9 - 1
+        budgets = limits(tenant_ids=[award.tenant_id], at=NOON)
+        assert left_for(budgets, award.tenant_id, None) == 10**9 - 1
 
 
 @pytest.mark.parametrize(("period", "start"), [("day", "2026-03-04"), ("week", "2026-03-02"), ("month", "2026-03-01")])
@@ -102,11 +102,11 @@ def test_what_a_period_cost_is_read_from_its_index_however_long_the_history() ->
             [tenants, job.pk, pool.pk, NOON],
         )
     overrule("ANALYZE scheduling_award")
-    with scope_disabled("a decision asks for every tenant"), CaptureQueriesContext(connection) as asked:
+    with scope_disabled("a decision asks for every tenant"), CaptureQueriesContext(connection) as queries:
         (found,) = limits(tenant_ids=[renter.pk], at=NOON)
     hours = (NOON - period_start("month", NOON)) // timedelta(hours=1)
     assert found.spent == 10 * (1 + hours // 11)
-    (query,) = [query["sql"] for query in asked if "scheduling_award" in query["sql"]]
+    (query,) = [query["sql"] for query in queries if "scheduling_award" in query["sql"]]
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT TEXT) {query}")
         plan = "\n".join(row[0] for row in cursor.fetchall())

@@ -45,9 +45,9 @@ def left() -> set[str]:
 
 
 def apply(at: datetime = NOW) -> int:
-    found = retention_apply(clock=lambda: at)
-    assert found is not None
-    return found["notices"]
+    outcome = retention_apply(clock=lambda: at)
+    assert outcome is not None
+    return outcome["notices"]
 
 
 def test_what_was_read_goes_after_90_days_and_what_was_not_after_a_year(person: User) -> None:

@@ -332,9 +332,9 @@ def test_the_bell_asks_nothing_of_its_own_and_counts_no_further_than_it_shows() 
     ]
     Notice.objects.bulk_create(rows)
     cache.clear()
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert page_opening(person).unread == MOST_COUNTED
-    assert len(asked) == 1
+    assert len(queries) == 1
 
 
 @pytest.mark.django_db(transaction=True)

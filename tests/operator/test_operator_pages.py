@@ -137,9 +137,9 @@ def test_a_name_that_is_taken_is_refused_at_its_field(server: Server, operator: 
 
 
 def error_at(html: str, field: str) -> str:
-    found = re.search(rf'data-error-of="{field}">(.*?)</div>', html, re.DOTALL)
-    assert found, field
-    return text_of(found[1])
+    match = re.search(rf'data-error-of="{field}">(.*?)</div>', html, re.DOTALL)
+    assert match, field
+    return text_of(match[1])
 
 
 def test_a_capacity_below_the_cells_is_refused_at_its_field_before_it_is_sent(server: Server, operator: Client) -> None:
@@ -164,8 +164,8 @@ def test_a_capacity_is_shown_before_and_after_and_then_remembered(server: Server
     assert "left for the operator 2 4" in looked
     assert server.capacities.get(resource__name="worker").units == 8
     assert post(operator, path, **fields).status_code == 302
-    found = entry("server_capacity_change")
-    assert (found.reason, found.before["worker"], found.after["worker"]) == ("bigger", 8, 10)
+    row = entry("server_capacity_change")
+    assert (row.reason, row.before["worker"], row.after["worker"]) == ("bigger", 8, 10)
 
 
 def test_of_two_operators_neither_undoes_what_the_other_has_just_changed(server: Server, operator: Client) -> None:
@@ -223,8 +223,8 @@ def test_a_loss_says_first_what_it_would_refund_and_wants_the_name(server: Serve
     again = post(operator, path, **{"lose-name": "s01", "lose-reason": "smoke"})  # somebody was faster
     assert "s01 is lost already." in said(again)
     assert "s01 is lost already." in said(post(operator, path, **{"lose-name": "s1", "lose-reason": ""}))
-    found = entry("server_lose")
-    assert (found.reason, found.before["state"], found.after["refunded"]) == ("smoke", "in_service", 4_000_000)
+    row = entry("server_lose")
+    assert (row.reason, row.before["state"], row.after["refunded"]) == ("smoke", "in_service", 4_000_000)
 
 
 # ---- cells
@@ -418,10 +418,10 @@ def test_health_says_how_far_the_clock_is_behind_and_what_was_verified(server: S
     assert text_of(get(operator, "/operator/health/")).count("being verified since") == 2
     for what in ("history", "book"):
         verify(what=what)  # as the worker does
-    found = text_of(get(operator, "/operator/health/"))
-    assert "being verified" not in found
-    assert "each follows the one before" in found
-    assert "every one sums to nothing" in found
+    text = text_of(get(operator, "/operator/health/"))
+    assert "being verified" not in text
+    assert "each follows the one before" in text
+    assert "every one sums to nothing" in text
     part = get(operator, "/operator/health/", part="now")
     assert "<html" not in part
     assert "Queue lag" in part

@@ -153,8 +153,8 @@ def test_no_pattern_that_is_taken_keeps_a_process_busy() -> None:
 
 
 def test_values_take_their_types_and_what_is_missing_has_its_default() -> None:
-    found = values_of(program(), {"rate": "0.5", "steps": "7", "deep": "on", "model": "b"})
-    assert found == {"rate": 0.5, "steps": 7, "deep": True, "model": "b", "data": "small"}
+    values = values_of(program(), {"rate": "0.5", "steps": "7", "deep": "on", "model": "b"})
+    assert values == {"rate": 0.5, "steps": 7, "deep": True, "model": "b", "data": "small"}
 
 
 @pytest.mark.parametrize(

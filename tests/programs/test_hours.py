@@ -28,9 +28,9 @@ many = settings(max_examples=300, deadline=None, database=None)
 
 
 def said(**answers: Any) -> InHours:
-    found = hours.read({"hours": 6, "most": 8, "worker": {"gpu": 1}} | answers, RESOURCES)
-    assert isinstance(found, InHours), found
-    return found
+    description = hours.read({"hours": 6, "most": 8, "worker": {"gpu": 1}} | answers, RESOURCES)
+    assert isinstance(description, InHours), description
+    return description
 
 
 def job_of(specification: dict[str, Any], *, slot_seconds: float = 3600.0, gpus: int = 8) -> tuple[Job, Scenario]:
@@ -63,10 +63,10 @@ def test_eight_gpus_for_six_hours() -> None:
 
 
 def test_between_two_and_eight_gpus_six_hours_with_eight() -> None:
-    found = hours.specification(said(least=2, scaling="good"), STEADY)
-    assert (found["min_workers"], found["max_workers"], found["chunks"]) == (2, 8, 8)
-    assert found["mode"] == "sync"
-    job, _ = job_of(found)
+    specification = hours.specification(said(least=2, scaling="good"), STEADY)
+    assert (specification["min_workers"], specification["max_workers"], specification["chunks"]) == (2, 8, 8)
+    assert specification["mode"] == "sync"
+    job, _ = job_of(specification)
     assert seconds_left(job, job.work, 8, 0) == pytest.approx(6 * 3600)
     assert seconds_left(job, job.work, 2, 0) == pytest.approx(6 * 3600 * (4 * 0.9**2), rel=1e-6)  # two doublings
     poor, _ = job_of(hours.specification(said(least=2, scaling="poor"), STEADY))
@@ -76,9 +76,9 @@ def test_between_two_and_eight_gpus_six_hours_with_eight() -> None:
 
 
 def test_a_measured_curve_is_kept_as_it_was_measured() -> None:
-    found = hours.specification(said(least=2, scaling="measured", mode="async", speed=[0.5, 0, 0.1, 0]), STEADY)
-    assert (found["mode"], found["speed"]) == ("async", [0.5, 0, 0.1, 0])
-    check_speeds([job_of(found)[0]])
+    specification = hours.specification(said(least=2, scaling="measured", mode="async", speed=[0.5, 0, 0.1, 0]), STEADY)
+    assert (specification["mode"], specification["speed"]) == ("async", [0.5, 0, 0.1, 0])
+    check_speeds([job_of(specification)[0]])
 
 
 @many
@@ -139,16 +139,16 @@ def test_never_less_than_what_was_said_where_hours_are_no_whole_seconds() -> Non
     ],
 )
 def test_a_wrong_answer_is_refused_by_its_field(answers: dict[str, Any], field: str) -> None:
-    found = hours.read({"hours": 6, "most": 8, "worker": {"gpu": 1}} | answers, RESOURCES)
-    assert isinstance(found, tuple)
-    assert [refusal.field for refusal in found] == [field]
-    assert all(isinstance(refusal, FieldRefusal) and refusal.sentence for refusal in found)
+    description = hours.read({"hours": 6, "most": 8, "worker": {"gpu": 1}} | answers, RESOURCES)
+    assert isinstance(description, tuple)
+    assert [refusal.field for refusal in description] == [field]
+    assert all(isinstance(refusal, FieldRefusal) and refusal.sentence for refusal in description)
 
 
 def test_all_wrong_answers_are_told_at_once() -> None:
-    found = hours.read({}, RESOURCES)
-    assert isinstance(found, tuple)
-    assert {refusal.field for refusal in found} == {"hours", "most", "worker"}
+    answers = hours.read({}, RESOURCES)
+    assert isinstance(answers, tuple)
+    assert {refusal.field for refusal in answers} == {"hours", "most", "worker"}
 
 
 # ---- what it is worth

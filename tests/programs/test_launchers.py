@@ -107,8 +107,8 @@ def test_other_words_of_accelerate_and_python_are_their_own(tmp_path: Path) -> N
 def world_of(words: list[str]) -> tuple[dict[str, list[str]], list[str]]:
     """What DeepSpeed is told of all GPUs, and its other words."""
     (world,) = (word for word in words if word.startswith("--world_info="))
-    told = json.loads(base64.urlsafe_b64decode(world.partition("=")[2]))
-    return told, [word for word in words if word != world]
+    record = json.loads(base64.urlsafe_b64decode(world.partition("=")[2]))
+    return record, [word for word in words if word != world]
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_a_head_is_taken_or_refused_with_its_lines_and_nothing_is_dropped(
         return
     assert isinstance(found, Script)
     assert not bad
-    told = Counter((line.number, line.option) for line in found.lines if line.number > 1)
-    assert told == Counter((number, word.option) for number, word in numbered), "an option is dropped, or told twice"
+    counts = Counter((line.number, line.option) for line in found.lines if line.number > 1)
+    assert counts == Counter((number, word.option) for number, word in numbered), "an option is dropped, or told twice"
     last = {word.field: (number, word.value) for number, word in numbered if word.field}
     for field, (number, value) in last.items():
         assert found.place(field) == number

@@ -54,25 +54,25 @@ def told(found: tuple[ProcessStart, ...], name: str) -> list[str]:
 
 def test_one_process_for_each_gpu_is_told_what_pytorch_reads() -> None:
     gang = start(worker(0, "0", "1"), worker(1, "0", "1", "2", host="n2"))
-    found = processes(program(processes_per_worker="each_gpu"), {}, gang)
-    assert [set(process.environment) for process in found] == [EVERYBODY | RING | GPUS] * 5
-    assert told(found, "RANK") == told(found, "BOURSE_RANK") == ["0", "1", "2", "3", "4"]
-    assert told(found, "LOCAL_RANK") == ["0", "1", "0", "1", "2"]
-    assert told(found, "BOURSE_HOSTS") == ["n1,n2"] * 5
-    assert told(found, "LOCAL_WORLD_SIZE") == ["2", "2", "3", "3", "3"]
-    assert told(found, "GROUP_RANK") == told(found, "NODE_RANK") == ["0", "0", "1", "1", "1"]
-    assert set(told(found, "WORLD_SIZE")) == {"5"}
-    assert {*told(found, "MASTER_ADDR"), *told(found, "MASTER_PORT")} == {"n1", "29500"}
-    assert told(found, "CUDA_VISIBLE_DEVICES") == ["0,1", "0,1", "0,1,2", "0,1,2", "0,1,2"]
-    assert len(set(told(found, "BOURSE_PROGRESS"))) == 5
-    assert all(process.words == ("python3", "train.py") for process in found)
+    alive = processes(program(processes_per_worker="each_gpu"), {}, gang)
+    assert [set(process.environment) for process in alive] == [EVERYBODY | RING | GPUS] * 5
+    assert told(alive, "RANK") == told(alive, "BOURSE_RANK") == ["0", "1", "2", "3", "4"]
+    assert told(alive, "LOCAL_RANK") == ["0", "1", "0", "1", "2"]
+    assert told(alive, "BOURSE_HOSTS") == ["n1,n2"] * 5
+    assert told(alive, "LOCAL_WORLD_SIZE") == ["2", "2", "3", "3", "3"]
+    assert told(alive, "GROUP_RANK") == told(alive, "NODE_RANK") == ["0", "0", "1", "1", "1"]
+    assert set(told(alive, "WORLD_SIZE")) == {"5"}
+    assert {*told(alive, "MASTER_ADDR"), *told(alive, "MASTER_PORT")} == {"n1", "29500"}
+    assert told(alive, "CUDA_VISIBLE_DEVICES") == ["0,1", "0,1", "0,1,2", "0,1,2", "0,1,2"]
+    assert len(set(told(alive, "BOURSE_PROGRESS"))) == 5
+    assert all(process.words == ("python3", "train.py") for process in alive)
 
 
 def test_one_process_for_each_worker_has_all_its_gpus() -> None:
-    found = processes(program(), {}, start(worker(1, "2", "3"), worker(0, "0", "1")))
-    assert [process.member.rank for process in found] == [0, 1]
-    assert told(found, "WORLD_SIZE") == ["2", "2"]
-    assert told(found, "ROCR_VISIBLE_DEVICES") == ["0,1", "2,3"]
+    alive = processes(program(), {}, start(worker(1, "2", "3"), worker(0, "0", "1")))
+    assert [process.member.rank for process in alive] == [0, 1]
+    assert told(alive, "WORLD_SIZE") == ["2", "2"]
+    assert told(alive, "ROCR_VISIBLE_DEVICES") == ["0,1", "2,3"]
 
 
 def test_everybody_is_told_the_job_and_its_end() -> None:
@@ -93,17 +93,17 @@ def test_a_slots_length_is_told_with_all_its_digits(seconds: float, text: str) -
 
 def test_parameter_servers_and_workers_are_told_who_is_where() -> None:
     gang = start(worker(0), worker(1, host="n2"), GangMember("ps", 0, "n3", 4000))
-    found = processes(program("parameter_server"), {}, gang)
-    assert [process.environment["BOURSE_ROLE"] for process in found] == ["ps", "worker", "worker"]
+    alive = processes(program("parameter_server"), {}, gang)
+    assert [process.environment["BOURSE_ROLE"] for process in alive] == ["ps", "worker", "worker"]
     members = {"ps": [{"host": "n3", "port": 4000}],
                "worker": [{"host": "n1", "port": 29500}, {"host": "n2", "port": 29501}]}  # fmt: skip
-    assert [json.loads(text) for text in told(found, "BOURSE_MEMBERS")] == [members] * 3
-    tf = [json.loads(text) for text in told(found, "TF_CONFIG")]
+    assert [json.loads(text) for text in told(alive, "BOURSE_MEMBERS")] == [members] * 3
+    tf = [json.loads(text) for text in told(alive, "TF_CONFIG")]
     assert [each["cluster"] for each in tf] == [{"ps": ["n3:4000"], "worker": ["n1:29500", "n2:29501"]}] * 3
     assert [each["task"] for each in tf] == [
         {"type": "ps", "index": 0}, {"type": "worker", "index": 0}, {"type": "worker", "index": 1},
     ]  # fmt: skip
-    assert not RING & set(found[0].environment)
+    assert not RING & set(alive[0].environment)
 
 
 def test_secrets_are_names_alone_and_no_process_is_told_them_here() -> None:

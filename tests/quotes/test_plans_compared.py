@@ -34,14 +34,14 @@ def test_shows_what_the_next_interval_then_plans_under_the_plan_that_was_chosen(
     """Both wait for one worker from slot 2 on. Kept: first come, first served. Planned anew: the dense one first."""
     pool, (lumen, _) = make_market("lumen", "castor", worker=1, ps=1, **CLOCK)
     long, dense = (make_waiting(pool, lumen, **spec, **ONE) for spec in (LONG, DENSE))
-    told = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 0.5))
-    assert isinstance(told, Plans), told
-    assert (told.chosen, told.slot, told.waiting, told.free) == ("keep", 2, 2, 2)
-    keep = {each.job.pk: each.keep for each in told.jobs}
-    renew = {each.job.pk: each.renew for each in told.jobs}
+    plans = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 0.5))
+    assert isinstance(plans, Plans), plans
+    assert (plans.chosen, plans.slot, plans.waiting, plans.free) == ("keep", 2, 2, 2)
+    keep = {each.job.pk: each.keep for each in plans.jobs}
+    renew = {each.job.pk: each.renew for each in plans.jobs}
     assert keep == {long.pk: HomePlace(2, 8, 32 * MICRO, False), dense.pk: HomePlace(8, 10, 20 * MICRO, False)}
     assert renew == {long.pk: HomePlace(4, 10, 30 * MICRO, True), dense.pk: HomePlace(2, 4, 68 * MICRO, False)}
-    assert (told.keep_worth, told.renew_worth) == (52 * MICRO, 98 * MICRO)
+    assert (plans.keep_worth, plans.renew_worth) == (52 * MICRO, 98 * MICRO)
     with scope_disabled("the test looks whether anything was written"):
         assert not JobFloor.objects.exists()
     with scope(lumen):
@@ -61,11 +61,11 @@ def test_jobs_that_are_collected_keep_the_plan_they_have() -> None:
         make_waiting(pool, lumen, **spec, **ONE)
     advance(pool, 2.5)
     late = make_waiting(pool, lumen, 2.6, **DENSE, **ONE)
-    told = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 2.7))
-    assert isinstance(told, Plans), told
-    assert (told.slot, told.waiting, told.free) == (4, 3, 1)
-    assert {each.job.pk for each in told.jobs if not each.collected} == {late.pk}
-    assert all(each.same for each in told.jobs if each.collected)
+    plans = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 2.7))
+    assert isinstance(plans, Plans), plans
+    assert (plans.slot, plans.waiting, plans.free) == (4, 3, 1)
+    assert {each.job.pk for each in plans.jobs if not each.collected} == {late.pk}
+    assert all(each.same for each in plans.jobs if each.collected)
 
 
 def test_what_others_have_and_do_changes_nothing_of_it() -> None:
@@ -99,9 +99,9 @@ def test_what_a_tenant_has_alone_is_read_without_what_others_have() -> None:
 
 def test_who_has_no_jobs_no_floors_or_no_right_is_told_so() -> None:
     pool, (lumen,) = make_market("lumen", **CLOCK)
-    told = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 0.5))
-    assert isinstance(told, Plans)
-    assert (told.waiting, told.jobs) == (0, ())
+    plans = plans_compare(pool=pool, by=member(lumen), at=moment(pool, 0.5))
+    assert isinstance(plans, Plans)
+    assert (plans.waiting, plans.jobs) == (0, ())
     paper = make_pool("paper", batch_policy={"name": "astraea", "mode": "paper"})
     assert plans_compare(pool=paper, by=member(lumen), at=moment(paper, 0.5)) == NO_PLANS
     refused = plans_compare(pool=pool, by=member(lumen, BILLING), at=moment(pool, 0.5))
@@ -115,9 +115,9 @@ def test_page_and_interface_say_the_same() -> None:
     browser = Client()
     browser.force_login(make_member(lumen, OWNER).user)
     page = " ".join(browser.get(f"/t/lumen/share/plans/?pool={pool.slug}").content.decode().split())
-    told = program_of(OWNER, lumen).get(f"tenants/lumen/pools/{pool.slug}/sharing/plans/").json()
-    assert told["waiting"] == len(jobs)
-    for each in told["jobs"]:
+    body = program_of(OWNER, lumen).get(f"tenants/lumen/pools/{pool.slug}/sharing/plans/").json()
+    assert body["waiting"] == len(jobs)
+    for each in body["jobs"]:
         assert each["name"] in page
         for place in (each["keep"], each["renew"]):
             begin, end = (f'title="slot {place[name]}">[^<]*</time>' for name in ("start_slot", "end_slot"))

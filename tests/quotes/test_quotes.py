@@ -80,13 +80,13 @@ def test_quote_of_a_job_in_hours_asks_the_database_no_more_than_one_in_detail() 
     pool, lumen, _ = market()
     by, at = member(lumen), moment(0.0)
     worth = {"within_seconds": 3600, "credits": "10", "later": "half"}
-    said = JobWording(worth=worth, hours={"hours": "0.01", "most": 2, "worker": {"worker": 1}})
+    wording = JobWording(worth=worth, hours={"hours": "0.01", "most": 2, "worker": {"worker": 1}})
 
     def described(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The specification of the quote: that of the description, where none is given."""
         read = None
         if spec is None:
-            understood = job_understood(pool=pool, wording=said, by=by, at=at)
+            understood = job_understood(pool=pool, wording=wording, by=by, at=at)
             assert isinstance(understood, Understood), understood
             spec, read = understood.spec, understood.read
         outcome = job_quote(pool=pool, name="train", spec=spec, lane="batch", by=by, at=at, read=read)

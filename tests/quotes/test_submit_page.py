@@ -70,8 +70,8 @@ def answer(html: str) -> str:
 
 
 def complaint(html: str, field: str) -> str:
-    found = re.search(rf'<div id="id_{field}_error"[^>]*>(.*?)</div>', html, re.DOTALL)
-    return text_of(found[1]) if found else ""
+    match = re.search(rf'<div id="id_{field}_error"[^>]*>(.*?)</div>', html, re.DOTALL)
+    return text_of(match[1]) if match else ""
 
 
 @pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])

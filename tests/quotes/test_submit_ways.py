@@ -196,10 +196,10 @@ def test_what_cannot_be_said_on_another_tab_stays_where_it_is(world) -> None:
 def test_script_is_told_line_by_line_and_submitted_as_a_program_of_the_tenant(world) -> None:
     _, lumen, client = world
     allow(lumen)
-    told = post(client, "quote/", source="script", script=SCRIPT.replace("\n", "\r\n")).content.decode()
-    assert 'id="script-lines" hx-swap-oob="true"' in told
-    assert "5 understood, 0 ignored, 1 not kept" in text_of(told)
-    assert "4 workers, without parameter servers" in text_of(told)
+    html = post(client, "quote/", source="script", script=SCRIPT.replace("\n", "\r\n")).content.decode()
+    assert 'id="script-lines" hx-swap-oob="true"' in html
+    assert "5 understood, 0 ignored, 1 not kept" in text_of(html)
+    assert "4 workers, without parameter servers" in text_of(html)
     assert post(client, source="script", script=SCRIPT).status_code == 302
     (job,) = jobs()
     assert (job.name, job.spec["program"]["name"]) == ("vision", "vision-sbatch")
@@ -216,8 +216,8 @@ def test_worth_stands_beside_the_price_of_the_same_units_now(world) -> None:
     slot, worker = pool.slot_at(timezone.now()), pool.resources.get(name="worker")
     for lane, price in (("batch", 2.5), ("instant", 2.0)):
         PriceTick.objects.create(pool=pool, lane=lane, resource=worker, slot=slot, price=price, offered=8, sold=0)
-    told = text_of(post(client, "quote/", gpus="4").content.decode())
-    assert "The same units for as long cost 40.00 at the price now." in told  # 4 workers for 4 slots
+    text = text_of(post(client, "quote/", gpus="4").content.decode())
+    assert "The same units for as long cost 40.00 at the price now." in text  # 4 workers for 4 slots
 
 
 def test_line_that_cannot_be_kept_is_named_and_nothing_is_submitted(world) -> None:
@@ -246,8 +246,8 @@ def test_script_comes_as_a_file_and_stands_in_the_form_that_answers(world) -> No
 
 def lines_shown(html: str) -> str:
     """The kind of the box above the lines of a script."""
-    found = re.search(r'<div id="script-lines"[^>]*>\s*<p class="verdict ?(\w*)">', html)
-    return found[1] if found else "none"
+    match = re.search(r'<div id="script-lines"[^>]*>\s*<p class="verdict ?(\w*)">', html)
+    return match[1] if match else "none"
 
 
 def test_what_a_new_form_asks_for_is_over_by_the_time_that_it_says(world) -> None:
@@ -291,10 +291,10 @@ def test_files_come_along_with_a_script_and_are_asked_for_where_they_do_not(worl
     assert "The script runs as the program vision-sbatch" in quoted
     assert "0 not kept. This list is what the script means here" in quoted
     assert along not in quoted, "it is chosen, and comes with the submission"
-    asked = sent(quote="1", brings="1").content.decode()
-    assert along not in text_of(asked)
-    assert "have to be chosen again" in text_of(asked)
-    assert fields_of(asked)["brings"] == ""
+    page = sent(quote="1", brings="1").content.decode()
+    assert along not in text_of(page)
+    assert "have to be chosen again" in text_of(page)
+    assert fields_of(page)["brings"] == ""
     assert along in text_of(sent(archive_with("other.py"), quote="1").content.decode())
     for broken in (b"", b"no archive", archive_with("/etc/passwd")):
         assert complaint(sent(broken, submit="1").content.decode(), "archive_file"), broken
@@ -385,8 +385,8 @@ def test_help_for_a_refused_job_does_not_move_the_moment_by_which_it_is_wanted(w
     job = jobs()[-1]
     assert (job.lane, job.state, job.worth_from) == ("instant", "rejected", job.arrival)
     monkeypatch.setattr("django.utils.timezone.now", lambda: at + timedelta(seconds=70))
-    told = client.get("/t/lumen/submit/", {"from": job.pk, "part": "help"}, secure=True).content.decode()
-    assert "would be admitted now" not in told
+    page = client.get("/t/lumen/submit/", {"from": job.pk, "part": "help"}, secure=True).content.decode()
+    assert "would be admitted now" not in page
     late = answer(
         post(client, "quote/", gpus="2", by=by(10 / 3600), later="nothing", wanted="instant").content.decode()
     )
@@ -446,9 +446,9 @@ def test_chosen_program_shows_its_parameters_with_unit_help_and_bounds(with_para
     assert "How many. From 1 to 1000." in text_of(opened)
     assert "Learning rate" in text_of(opened)
     # Chosen only now, they come with the quote, open; what is typed into them is not swapped away after that.
-    told = post(client, "quote/", runs=":align:1", parameters_of="").content.decode()
-    assert 'id="parameters" hx-swap-oob="true"' in told
-    assert "<details open>" in told[told.index('id="parameters"') :]
+    page = post(client, "quote/", runs=":align:1", parameters_of="").content.decode()
+    assert 'id="parameters" hx-swap-oob="true"' in page
+    assert "<details open>" in page[page.index('id="parameters"') :]
     assert 'id="parameters"' not in post(client, "quote/", runs=":align:1", parameters_of=":align:1").content.decode()
     gone = post(client, "quote/", runs="", parameters_of=":align:1").content.decode()
     assert "own.align" not in gone[gone.index('id="parameters"') :]

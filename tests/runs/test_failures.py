@@ -229,11 +229,11 @@ def test_what_a_loss_would_refund_is_said_before_and_is_what_it_then_refunds() -
     rows = [[servers[1].pk, 3, 5, 1, 0]]
     enter(make_award(pool, lumen, start=3, slots=2, charges=[[(None, 7)], [(None, 5)]], allocation=rows))
     before = money(lumen)
-    said = server_loss_preview(server=servers[1], at=moment(1.5))
-    assert (said.awards, said.refunded, said.jobs) == (2, 32, 2)
+    forecast = server_loss_preview(server=servers[1], at=moment(1.5))
+    assert (forecast.awards, forecast.refunded, forecast.jobs) == (2, 32, 2)
     assert money(lumen) == before
     assert server_loss_preview(server=servers[0], at=moment(1.5)).refunded == 20
-    assert lose(servers[1]) == said
+    assert lose(servers[1]) == forecast
 
 
 def ended_in_the_lead(end: str, slots: int = 4):

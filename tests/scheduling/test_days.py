@@ -83,10 +83,10 @@ def begins(zone: str) -> datetime:
 
 def earned_and_spent(ledger: str, brought: Brought) -> bool:
     """What the first sentence says, with as many digits as make its sum add up."""
-    found = re.search(r"earned (\S+) and spent ([^\s:]+)", ledger)
-    assert found, ledger
-    digits = len(found[1].partition(".")[2])
-    return found.groups() == (credits(brought.earned, digits), credits(brought.spent, digits))
+    match = re.search(r"earned (\S+) and spent ([^\s:]+)", ledger)
+    assert match, ledger
+    digits = len(match[1].partition(".")[2])
+    return match.groups() == (credits(brought.earned, digits), credits(brought.spent, digits))
 
 
 @pytest.mark.one_case

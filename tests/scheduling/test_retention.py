@@ -38,9 +38,9 @@ def _limits(settings: Settings, tmp_path: Path) -> None:
 
 
 def apply(at: datetime = LATER) -> dict[str, int]:
-    found = retention_apply(clock=lambda: at)
-    assert found is not None
-    return found
+    outcome = retention_apply(clock=lambda: at)
+    assert outcome is not None
+    return outcome
 
 
 def lines() -> list[dict[str, int]]:

@@ -214,15 +214,15 @@ def _page(page: JobPage, awards: Sequence[Award], book: Book) -> Iterator[str]:
 def _cancelled(job: TrainingJob, at: datetime) -> Iterator[str]:
     """What a cancellation is said to do, and what it does: it is undone again."""
     subject = f"job:{job.pk}"
-    said, before = cancel_preview(job, at), book_read(subject).jobs[job.pk]
+    forecast, before = cancel_preview(job, at), book_read(subject).jobs[job.pk]
     with transaction.atomic():
         inside = transaction.savepoint()
         job_cancel(job_id=job.pk, by=Access(user=None, tenant=job.tenant, roles=frozenset({OWNER})), at=at)
         after = book_read(subject).jobs[job.pk]
         transaction.savepoint_rollback(inside)
-    yield from _differ("what would come back if it were cancelled", said.returned, after.back - before.back)
-    yield from _differ("what would stay with the owners", said.kept, after.kept - before.kept)
-    yield from _differ("what would still be paid", said.still_paid, after.held)
+    yield from _differ("what would come back if it were cancelled", forecast.returned, after.back - before.back)
+    yield from _differ("what would stay with the owners", forecast.kept, after.kept - before.kept)
+    yield from _differ("what would still be paid", forecast.still_paid, after.held)
 
 
 def _statement(

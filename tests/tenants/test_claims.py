@@ -197,14 +197,14 @@ def test_join_change_and_leave_are_done_and_remembered_with_the_row() -> None:
     assert members(delta)[EMAIL] == (BILLING, "groups = board")
     assert apply(person, groups=[]) == [Verb.LEAVE, Verb.LEAVE]
     assert EMAIL not in members(lumen) | members(delta)
-    told = entries(*CLAIM_ACTIONS)
-    assert [(entry.action[14:], entry.tenant) for entry in told] == [
+    rows = entries(*CLAIM_ACTIONS)
+    assert [(entry.action[14:], entry.tenant) for entry in rows] == [
         ("join", lumen), ("change", lumen), ("join", delta), ("leave", lumen), ("leave", delta),
     ]  # fmt: skip
-    assert told[0].after == {"mapping": "groups = gpu-*", "number": first.pk, "role": SUBMITTER}
-    assert (told[1].before, told[1].after["role"]) == ({"role": SUBMITTER}, OWNER)
-    assert (told[3].before, told[3].after) == ({"mapping": "groups = board", "role": OWNER}, None)
-    assert {entry.actor_name for entry in told} == {"single sign-on"}
+    assert rows[0].after == {"mapping": "groups = gpu-*", "number": first.pk, "role": SUBMITTER}
+    assert (rows[1].before, rows[1].after["role"]) == ({"role": SUBMITTER}, OWNER)
+    assert (rows[3].before, rows[3].after) == ({"mapping": "groups = board", "role": OWNER}, None)
+    assert {entry.actor_name for entry in rows} == {"single sign-on"}
     assert isinstance(history.verify(), history.VerifiedHistory)
 
 
@@ -325,11 +325,11 @@ def test_changes_of_the_table_are_the_operators_and_in_the_history() -> None:
     assert services.claim_mapping_remove(**change) is None
     assert services.claim_mapping_remove(**change).code == "unknown_mapping"
     assert services.claim_mapping_change(role=OWNER, **change).code == "unknown_mapping"
-    told = entries("claim_mapping_add", "claim_mapping_change", "claim_mapping_remove")
-    assert [(entry.before, entry.after) for entry in told] == [
+    rows = entries("claim_mapping_add", "claim_mapping_change", "claim_mapping_remove")
+    assert [(entry.before, entry.after) for entry in rows] == [
         (None, {"role": VIEWER}), ({"role": VIEWER}, {"role": BILLING}), ({"role": BILLING}, None),
     ]  # fmt: skip
-    assert {entry.subject for entry in told} == {"claim mapping groups = a"}
+    assert {entry.subject for entry in rows} == {"claim mapping groups = a"}
 
 
 # --- at a log-in, through a provider

@@ -27,8 +27,8 @@ def by_the_ledger() -> dict[str, str]:
 
 
 def by_the_history() -> dict[str, str]:
-    found = history.verify()
-    return {} if isinstance(found, history.VerifiedHistory) else {flaw.name: flaw.what for flaw in found.findings}
+    verdict = history.verify()
+    return {} if isinstance(verdict, history.VerifiedHistory) else {flaw.name: flaw.what for flaw in verdict.findings}
 
 
 def by_the_intervals() -> dict[str, str]:

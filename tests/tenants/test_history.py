@@ -104,9 +104,9 @@ def test_change_behind_the_triggers_is_found_and_named(forgery: str) -> None:
     sql, sequence, what = FORGERIES[forgery]
     with without_triggers():
         run(sql)
-    found = history.verify()
-    assert isinstance(found, history.Broken)
-    (finding,) = found.findings
+    verdict = history.verify()
+    assert isinstance(verdict, history.Broken)
+    (finding,) = verdict.findings
     assert (finding.name, what in finding.what) == (f"entry {sequence}", True)
     errors = io.StringIO()
     with pytest.raises(SystemExit) as stop:
@@ -130,9 +130,9 @@ def test_history_that_was_cut_off_with_its_end_put_back_contradicts_the_seals() 
         append()
     assert isinstance(seal_everything(at=NOW), Sealed)
     cut_off(2)
-    found = history.verify()
-    assert isinstance(found, history.Broken)
-    assert str(found) == "entry 3: it is missing: seal 1 of the ledger noted it"
+    verdict = history.verify()
+    assert isinstance(verdict, history.Broken)
+    assert str(verdict) == "entry 3: it is missing: seal 1 of the ledger noted it"
 
 
 def test_history_that_was_rewritten_from_an_entry_on_contradicts_the_seals() -> None:
@@ -142,9 +142,9 @@ def test_history_that_was_rewritten_from_an_entry_on_contradicts_the_seals() -> 
         run("DELETE FROM tenants_auditentry")
         run("UPDATE tenants_audithead SET (sequence, hash) = (0, %s)", [history.START])
     append(before={"units": 2})
-    found = history.verify()
-    assert isinstance(found, history.Broken)
-    assert str(found) == "entry 1: it was rewritten: seal 1 of the ledger noted it"
+    verdict = history.verify()
+    assert isinstance(verdict, history.Broken)
+    assert str(verdict) == "entry 1: it was rewritten: seal 1 of the ledger noted it"
 
 
 def test_what_was_cut_off_before_any_seal_is_seen_by_who_noted_the_end(capsys) -> None:
@@ -174,9 +174,9 @@ def test_an_entry_says_which_seal_was_the_newest() -> None:
     assert (second.seal_number, second.seal_digest) == (1, head())
     with without_triggers():
         run("UPDATE tenants_auditentry SET seal_number = NULL, seal_digest = '' WHERE sequence = 2")
-    found = history.verify()
-    assert isinstance(found, history.Broken)
-    assert str(found) == "entry 2: it was changed"
+    verdict = history.verify()
+    assert isinstance(verdict, history.Broken)
+    assert str(verdict) == "entry 2: it was changed"
 
 
 def test_command_says_that_the_history_is_unbroken(capsys) -> None:
@@ -188,9 +188,9 @@ def test_command_says_that_the_history_is_unbroken(capsys) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_entries_written_at_once_form_one_chain() -> None:
     in_threads(*[lambda: [append() for _ in range(5)]] * 4)
-    found = history.verify()
-    assert isinstance(found, history.VerifiedHistory)
-    assert found.entries == 20
+    verdict = history.verify()
+    assert isinstance(verdict, history.VerifiedHistory)
+    assert verdict.entries == 20
 
 
 def test_history_shows_each_reader_their_part() -> None:

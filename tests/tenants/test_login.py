@@ -82,8 +82,8 @@ def guess(times: int, email: str = EMAIL) -> list[str]:
 
 def told_to_wait(response) -> str:
     """How long, as the page says it; empty where it does not."""
-    found = re.search(r"Too many tries\. Wait (\d+ \w+), then", response.content.decode())
-    return found[1] if found else ""
+    match = re.search(r"Too many tries\. Wait (\d+ \w+), then", response.content.decode())
+    return match[1] if match else ""
 
 
 def test_account_is_closed_for_a_while_after_failures_from_many_addresses(clock) -> None:

@@ -30,10 +30,10 @@ def test_it_finds_the_rows_of_the_open_tenant_alone_with_what_belongs_to_them() 
             assert read(role=role) == expected
     with scope_disabled("the test looks at both"):
         assert read(role=OWNER) == [one, two]
-    with scope(two.tenant), CaptureQueriesContext(connection) as asked:
+    with scope(two.tenant), CaptureQueriesContext(connection) as queries:
         (found,) = read(role=VIEWER)
         assert (found.tenant, found.user, found.role) == (two.tenant, viewer.user, VIEWER)
-    assert len(asked) == 1
+    assert len(queries) == 1
 
 
 def test_an_example_that_stands_nowhere_in_the_query_is_an_error() -> None:

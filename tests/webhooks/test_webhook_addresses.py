@@ -69,9 +69,9 @@ PRIVATE = [
 @pytest.mark.parametrize("address", PRIVATE)
 def test_address_inside_is_not_public(address: str) -> None:
     assert not is_public(address)
-    found = target_of("https://hooks.example/", resolve=lambda host, port: ["93.184.216.34", address])
-    assert isinstance(found, Refused)
-    assert found.code == "webhook_address_private"
+    target = target_of("https://hooks.example/", resolve=lambda host, port: ["93.184.216.34", address])
+    assert isinstance(target, Refused)
+    assert target.code == "webhook_address_private"
 
 
 @pytest.mark.parametrize(
@@ -91,18 +91,18 @@ def test_address_outside_is_public(address: str) -> None:
 
 
 def test_refusal_of_an_address_inside_names_the_setting() -> None:
-    found = target_of("https://hooks.example/", resolve=lambda host, port: ["10.0.0.1"])
-    assert isinstance(found, Refused)
-    assert "WEBHOOKS_ALLOW_PRIVATE" in found.sentence
+    target = target_of("https://hooks.example/", resolve=lambda host, port: ["10.0.0.1"])
+    assert isinstance(target, Refused)
+    assert "WEBHOOKS_ALLOW_PRIVATE" in target.sentence
 
 
 @pytest.mark.parametrize("port", [22, 80, 3306, 8443, 65535])
 def test_port_that_nobody_opened_is_refused(port: int) -> None:
-    found = target_of(f"https://93.184.216.34:{port}/", resolve=public)
-    assert isinstance(found, Refused)
-    assert found.code == "invalid_webhook_url"
-    assert f"Port {port} " in found.sentence
-    assert "WEBHOOKS_PORTS" in found.sentence
+    target = target_of(f"https://93.184.216.34:{port}/", resolve=public)
+    assert isinstance(target, Refused)
+    assert target.code == "invalid_webhook_url"
+    assert f"Port {port} " in target.sentence
+    assert "WEBHOOKS_PORTS" in target.sentence
 
 
 def test_port_that_an_operator_opened_is_taken(settings) -> None:
@@ -123,8 +123,8 @@ def public(host: str, port: int) -> list[str]:
 
 
 def reached(url: str) -> int | None:
-    found = target_of(url, resolve=public)
-    return None if isinstance(found, Refused) else found.port
+    target = target_of(url, resolve=public)
+    return None if isinstance(target, Refused) else target.port
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def reached(url: str) -> int | None:
     ],
 )
 def test_url_that_is_none_is_refused(url: str) -> None:
-    found = target_of(url, resolve=lambda host, port: ["93.184.216.34"])
-    assert isinstance(found, Refused)
-    assert found.code == "invalid_webhook_url"
+    target = target_of(url, resolve=lambda host, port: ["93.184.216.34"])
+    assert isinstance(target, Refused)
+    assert target.code == "invalid_webhook_url"
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1/", "https://2130706433/", "https://0x7f.1/", "https://localhost/"])

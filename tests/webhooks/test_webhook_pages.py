@@ -33,8 +33,8 @@ def place(world: World, rest: str = "") -> str:
 
 def version(html: str) -> str:
     """What the form that changes a webhook says that it was made from."""
-    found = re.search(r'<input type="hidden" name="version" value="([^"]*)"', html)
-    return found[1] if found else ""
+    match = re.search(r'<input type="hidden" name="version" value="([^"]*)"', html)
+    return match[1] if match else ""
 
 
 def ticks(html: str) -> list[str]:

@@ -94,12 +94,12 @@ def test_the_papers_counterexample_is_found_from_its_stored_interval() -> None:
     """S1 with the two jobs of S3: a steeper value moves the second job forward, and it pays nothing for it."""
     pool, (_, second) = make_paper_market()
     run_slots(pool, 0, 4)
-    found = answered(deciding(pool), second, "value", STEEP, auditor())
-    [row] = [row for row in found.jobs if row.is_asked]
+    reply = answered(deciding(pool), second, "value", STEEP, auditor())
+    [row] = [row for row in reply.jobs if row.is_asked]
     assert (row.before["start"], row.before["end"], row.before["value"]) == (6, 8, 90.0)
     assert (row.after["start"], row.after["end"], row.after["value"]) == (4, 6, 94.0)  # worth what it really is
     assert row.before["paid"] == row.after["paid"] == 0
-    gains = {row.tenant: row.difference for row in found.tenants}
+    gains = {row.tenant: row.difference for row in reply.tenants}
     assert gains[second.tenant_id] == pytest.approx(4.0)
     assert sum(abs(difference) for difference in gains.values()) == pytest.approx(4.0)
 
@@ -117,18 +117,18 @@ def test_the_papers_counterexample_is_found_from_its_stored_interval() -> None:
 def test_the_guarantees_difference_is_the_one_that_the_core_gives(field: str, value: Any) -> None:
     """The stored bytes decided twice by hand, with the lie put into the core's own job."""
     _, (first, _), interval = make_rivals()
-    found = answered(interval, first, field, value, auditor())
+    reply = answered(interval, first, field, value, auditor())
     view = records.view_from(contents_of(interval).view)
     policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
     lie = Linear(value["slope"], value["base"]) if field == "value" else value
     said = replace(view.jobs[first.pk], **{field: lie})
     before = plan_outcome(view, policy.decide(view))
     after = plan_outcome(view, policy.decide(supposed(view, said)), said)
-    assert [row.difference for row in found.tenants] == (after.gains - before.gains).tolist()
-    assert [(row.before, row.after) for row in found.tenants] == list(
+    assert [row.difference for row in reply.tenants] == (after.gains - before.gains).tolist()
+    assert [(row.before, row.after) for row in reply.tenants] == list(
         zip(before.gains.tolist(), after.gains.tolist(), strict=True)
     )
-    for row in found.jobs:
+    for row in reply.jobs:
         assert row.job is not None
         assert row.before["paid"] == before.outcomes[row.job].paid
         assert row.after["paid"] == after.outcomes[row.job].paid
@@ -136,40 +136,40 @@ def test_the_guarantees_difference_is_the_one_that_the_core_gives(field: str, va
 
 def test_what_one_says_changes_what_another_gets_and_an_auditor_sees_both() -> None:
     _, (first, second), interval = make_rivals()
-    found = answered(interval, first, "rent", "never", auditor())
-    assert found.is_whole
-    assert {row.job for row in found.jobs} == {first.pk, second.pk}
-    assert {row.tenant for row in found.tenants} >= {first.tenant_id, second.tenant_id, 0}
-    rows = {row.job: row for row in found.jobs}
+    reply = answered(interval, first, "rent", "never", auditor())
+    assert reply.is_whole
+    assert {row.job for row in reply.jobs} == {first.pk, second.pk}
+    assert {row.tenant for row in reply.tenants} >= {first.tenant_id, second.tenant_id, 0}
+    rows = {row.job: row for row in reply.jobs}
     assert rows[first.pk].after["state"] == "waiting"
     assert rows[first.pk].after["reason"]
     assert rows[second.pk].before != rows[second.pk].after
-    assert {row.resource for row in found.prices} == {"worker", "ps"}
+    assert {row.resource for row in reply.prices} == {"worker", "ps"}
 
 
 def test_a_tenant_sees_itself_and_others_without_their_names_and_what_they_are_worth() -> None:
     _, (first, second), interval = make_rivals()
-    found = answered(interval, first, "rent", "never", member(first.tenant, OWNER))
-    assert not found.is_whole
-    [mine] = [row for row in found.jobs if row.is_asked]
+    reply = answered(interval, first, "rent", "never", member(first.tenant, OWNER))
+    assert not reply.is_whole
+    [mine] = [row for row in reply.jobs if row.is_asked]
     assert mine.job == first.pk
     assert "value" in mine.before
-    [other] = [row for row in found.jobs if not row.is_asked]
+    [other] = [row for row in reply.jobs if not row.is_asked]
     assert (other.job, other.tenant) == (None, None)
     assert set(other.before) == {"state", "phase", "start", "end", "workers", "ps", "paid"}
-    named = {row.tenant for row in found.tenants if row.tenant is not None}
+    named = {row.tenant for row in reply.tenants if row.tenant is not None}
     assert named == {first.tenant_id, 0}
-    for row in found.tenants:
+    for row in reply.tenants:
         assert (row.before is None) == (row.tenant is None)
-    told = repr(found)
+    told = repr(reply)
     assert second.tenant.name not in told
     assert f"job {second.pk}" not in told
 
 
 def test_what_a_tenant_gains_is_for_those_who_see_its_money() -> None:
     _, (first, _), interval = make_rivals()
-    found = answered(interval, first, "rent", "never", member(first.tenant, SUBMITTER))
-    [mine] = [row for row in found.tenants if row.tenant == first.tenant_id]
+    reply = answered(interval, first, "rent", "never", member(first.tenant, SUBMITTER))
+    [mine] = [row for row in reply.tenants if row.tenant == first.tenant_id]
     assert (mine.before, mine.after) == (None, None)
     assert mine.difference != 0
 
@@ -246,8 +246,8 @@ def test_every_field_can_be_said_otherwise() -> None:
     values = {"value": STEEP, "rent": "never", "worker_demand": {"worker": 2}, "ps_demand": {"ps": 2}, "arrival": 0.25}
     values |= {"min_workers": 2, "max_workers": 3, "epochs": 2, "chunks": 5, "minibatches": 5}
     for field in what_if_fields():
-        found = answered(interval, job, field, values.get(field, 3), by)
-        assert any(row.is_asked for row in found.jobs), field
+        reply = answered(interval, job, field, values.get(field, 3), by)
+        assert any(row.is_asked for row in reply.jobs), field
     assert len(what_ifs_newest(by=by, at=NOON)) == len(what_if_fields())
 
 

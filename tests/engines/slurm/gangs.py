@@ -88,8 +88,8 @@ def members_of(slurm: Cluster, root: Path) -> list[psutil.Process]:
     members = []
     for process in people_of(str(slurm.folder)):
         with suppress(psutil.Error):  # it has ended meanwhile
-            said = " ".join([*process.cmdline(), *process.environ().values()])
-            members += [process] if any(key in said for key in keys) else []
+            text = " ".join([*process.cmdline(), *process.environ().values()])
+            members += [process] if any(key in text for key in keys) else []
     return members
 
 

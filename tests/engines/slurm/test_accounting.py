@@ -82,9 +82,9 @@ def test_cluster_with_accounting_says_how_long_each_part_ran_and_its_log_is_a_hi
 
         # By the operator's command, which has nothing to say against it, once the first slot is over.
         until(lambda: pool.slot_at(timezone.now()) > 0)
-        out, said = io.StringIO(), io.StringIO()
-        call_command("engine", "ran", "--pool", pool.slug, "--from-slot", "0", stdout=out, stderr=said)
-        assert said.getvalue() == ""
+        out, errors = io.StringIO(), io.StringIO()
+        call_command("engine", "ran", "--pool", pool.slug, "--from-slot", "0", stdout=out, stderr=errors)
+        assert errors.getvalue() == ""
         first = [row for row in csv.DictReader(io.StringIO(out.getvalue())) if row["slot"] == "0"]
         assert [row["server"] for row in first] == ["n1", "n2"]
         known = {row.server: row.accounted_seconds for row in rows if row.slot == 0}

@@ -29,29 +29,29 @@ def test_everything_that_is_wrong_is_said(slurm: Cluster) -> None:
         slurm.reserve("other", ["n1"], "60", "IGNORE_JOBS,OVERLAP")
         try:
             sold = {"n1": {"worker": 3, "ps": 17}, "n2": {"worker": 1}, "n9": {"worker": 1}}
-            said = {finding.sentence for finding in engine.check(sold) if finding.breaks}
+            sentences = {finding.sentence for finding in engine.check(sold) if finding.breaks}
         finally:
             slurm.call("scontrol", "delete", "ReservationName=other")
-        assert "The server n1 has 2 of gres:gpu, and its pools sell 3." in said
-        assert "The server n1 has 16 of cpus, and its pools sell 17." in said
-        assert "The partition main has no server n9." in said
-        assert "The reservation other does not have the servers n2, n9." in said
-        assert "The reservation other is not for the account nobody." in said
-        assert "The reservation other ends in 0 days, not in 30 or more." in said
-        assert any(sentence.startswith("A probe on n2 was refused") for sentence in said)
+        assert "The server n1 has 2 of gres:gpu, and its pools sell 3." in sentences
+        assert "The server n1 has 16 of cpus, and its pools sell 17." in sentences
+        assert "The partition main has no server n9." in sentences
+        assert "The reservation other does not have the servers n2, n9." in sentences
+        assert "The reservation other is not for the account nobody." in sentences
+        assert "The reservation other ends in 0 days, not in 30 or more." in sentences
+        assert any(sentence.startswith("A probe on n2 was refused") for sentence in sentences)
 
 
 def test_partition_reservation_or_resource_that_is_not_there_is_said(slurm: Cluster) -> None:
     wrong = {"partition": "nowhere", "reservation": "nothing", "resources": {"worker": "gres:unheard"}}
     with engine_on(slurm, **wrong) as engine:
-        said = [finding.sentence for finding in engine.check({"n1": {"worker": 1}}) if finding.breaks]
+        sentences = [finding.sentence for finding in engine.check({"n1": {"worker": 1}}) if finding.breaks]
     for sentence in (
         "The partition nowhere cannot be shown",
         "The reservation nothing cannot be shown",
         "There is no partition nowhere, or it has no servers",
         "The server n1 has 0 of gres:unheard, and its pools sell 1",
     ):
-        assert any(each.startswith(sentence) for each in said), said
+        assert any(each.startswith(sentence) for each in sentences), sentences
 
 
 @pytest.mark.wide
@@ -59,8 +59,8 @@ def test_configuration_against_us_is_said() -> None:
     wrong = {"EnforcePartLimits": "NO", "SlurmdTimeout": 300, "MinJobAge": 30, "OverSubscribe": "FORCE:2",
              "MaxTime": "12:00:00", "SelectTypeParameters": "CR_Core_Memory"}  # fmt: skip
     with cluster(("n1",), **wrong) as slurm, engine_on(slurm, reservation="") as engine:
-        said = {finding.sentence.partition(":")[0] for finding in engine.check({}) if finding.breaks}
-        assert said == {
+        sentences = {finding.sentence.partition(":")[0] for finding in engine.check({}) if finding.breaks}
+        assert sentences == {
             "EnforcePartLimits is not ALL",
             "SlurmdTimeout is 300 s, not at most 60",
             "MinJobAge is 30 s, not at least 300",
@@ -97,9 +97,9 @@ def test_server_has_as_many_units_as_gangs_can_run_there_at_the_same_time() -> N
 @pytest.mark.beside
 def test_clock_that_differs_is_said(slurm: Cluster) -> None:
     with engine_on(slurm, clock=lambda: time.time() + 5.0) as engine:
-        said = [finding.sentence for finding in engine.check({}) if finding.breaks]
-    assert len(said) == 3
-    assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])
+        sentences = [finding.sentence for finding in engine.check({}) if finding.breaks]
+    assert len(sentences) == 3
+    assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", sentences[0])
 
 
 @pytest.mark.wide

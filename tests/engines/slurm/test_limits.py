@@ -60,11 +60,11 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
     slurm: Cluster, megabytes: int
 ) -> None:
     document = script(FLOOD, environment={"MEGABYTES": str(megabytes)})
-    told, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
+    program, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
     amounts = {"worker": {"worker": 1.0}}
     part = Generation(1, at, at + 600.0, {"n2": {"worker": 1, "ps": 0}})
     key = secrets.token_hex(16)
-    flood = Gang(key, f"job-{key[:6]}", "flood", {}, (part,), at + 600.0, amounts=amounts, own=told)
+    flood = Gang(key, f"job-{key[:6]}", "flood", {}, (part,), at + 600.0, amounts=amounts, own=program)
     with engine_on(slurm) as engine:
         handle = start(engine, flood)
         status = ended(engine, handle, 600.0)

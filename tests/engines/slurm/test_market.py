@@ -266,9 +266,9 @@ def test_what_was_charged_is_compared_with_what_ran(slurm: Cluster, described: P
             state=RunState.LOST, ends_at=start, due_at=start, seen_at=start,
             delivered=[["n1", began, began + 119.0], ["n2", began + 1.0, began + 70.0]],
         )  # fmt: skip
-    out, said = StringIO(), StringIO()
-    call_command("engine", "ran", "--pool", "cluster", "--from-slot", "0", stdout=out, stderr=said)
-    assert said.getvalue().startswith("Slurm's accounting cannot be asked (Slurm accounting storage is disabled")
+    out, errors = StringIO(), StringIO()
+    call_command("engine", "ran", "--pool", "cluster", "--from-slot", "0", stdout=out, stderr=errors)
+    assert errors.getvalue().startswith("Slurm's accounting cannot be asked (Slurm accounting storage is disabled")
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
     assert [
         (row["slot"], row["server"], row["charged_seconds"], row["ran_seconds"], row["difference"]) for row in rows

@@ -36,11 +36,11 @@ def only_root() -> None:
 
 def peeking(tenant: str, server: str, other: Path, seconds: int = 0) -> Gang:
     document = script(PEEK, environment={"OTHER": str(other), "WAIT": str(seconds)})
-    told, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
+    program, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
     part = Generation(1, at, at + 120.0, {server: {"worker": 1, "ps": 0}})
     key, amounts = secrets.token_hex(16), {"worker": {"worker": 1.0}}
     return Gang(
-        key, f"job-{key[:6]}", "peek", {}, (part,), at + 120.0, amounts=amounts, tenant=tenant, own=told
+        key, f"job-{key[:6]}", "peek", {}, (part,), at + 120.0, amounts=amounts, tenant=tenant, own=program
     )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_check_says_what_the_rule_does_not_allow(slurm: Cluster) -> None:
     users = {"physics": "daemon", "chemistry": "nobody-there"}
     without_rule = tool(slurm, "sudo", "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
     with engine_on(slurm, run_as="tenant", users=users, tools=without_rule) as engine:
-        said = {finding.sentence for finding in engine.check({}) if finding.breaks}
-    assert "Nothing of physics can be run: sbatch as daemon: sudo: a password is required." in said
-    assert "Nothing of chemistry can be run: there is no user nobody-there here." in said
-    assert "The reservation bourse is not for the account daemon." in said
+        sentences = {finding.sentence for finding in engine.check({}) if finding.breaks}
+    assert "Nothing of physics can be run: sbatch as daemon: sudo: a password is required." in sentences
+    assert "Nothing of chemistry can be run: there is no user nobody-there here." in sentences
+    assert "The reservation bourse is not for the account daemon." in sentences
