@@ -1,4 +1,4 @@
-"""A small server on loopback that answers as a test tells it to, well or badly, and notes what it was asked."""
+"""A small server on loopback that answers as a test tells it to, well or badly, and notes the calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True)
-class Asked:
+class StubCall:
     method: str
     path: str
     headers: dict[str, str]
@@ -34,7 +34,7 @@ class Stub:
     """`answers` are given one after the other, and the last one ever after."""
 
     answers: list[Answer]
-    asked: list[Asked] = field(default_factory=list)
+    calls: list[StubCall] = field(default_factory=list)
     address: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         named = {name.lower(): value for name, value in self.headers.items()}
-        self.stub.asked.append(Asked(self.command, self.path, named, body, self.client_address[1]))
+        self.stub.calls.append(StubCall(self.command, self.path, named, body, self.client_address[1]))
         self.stub.next()(self)
 
     def log_message(self, format: str, *args: Any) -> None:

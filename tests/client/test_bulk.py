@@ -36,11 +36,11 @@ def test_each_line_is_a_job_in_one_call(bourse: Bourse, tmp_path: Path) -> None:
         ended = bourse("jobs", "submit", file, "--bulk", "--key", "k1", url=stub.address, **SAID)
     assert ended.status == 0, ended.err
     assert ended.out == "3 jobs: 88 to 90, in main\n"
-    (asked,) = stub.asked
-    assert (asked.path, asked.key) == ("/api/v1/tenants/lumen/jobs/bulk/", "k1")
+    (call,) = stub.calls
+    assert (call.path, call.key) == ("/api/v1/tenants/lumen/jobs/bulk/", "k1")
     del hours["lane"]
     jobs = [{"name": "rates-1", "after": [7], "spec": SPEC}, {"name": "b", "spec": SPEC}, hours]
-    assert json.loads(asked.body) == {"pool": "main", "jobs": jobs}
+    assert json.loads(call.body) == {"pool": "main", "jobs": jobs}
 
 
 def test_a_line_that_is_nested_too_deeply_is_named(bourse: Bourse, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_only_the_end_of_a_line_ends_a_line(bourse: Bourse, tmp_path: Path) -> N
     with stub_server(made(1, 1)) as stub:
         ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
     assert ended.status == 0, ended.err
-    assert [job["name"] for job in json.loads(stub.asked[0].body)["jobs"]] == ["a\u2028b"]
+    assert [job["name"] for job in json.loads(stub.calls[0].body)["jobs"]] == ["a\u2028b"]
 
 
 def test_a_long_file_takes_several_calls_and_each_has_a_key_of_its_own(bourse: Bourse, tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_long_file_takes_several_calls_and_each_has_a_key_of_its_own(bourse: B
         words = ("jobs", "submit", file, "--bulk", "--pool", "main", "--key", "k", "--json")
         ended = bourse(*words, url=stub.address, **SAID)
     assert ended.status == 0, ended.err
-    assert [len(json.loads(asked.body)["jobs"]) for asked in stub.asked] == [1000, 1000, 500]
-    assert [asked.key for asked in stub.asked] == ["k-0", "k-1", "k-2"]
+    assert [len(json.loads(call.body)["jobs"]) for call in stub.calls] == [1000, 1000, 500]
+    assert [call.key for call in stub.calls] == ["k-0", "k-1", "k-2"]
     assert [job["id"] for job in json.loads(ended.out)] == [*range(1, 2501)]
 
 
@@ -76,8 +76,8 @@ def test_large_jobs_go_in_calls_that_the_interface_takes(bourse: Bourse, tmp_pat
     with stub_server(made(1, 2)) as stub:
         ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
     assert ended.status == 0, ended.err
-    assert [len(json.loads(asked.body)["jobs"]) for asked in stub.asked] == [2, 2, 2, 2]
-    assert all(len(asked.body) < 1 << 20 for asked in stub.asked)
+    assert [len(json.loads(call.body)["jobs"]) for call in stub.calls] == [2, 2, 2, 2]
+    assert all(len(call.body) < 1 << 20 for call in stub.calls)
 
 
 def test_refusal_names_the_lines_and_what_is_submitted_before_them(bourse: Bourse, tmp_path: Path) -> None:
@@ -114,14 +114,14 @@ def test_the_key_that_is_named_for_a_lost_answer_submits_each_line_once(
     command = ("jobs", "submit", file, "--bulk", "--pool", "main")
     with stub_server(made(1, 1000), trouble) as stub:
         ended = bourse(*command, *words, url=stub.address, **SAID)
-        first = {asked.key: asked.body for asked in stub.asked}
+        first = {call.key: call.body for call in stub.calls}
     assert (ended.status, len(first)) == (3, 2), ended.err
     assert ended.err.startswith("Submitted: lines 1 to 1000. Of lines 1001 to 2000 it is not known; the rest was not")
     named = re.search("--key (.+)$", ended.err)
     assert named, ended.err
     with stub_server(made(1, 1000), made(1001, 1000), made(2001, 500)) as stub:
         ended = bourse(*command, "--key", named[1], url=stub.address, **SAID)
-        again = {asked.key: asked.body for asked in stub.asked}
+        again = {call.key: call.body for call in stub.calls}
     assert (ended.status, len(again)) == (0, 3), ended.err
     assert first.items() <= again.items()
 
@@ -149,5 +149,5 @@ def test_what_means_nothing_is_refused_before_anything_is_sent(
 ) -> None:
     with stub_server(made(1, 1)) as stub:
         ended = bourse("jobs", "submit", lines(tmp_path, *jobs), "--bulk", *words, url=stub.address, **SAID)
-    assert (ended.status, len(stub.asked)) == (2, 0)
+    assert (ended.status, len(stub.calls)) == (2, 0)
     assert begins in ended.err

@@ -58,7 +58,7 @@ def test_servers_are_listed_with_their_units_and_whose_they_are(bourse: Bourse) 
             "servers", "--pool", "main", "--state", "in_service", "--state", "lost", url=stub.address, **SAID
         )
     assert ended.status == 0, ended.err
-    assert stub.asked[0].path.startswith("/api/v1/pools/main/servers/?state=in_service&state=lost&")
+    assert stub.calls[0].path.startswith("/api/v1/pools/main/servers/?state=in_service&state=lost&")
     assert ended.out.splitlines() == [
         "server  state       resource  units  whose",
         "s01     in service  worker    1,200  lumen 1,000, castor 150, the operator 50",
@@ -80,7 +80,7 @@ def test_share_says_what_the_units_do_and_what_is_lent_and_rented_with_points_be
     with stub_server(good(QUOTA), good(SHARING)) as stub:
         ended = bourse("share", "--pool", "main", "--servers", url=stub.address, **SAID)
     assert ended.status == 0, ended.err
-    assert [call.path for call in stub.asked] == [
+    assert [call.path for call in stub.calls] == [
         f"/api/v1/tenants/lumen/pools/main/{what}/" for what in ("quota", "sharing")
     ]
     assert ended.out.splitlines() == [
@@ -108,7 +108,7 @@ def test_both_are_json_for_programs(bourse: Bourse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "asked"),
+    ("path", "address"),
     [
         ("/me/", "/api/v1/me/"),
         ("me/", "/api/v1/me/"),
@@ -116,18 +116,18 @@ def test_both_are_json_for_programs(bourse: Bourse) -> None:
         ("/tenants/{tenant}/jobs/?state=queued", "/api/v1/tenants/lumen/jobs/?state=queued"),
     ],
 )
-def test_a_call_is_made_with_the_readers_token(bourse: Bourse, path: str, asked: str) -> None:
+def test_a_call_is_made_with_the_readers_token(bourse: Bourse, path: str, address: str) -> None:
     with stub_server(good({"a": 1})) as stub:
         ended = bourse("api", "get", path, url=stub.address, **SAID)
-    (call,) = stub.asked
+    (call,) = stub.calls
     assert (ended.status, json.loads(ended.out)) == (0, {"a": 1}), ended.err
-    assert (call.method, call.path, call.headers["authorization"]) == ("GET", asked, "Bearer t")
+    assert (call.method, call.path, call.headers["authorization"]) == ("GET", address, "Bearer t")
 
 
 def test_the_pool_that_is_set_stands_in_the_path(bourse: Bourse) -> None:
     with stub_server(good({})) as stub:
         bourse("api", "GET", "/pools/{pool}/prices/", url=stub.address, pool="gpu", **SAID)
-    assert stub.asked[0].path == "/api/v1/pools/gpu/prices/"
+    assert stub.calls[0].path == "/api/v1/pools/gpu/prices/"
 
 
 def test_fields_of_a_get_are_its_query_and_one_that_comes_again_is_a_list(bourse: Bourse) -> None:
@@ -144,7 +144,7 @@ def test_fields_of_a_get_are_its_query_and_one_that_comes_again_is_a_list(bourse
     )
     with stub_server(good({})) as stub:
         bourse(*words, url=stub.address, **SAID)
-    assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/?limit=5&state=queued&state=running&name=1"
+    assert stub.calls[0].path == "/api/v1/tenants/lumen/jobs/?limit=5&state=queued&state=running&name=1"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
@@ -155,7 +155,7 @@ def test_fields_of_a_change_are_its_body_with_their_types(bourse: Bourse, tmp_pa
     words = [word for field in fields for word in ("--field", field)]
     with stub_server(good({}, status=201)) as stub:
         ended = bourse("api", method, "/x/", *words, "--raw-field", "j=12", "--key", "k", url=stub.address, **SAID)
-    (call,) = stub.asked
+    (call,) = stub.calls
     assert (ended.status, call.method, call.key) == (0, method, "k"), ended.err
     assert json.loads(call.body) == {
         "a": True, "b": None, "c": 12, "d": {"x": [1]}, "e": "word", "g": "#!/bin/sh\n", "h": "NaN", "i": ["", "x=y"],
@@ -166,8 +166,8 @@ def test_fields_of_a_change_are_its_body_with_their_types(bourse: Bourse, tmp_pa
 def test_a_body_may_come_whole_by_standard_input(bourse: Bourse) -> None:
     with stub_server(good({}, status=201)) as stub:
         ended = bourse("api", "POST", "/x/", "--input", "-", stdin='[{"a": 1}]', url=stub.address, **SAID)
-    assert (ended.status, json.loads(stub.asked[0].body)) == (0, [{"a": 1}]), ended.err
-    assert stub.asked[0].key
+    assert (ended.status, json.loads(stub.calls[0].body)) == (0, [{"a": 1}]), ended.err
+    assert stub.calls[0].key
 
 
 def test_all_pages_of_a_list_are_one_document(bourse: Bourse) -> None:
@@ -175,7 +175,7 @@ def test_all_pages_of_a_list_are_one_document(bourse: Bourse) -> None:
     with stub_server(first, page(3)) as stub:
         ended = bourse("api", "GET", "/x/", "--all", "-F", "state=queued", url=stub.address, **SAID)
     assert json.loads(ended.out) == [1, 2, 3]
-    assert [call.path for call in stub.asked] == ["/api/v1/x/?state=queued&limit=200", "/api/v1/x/?cursor=2"]
+    assert [call.path for call in stub.calls] == ["/api/v1/x/?state=queued&limit=200", "/api/v1/x/?cursor=2"]
 
 
 def binary(handler: Any) -> None:
@@ -224,7 +224,7 @@ def test_text_is_shown_as_it_comes_and_what_is_no_text_goes_to_a_file_alone(
 def test_what_cannot_be_meant_is_not_sent(bourse: Bourse, words: tuple[str, ...]) -> None:
     with stub_server(good({})) as stub:
         ended = bourse("api", *words, stdin="no json", url=stub.address, **SAID)
-    assert (ended.status, stub.asked) == (2, [])
+    assert (ended.status, stub.calls) == (2, [])
 
 
 def test_a_refusal_has_its_status_and_its_reason(bourse: Bourse) -> None:

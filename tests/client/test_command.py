@@ -135,7 +135,7 @@ def test_what_if_sends_what_is_no_json_as_a_word(bourse: Bourse, value: str) -> 
         words = ("what-if", "7", "value", "--interval", "2", "--pool", "main", "--", value)
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert ended.status == 1, ended.err
-    assert json.loads(stub.asked[0].body)["value"] == value
+    assert json.loads(stub.calls[0].body)["value"] == value
 
 
 def test_submission_takes_the_file_and_words_of_the_command_line_go_before_it(bourse: Bourse, job_file: Path) -> None:
@@ -143,11 +143,11 @@ def test_submission_takes_the_file_and_words_of_the_command_line_go_before_it(bo
         words = ("jobs", "submit", job_file, "--lane", "instant", "--max-price", "12.5", "--key", "k1")
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert ended.status == 0, ended.err
-    sent = json.loads(stub.asked[0].body)
+    sent = json.loads(stub.calls[0].body)
     value = {"kind": "linear", "slope": -0.5, "base": 40}
     spec = {"epochs": 2, "chunks": 4, "value": value, "max_price": 12.5}
     assert sent == {"pool": "main", "name": "nightly", "lane": "instant", "spec": spec}
-    assert stub.asked[0].key == "k1"
+    assert stub.calls[0].key == "k1"
     assert "4711" in ended.out
 
 
@@ -156,7 +156,7 @@ def test_file_may_hold_the_body_as_programs_send_it_or_come_by_standard_input(bo
     with stub_server(good(JOB, status=201)) as stub:
         ended = bourse("jobs", "submit", "-", stdin=json.dumps(body), url=stub.address, token="t", tenant="lumen")
     assert ended.status == 0, ended.err
-    assert json.loads(stub.asked[0].body) == body
+    assert json.loads(stub.calls[0].body) == body
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_lanes_of_the_file_hold_together_and_a_lane_of_the_command_line_stands_i
         said = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("jobs", "submit", "-", *words, stdin=json.dumps(body), **said)
     assert ended.status == 0, ended.err
-    sent = json.loads(stub.asked[0].body)
+    sent = json.loads(stub.calls[0].body)
     assert {name: sent[name] for name in ("lane", "otherwise") if name in sent} == lanes
 
 
@@ -188,9 +188,9 @@ def test_lost_reading_of_a_script_names_a_key_that_no_other_call_had(
         account = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **account)
     assert ended.status == 3
-    assert stub.asked[0].path.endswith("/jobs/parse/")
+    assert stub.calls[0].path.endswith("/jobs/parse/")
     assert KEY_SAID in ended.err
-    assert str(stub.asked[0].key) not in ended.err
+    assert str(stub.calls[0].key) not in ended.err
 
 
 @pytest.mark.parametrize(("words", "is_change"), [(("jobs", "cancel", "7"), True), (("jobs", "show", "7"), False)])
@@ -232,7 +232,7 @@ def test_command_that_follows_waits_out_an_outage(
     with stub_server(*answers) as stub:
         ended = bourse(*line.split(), stdin='{"epochs": 1}', url=stub.address, token="t", tenant="lumen")
     assert ended.status in (exits.REFUSED, exits.NOT_ALLOWED), ended.err
-    assert (len(stub.asked), hours.now > 300) == (len(answers), True)
+    assert (len(stub.calls), hours.now > 300) == (len(answers), True)
 
 
 def test_list_of_prices_that_nobody_watches_waits_for_no_outage(
@@ -241,7 +241,7 @@ def test_list_of_prices_that_nobody_watches_waits_for_no_outage(
     monkeypatch.setattr(Session, "pace", Hours().pace())
     with stub_server(EMPTY, dropped) as stub:
         ended = bourse("prices", "--pool", "main", url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, len(stub.asked)) == (exits.UNREACHABLE, 1 + KEPT + 6)
+    assert (ended.status, len(stub.calls)) == (exits.UNREACHABLE, 1 + KEPT + 6)
 
 
 SCRIPT = "#!/bin/bash -eu\n#SBATCH --gpus=4 --time=2:00:00\npython3 train.py\n"
@@ -268,12 +268,12 @@ def test_batch_script_is_told_line_by_line_before_it_is_submitted(bourse: Bourse
         said = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("jobs", "submit", file, "--pool", "main", *WORDS, "--key", "k1", **said)
     assert ended.status == 0, ended.err
-    parsed, submitted = (json.loads(call.body) for call in stub.asked)
-    assert [call.path for call in stub.asked] == [f"/api/v1/tenants/lumen/jobs/{end}" for end in ("parse/", "")]
+    parsed, submitted = (json.loads(call.body) for call in stub.calls)
+    assert [call.path for call in stub.calls] == [f"/api/v1/tenants/lumen/jobs/{end}" for end in ("parse/", "")]
     assert parsed["worth"] == {"credits": "40", "later": "half", "by": "now+6hours"}
     assert (parsed["script"], parsed["pool"]) == (SCRIPT, "main")
     assert submitted == parsed | {"lane": "batch"}
-    assert stub.asked[1].key == "k1"
+    assert stub.calls[1].key == "k1"
     assert ended.err.splitlines() == [
         "   2  understood  --gpus: So many GPUs in all.",
         "   3  not kept    Nothing? is started.",
@@ -287,8 +287,8 @@ def test_dry_run_submits_nothing_and_a_command_runs_as_a_script_of_one_line(bour
         words = ("run", "--gpus", "4", "--hours", "1.5", "--pool", "main", *WORDS, "--dry-run")
         ended = bourse(*words, "--", "python", "train.py", "--name", "a b", **said)
     assert ended.status == 0, ended.err
-    assert len(stub.asked) == 1
-    script = json.loads(stub.asked[0].body)["script"]
+    assert len(stub.calls) == 1
+    script = json.loads(stub.calls[0].body)["script"]
     options = "--job-name=python --gpus=4 --time=1:30:00"
     assert script == f"#!/bin/bash -eu\n#SBATCH {options}\npython train.py --name 'a b'\n"
     assert '"epochs": 1' in ended.out
@@ -307,7 +307,7 @@ def test_script_with_an_array_is_submitted_in_one_call_and_told_in_one_line(bour
         words = ("jobs", "submit", "-", "--pool", "main", *WORDS, "--key", "k")
         ended = bourse(*words, stdin=SCRIPT, url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out.strip()) == (0, LINE), ended.err
-    call = stub.asked[1]
+    call = stub.calls[1]
     assert (call.path, call.key) == ("/api/v1/tenants/lumen/jobs/arrays/", "k")
     assert "index" not in json.loads(call.body)
 
@@ -320,10 +320,10 @@ def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_f
         )
         refused = bourse("jobs", "submit", job_file, "--count", "2", "--wait", url=stub.address, **said)
     assert (ended.status, ended.out.strip()) == (0, LINE), ended.err
-    body = json.loads(stub.asked[0].body)
+    body = json.loads(stub.calls[0].body)
     assert (body["count"], body["after"], body["after_arrays"], "lane" in body) == (2, [7], [4], False)
     assert refused.status == 2
-    assert len(stub.asked) == 1
+    assert len(stub.calls) == 1
 
 
 def test_file_that_asks_for_the_instant_lane_is_told_that_an_array_waits(bourse: Bourse, job_file: Path) -> None:
@@ -346,8 +346,8 @@ def test_array_is_bought_together_where_that_is_asked_for(bourse: Bourse, job_fi
         file = bourse("jobs", "submit", job_file, "--together", url=stub.address, **said)
     line = LINE.replace("2 jobs:", "2 jobs, bought together:")
     assert (ended.out.strip(), script.out.strip()) == (line, line), (ended.err, script.err)
-    assert [json.loads(stub.asked[place].body)["together"] for place in (0, 2)] == [True, True]
-    assert (one.status, file.status, len(stub.asked)) == (2, 2, 4)
+    assert [json.loads(stub.calls[place].body)["together"] for place in (0, 2)] == [True, True]
+    assert (one.status, file.status, len(stub.calls)) == (2, 2, 4)
     assert "--together is for an array of jobs" in file.err
 
 
@@ -355,7 +355,7 @@ def test_script_says_itself_how_many_jobs_it_is(bourse: Bourse) -> None:
     with stub_server() as stub:
         words = ("jobs", "submit", "-", "--pool", "main", "--count", "3", *WORDS)
         ended = bourse(*words, stdin=SCRIPT, url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, stub.asked) == (2, [])
+    assert (ended.status, stub.calls) == (2, [])
     assert "--array=0-2" in ended.err
 
 
@@ -373,7 +373,7 @@ def test_jobs_of_a_pool_that_there_is_not_are_a_mistake(bourse: Bourse) -> None:
         ended = bourse("jobs", "list", "--pool", "nope", url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out) == (1, "")
     assert "There is no such pool." in ended.err
-    assert "pool=nope" in stub.asked[0].path
+    assert "pool=nope" in stub.calls[0].path
 
 
 def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
@@ -390,7 +390,7 @@ def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse
     assert "2 jobs" in folded.out
     assert "A-12" not in opened.out
     assert shown.out.strip() == taken.out.strip() == LINE
-    paths = [call.path.partition("/lumen/")[2] for call in stub.asked]
+    paths = [call.path.partition("/lumen/")[2] for call in stub.calls]
     assert paths[0].startswith("jobs/?")
     assert "arrays=folded" in paths[0]
     assert "array=12" in paths[1]
@@ -506,7 +506,7 @@ def test_waiting_ends_with_the_job_and_its_end_is_the_exit_status(
         words = ("jobs", "submit", job_file, "--wait", "--every", "0.01")
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert ended.status == status
-    assert len(stub.asked) == 4
+    assert len(stub.calls) == 4
     assert "Job 4711 is queued.\nJob 4711 is running.\n" in ended.err
 
 
@@ -597,7 +597,7 @@ def test_many_are_cancelled_in_one_call_and_the_refused_are_named(bourse: Bourse
     ]
     with stub_server(good({"results": outcomes})) as stub:
         ended = bourse("jobs", "cancel", "1", "2", "1", url=stub.address, token="t", tenant="lumen")
-    assert json.loads(stub.asked[0].body) == {"jobs": [1, 2]}
+    assert json.loads(stub.calls[0].body) == {"jobs": [1, 2]}
     assert (ended.status, ended.out) == (1, "Job 1 is cancelled.\n")
     assert ended.err == "bourse: job 2: The job is finished. (already_over)\n"
 
@@ -612,7 +612,7 @@ def test_login_tries_the_token_and_keeps_it_for_its_owner_alone(bourse: Bourse, 
         kept = json.loads(file.read_text())
         assert kept == {"url": stub.address, "token": "bourse_secret", "tenant": "lumen", "pool": ""}
         assert bourse("tenants").out.splitlines()[1].split() == ["lumen", "Lumen", "owner"]
-        assert stub.asked[-1].headers["authorization"] == "Bearer bourse_secret"
+        assert stub.calls[-1].headers["authorization"] == "Bearer bourse_secret"
         assert "bourse_secret" not in ended.out + ended.err
     assert bourse("logout").status == 0
     assert not file.exists()
@@ -631,9 +631,9 @@ def test_kept_token_never_goes_to_another_server(bourse: Bourse) -> None:
         ended = bourse("tenants", url=other.address)
         assert ended.status == 2
         assert "set BOURSE_TOKEN" in ended.err
-        assert other.asked == []
+        assert other.calls == []
         assert bourse("tenants", "--url", other.address, token="another").status == 0
-    assert other.asked[0].headers["authorization"] == "Bearer another"
+    assert other.calls[0].headers["authorization"] == "Bearer another"
 
 
 def test_file_with_a_token_that_others_can_read_is_warned_about(bourse: Bourse, tmp_path: Path) -> None:
@@ -676,7 +676,7 @@ def log(run: int, after: int, *texts: str, more: bool = False) -> Answer:
 def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
     with stub_server(bad(404, "not_found", "There is no such thing here.")) as stub:
         ended = bourse("logs", "4711", url=stub.address, token="t", tenant="lumen")
-    assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/4711/logs/"
+    assert stub.calls[0].path == "/api/v1/tenants/lumen/jobs/4711/logs/"
     assert (ended.status, ended.out) == (1, "")
     asked_for = "  asked for: /api/v1/tenants/lumen/jobs/4711/logs/\n"
     assert ended.err == f"bourse: There is no such thing here.\n{asked_for}  code not_found\n"
@@ -710,7 +710,7 @@ def test_logs_are_followed_until_the_job_is_over_without_losing_a_line(bourse: B
     with stub_server(*answers) as stub:
         ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out) == (0, "worker 0: a\nworker 0: b\nworker 0: c\n")
-    assert [asked.path.partition("?")[2] for asked in stub.asked[1::2]] == ["", "after=20", "after=20"]
+    assert [call.path.partition("?")[2] for call in stub.calls[1::2]] == ["", "after=20", "after=20"]
 
 
 def test_lines_of_a_log_are_left_out_by_the_server(bourse: Bourse) -> None:
@@ -718,7 +718,7 @@ def test_lines_of_a_log_are_left_out_by_the_server(bourse: Bourse) -> None:
         words = ("logs", "4711", "--search", "a b", "--level", "warning", "--who", "worker 1")
         ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out) == (0, "worker 0: a\n")
-    assert stub.asked[0].path.partition("?")[2] == "search=a+b&level=warning&who=worker+1"
+    assert stub.calls[0].path.partition("?")[2] == "search=a+b&level=warning&who=worker+1"
 
 
 def test_log_of_a_job_that_was_started_anew_begins_again(bourse: Bourse) -> None:
@@ -727,7 +727,7 @@ def test_log_of_a_job_that_was_started_anew_begins_again(bourse: Bourse) -> None
     with stub_server(*answers) as stub:
         ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
     assert ended.out == "worker 0: a\nworker 0: first\nworker 0: late\n"
-    assert [asked.path.partition("?")[2] for asked in stub.asked[1::2]] == ["", "after=20", ""]
+    assert [call.path.partition("?")[2] for call in stub.calls[1::2]] == ["", "after=20", ""]
 
 
 def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job_file: Path) -> None:
@@ -840,9 +840,9 @@ def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None
     answers = (good(waits), good(waits | {"state": "running"}), good(waits | {"state": "done", "result": result}))
     with stub_server(*answers) as stub:
         ended = bourse(*said, url=stub.address, token="t", tenant="lumen")
-    assert [asked.path for asked in stub.asked[1:]] == ["/api/v1/tenants/lumen/what-ifs/12/"] * 2
+    assert [call.path for call in stub.calls[1:]] == ["/api/v1/tenants/lumen/what-ifs/12/"] * 2
     body = {"pool": "main", "interval": 3, "job": 7, "field": "rent", "value": "never"}
-    assert json.loads(stub.asked[0].body) == body
+    assert json.loads(stub.calls[0].body) == body
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.startswith("J-7 would have run earlier.\n")
     assert "slots 8 to 12, 1 worker, for 6.40\n" in ended.out
@@ -869,7 +869,7 @@ def test_pool_is_asked_for_where_nobody_names_it(bourse: Bourse, job_file: Path)
     named = {"token": "t", "tenant": "lumen"}
     with stub_server(page({"slug": "north"}), good(JOB, status=201)) as stub:
         assert bourse("jobs", "submit", job_file, url=stub.address, **named).status == 0
-    assert json.loads(stub.asked[1].body)["pool"] == "north"
+    assert json.loads(stub.calls[1].body)["pool"] == "north"
     with stub_server(page({"slug": "north"}, {"slug": "south"})) as stub:
         ended = bourse("jobs", "submit", job_file, url=stub.address, **named)
     way = "With --pool NAME, or for every command with `bourse config set pool NAME`."
@@ -886,7 +886,7 @@ def test_pool_that_is_set_is_meant_where_nobody_names_one(bourse: Bourse, job_fi
         assert bourse("config", "set", "pool", "south").err == "pool is south.\n"
         assert bourse("config", "show").out.split()[-2:] == ["pool", "south"]
         assert bourse("jobs", "submit", job_file).status == 0
-    assert json.loads(stub.asked[-1].body)["pool"] == "south"
+    assert json.loads(stub.calls[-1].body)["pool"] == "south"
     assert bourse("config", "unset", "pool").err == "pool is not set any more.\n"
     assert bourse("config", "show").out.split()[-2:] == ["pool", "-"]
 
@@ -894,8 +894,8 @@ def test_pool_that_is_set_is_meant_where_nobody_names_one(bourse: Bourse, job_fi
 def test_what_if_takes_the_jobs_own_pool(bourse: Bourse) -> None:
     with stub_server(good(JOB), bad(404, "unknown_interval", "There is no such interval.")) as stub:
         bourse("what-if", "7", "rent", "never", "--interval", "3", url=stub.address, token="t", tenant="lumen")
-    assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/7/"
-    assert json.loads(stub.asked[1].body)["pool"] == "main"
+    assert stub.calls[0].path == "/api/v1/tenants/lumen/jobs/7/"
+    assert json.loads(stub.calls[1].body)["pool"] == "main"
 
 
 # ---------------------------------------------------------------- programs
@@ -930,8 +930,8 @@ def test_program_is_registered_or_continued(bourse: Bourse, tmp_path: Path, ther
         named = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("programs", "register", file, **named)
     assert (ended.status, ended.out) == (0, f"align, version 2: {'9f2c' * 16}\n")
-    assert stub.asked[1].path == f"/api/v1/tenants/lumen/{path}"
-    sent = json.loads(stub.asked[1].body)
+    assert stub.calls[1].path == f"/api/v1/tenants/lumen/{path}"
+    sent = json.loads(stub.calls[1].body)
     assert sent["document"] == {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py"]}
 
 
@@ -943,11 +943,11 @@ def test_archive_is_sent_as_a_file_once_that_is_allowed(bourse: Bourse, tmp_path
         named = {"url": stub.address, "token": "t", "tenant": "lumen"}
         ended = bourse("programs", "register", file, "--archive", archive, **named)
     assert (ended.status, ended.out) == (0, f"align, version 2: {'9f2c' * 16}\n")
-    assert [each.path for each in stub.asked] == [
+    assert [each.path for each in stub.calls] == [
         "/api/v1/tenants/lumen/programs/uploads/",
         "/api/v1/tenants/lumen/programs/uploads/archive/?upload=a%3Aticket",
     ]
-    document, content = stub.asked[1].body.split(b"\r\n--")[:2]
+    document, content = stub.calls[1].body.split(b"\r\n--")[:2]
     assert json.loads(document.partition(b"\r\n\r\n")[2])["name"] == "align"
     assert content.partition(b"\r\n\r\n")[2] == archive.read_bytes()
 
@@ -961,7 +961,7 @@ def test_programs_are_listed_and_shown(bourse: Bourse, tmp_path: Path) -> None:
     assert "all_reduce" in listed.out
     assert "3, 2 ended well, 1.5 hours" in shown.out
     assert '["python3", "train.py", "{rate}"]' in shown.out
-    assert stub.asked[2].path == "/api/v1/tenants/lumen/programs/of/lumen/align/"
+    assert stub.calls[2].path == "/api/v1/tenants/lumen/programs/of/lumen/align/"
 
 
 def test_archive_that_is_too_large_is_not_sent(bourse: Bourse, tmp_path: Path) -> None:
@@ -1001,14 +1001,14 @@ def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse,
     (tmp_path / "s.yaml").write_text(f"history:\n{words}", encoding="utf-8")
     with stub_server(good(STUDY | {"state": "reading", "history": {}}), good(STUDY)) as stub:
         ended = bourse("lab", "create", tmp_path / "s.yaml", "--every", "0.01", url=stub.address, token="t")
-    sent = json.loads(stub.asked[0].body)
-    assert (stub.asked[0].path, sent["files"], sent["at_once"]) == (
+    sent = json.loads(stub.calls[0].body)
+    assert (stub.calls[0].path, sent["files"], sent["at_once"]) == (
         "/api/v1/lab/studies/",
         {"log.txt": "YSBsb2c="},
         False,
     )
     assert sent["study"] == {"history": history}
-    assert stub.asked[1].path == "/api/v1/lab/studies/14/"
+    assert stub.calls[1].path == "/api/v1/lab/studies/14/"
     assert "18,412 jobs of 5 owners, 30 days" in ended.out
     assert "line 17 has 3 columns, not 15" in ended.out
     assert "about 4.2 minutes" in ended.out
@@ -1028,7 +1028,7 @@ def test_study_is_followed_listed_and_taken_away(bourse: Bourse, tmp_path: Path)
         taken = bourse("lab", "download", "14", tmp_path / "report.html", **named)
     assert (followed.status, answer in followed.out, answer in listed.out) == (0, True, True)
     assert failed.status != 0
-    assert (taken.status, stub.asked[-1].path) == (0, "/api/v1/lab/studies/14/report/")
+    assert (taken.status, stub.calls[-1].path) == (0, "/api/v1/lab/studies/14/report/")
     assert (tmp_path / "report.html").stat().st_size > 0
 
 

@@ -150,12 +150,12 @@ def test_method_calls_its_operation_as_the_schema_has_it(name: str) -> None:
     usual = good(PAGE) if kind == "application/json" else text("", kind)
     with stub_server(ANSWERS.get(name, usual)) as stub, Client(stub.address, "t", tenant="lumen") as client:
         METHODS[name](client)
-    asked = stub.asked[name in SECOND]
-    address, _, query = asked.path.partition("?")
-    assert (asked.method, bool(re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", path), address))) == (method, True), address
+    call = stub.calls[name in SECOND]
+    address, _, query = call.path.partition("?")
+    assert (call.method, bool(re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", path), address))) == (method, True), address
     known = {found["name"] for found in operation["parameters"] if found["in"] == "query"} if query else set()
     assert {part.partition("=")[0] for part in query.split("&") if part} <= known
-    assert (asked.key is not None) == (method == "POST")
+    assert (call.key is not None) == (method == "POST")
 
 
 @pytest.mark.parametrize(("shape", "schema"), SHAPES.items())

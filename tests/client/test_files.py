@@ -50,14 +50,14 @@ def content(data: bytes = MODEL, *, start: int = 0, sends: int | None = None, ta
     return answer
 
 
-def asked(bourse: Bourse, answers: Sequence[Answer], *words: str) -> tuple[Ended, list[str]]:
+def files_command(bourse: Bourse, answers: Sequence[Answer], *words: str) -> tuple[Ended, list[str]]:
     with stub_server(*answers) as stub:
         ended = bourse("files", "7", *words, url=stub.address, token="t", tenant="lumen")
-    return ended, [each.path for each in stub.asked]
+    return ended, [each.path for each in stub.calls]
 
 
 def test_files_are_listed_with_size_and_path(bourse: Bourse) -> None:
-    ended, paths = asked(bourse, [listing("a\\x0ab", "checkpoint/model.pt", left_out=2)])
+    ended, paths = files_command(bourse, [listing("a\\x0ab", "checkpoint/model.pt", left_out=2)])
     assert ended.status == 0
     assert [line.split()[-1] for line in ended.out.splitlines()] == ["path", "a\\x0ab", "checkpoint/model.pt"]
     assert "Left out: 2 link, pipe or closed files." in ended.err
@@ -65,25 +65,25 @@ def test_files_are_listed_with_size_and_path(bourse: Bourse) -> None:
 
 
 def test_list_goes_on_where_a_page_of_it_ended(bourse: Bourse) -> None:
-    ended, paths = asked(bourse, [listing("a", "b&c", more=True), listing("d")], "--json")
+    ended, paths = files_command(bourse, [listing("a", "b&c", more=True), listing("d")], "--json")
     assert [each["path"] for each in json.loads(ended.out)["files"]] == ["a", "b&c", "d"]
     assert [parse_qs(urlsplit(path).query) for path in paths] == [{}, {"after": ["b&c"]}]
-    ended, paths = asked(bourse, [listing("a", more=True), listing(more=True)])
+    ended, paths = files_command(bourse, [listing("a", more=True), listing(more=True)])
     assert "others that cannot be listed" in ended.err
     assert len(paths) == 2
 
 
 def test_job_without_files_says_why(bourse: Bourse) -> None:
     sentence = "Files of a job are kept for 30 days after its end; those of this one could go from 2026-04-02 (UTC) on."
-    ended, _ = asked(bourse, [listing(sentence=sentence)])
+    ended, _ = files_command(bourse, [listing(sentence=sentence)])
     assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {sentence}\n")
-    ended, _ = asked(bourse, [listing(sentence=sentence)], "--fetch", "here")
+    ended, _ = files_command(bourse, [listing(sentence=sentence)], "--fetch", "here")
     assert (ended.status, ended.out, ended.err) == (2, "", f"bourse: {sentence}\n")
 
 
 def test_all_or_those_named_are_written_below_the_folder(bourse: Bourse, tmp_path: Path) -> None:
     root = tmp_path / "out"
-    ended, _ = asked(bourse, [listing("checkpoint/model.pt", "train.py"), content()], "--fetch", str(root))
+    ended, _ = files_command(bourse, [listing("checkpoint/model.pt", "train.py"), content()], "--fetch", str(root))
     assert (ended.status, ended.out) == (0, f"2 files, 5,120 bytes in {root}\n")
     assert sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()) == [
         "checkpoint/model.pt",
@@ -91,7 +91,7 @@ def test_all_or_those_named_are_written_below_the_folder(bourse: Bourse, tmp_pat
     ]
     assert (root / "checkpoint" / "model.pt").read_bytes() == MODEL
     listed = [listing("a/b", "a/c", "ab", "d"), content()]
-    ended, paths = asked(bourse, listed, "--fetch", str(tmp_path / "some"), "a/", "hidden", "--json")
+    ended, paths = files_command(bourse, listed, "--fetch", str(tmp_path / "some"), "a/", "hidden", "--json")
     assert [each["path"] for each in json.loads(ended.out)] == ["a/b", "a/c", "hidden"]
     assert [parse_qs(urlsplit(path).query).get("path") for path in paths[1:]] == [["a/b"], ["a/c"], ["hidden"]]
 
@@ -100,7 +100,7 @@ def test_all_or_those_named_are_written_below_the_folder(bourse: Bourse, tmp_pat
 def test_path_that_leads_out_of_the_folder_is_not_written(bourse: Bourse, tmp_path: Path, path: str) -> None:
     with pytest.raises(BadPath):
         local_parts(path)
-    ended, paths = asked(bourse, [listing("good", path), content()], "--fetch", str(tmp_path / "out"))
+    ended, paths = files_command(bourse, [listing("good", path), content()], "--fetch", str(tmp_path / "out"))
     assert ended.status == 2
     assert len(paths) == 1, "nothing is fetched"
     assert list(tmp_path.rglob("*")) == []
@@ -111,7 +111,7 @@ def test_folder_here_that_is_a_link_is_not_written_through(bourse: Bourse, tmp_p
     root.mkdir()
     elsewhere.mkdir()
     (root / "checkpoint").symlink_to(elsewhere)
-    ended, _ = asked(bourse, [listing("checkpoint/model.pt"), content()], "--fetch", str(root))
+    ended, _ = files_command(bourse, [listing("checkpoint/model.pt"), content()], "--fetch", str(root))
     assert ended.status == 2
     assert "leads out of" in ended.err
     assert list(elsewhere.iterdir()) == []
@@ -119,22 +119,22 @@ def test_folder_here_that_is_a_link_is_not_written_through(bourse: Bourse, tmp_p
 
 def test_what_is_there_is_overwritten_only_by_force(bourse: Bourse, tmp_path: Path) -> None:
     (tmp_path / "b").write_text("mine")
-    ended, paths = asked(bourse, [listing("a", "b"), content()], "--fetch", str(tmp_path))
+    ended, paths = files_command(bourse, [listing("a", "b"), content()], "--fetch", str(tmp_path))
     assert (ended.status, len(paths)) == (2, 1)
     assert "b is there already; --force overwrites it." in ended.err
     assert (tmp_path / "b").read_text() == "mine"
-    ended, _ = asked(bourse, [listing("a", "b"), content()], "--fetch", str(tmp_path), "--force")
+    ended, _ = files_command(bourse, [listing("a", "b"), content()], "--fetch", str(tmp_path), "--force")
     assert (ended.status, (tmp_path / "b").read_bytes()) == (0, MODEL)
     (tmp_path / "a").unlink()
     (tmp_path / "a").symlink_to(tmp_path / "kept")
-    asked(bourse, [listing("a"), content()], "--fetch", str(tmp_path), "--force")
+    files_command(bourse, [listing("a"), content()], "--fetch", str(tmp_path), "--force")
     assert not (tmp_path / "a").is_symlink(), "a link is replaced, and what it names is left"
     assert not (tmp_path / "kept").exists()
 
 
 def test_file_that_never_comes_whole_is_not_left(bourse: Bourse, tmp_path: Path) -> None:
     refused = bad(404, "unknown_file", "The job has no such file.")
-    ended, _ = asked(bourse, [listing("a", "b", "c"), content(), refused, content()], "--fetch", str(tmp_path))
+    ended, _ = files_command(bourse, [listing("a", "b", "c"), content(), refused, content()], "--fetch", str(tmp_path))
     assert (ended.status, ended.out) == (1, f"2 files, 5,120 bytes in {tmp_path}\n")
     assert "bourse: b: The job has no such file." in ended.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"], "the others are not kept from coming"
@@ -145,7 +145,7 @@ def fetched(*answers: Answer) -> tuple[bytes, list[str | None], Hours]:
     with stub_server(*answers) as stub, Client(stub.address, "t", tenant="lumen", pace=hours.pace()) as client:
         size = client.job_file(7, "m", target)
     assert size == len(target.getvalue())
-    return target.getvalue(), [each.headers.get("range") for each in stub.asked], hours
+    return target.getvalue(), [each.headers.get("range") for each in stub.calls], hours
 
 
 def test_transfer_that_breaks_goes_on_where_it_broke() -> None:
@@ -168,7 +168,7 @@ def test_transfer_gives_up_after_some_attempts_that_brought_nothing() -> None:
         client._tenant = "lumen"
         with pytest.raises(Unreachable):
             client.job_file(7, "m", io.BytesIO())
-    assert 6 <= len(stub.asked) <= 8
+    assert 6 <= len(stub.calls) <= 8
 
 
 def test_full_disk_is_no_fault_of_the_network() -> None:
@@ -182,4 +182,4 @@ def test_full_disk_is_no_fault_of_the_network() -> None:
         pytest.raises(BourseError, match="No space left"),
     ):
         client.job_file(7, "m", Full())
-    assert len(stub.asked) == 1
+    assert len(stub.calls) == 1

@@ -25,7 +25,7 @@ def followed(stub: Stub, hours: Hours, count: int, after: int | None = None) -> 
 
 
 def places(stub: Stub) -> list[str | None]:
-    return [asked.headers.get("last-event-id") for asked in stub.asked]
+    return [call.headers.get("last-event-id") for call in stub.calls]
 
 
 def test_stream_is_resumed_behind_the_last_event() -> None:
@@ -66,7 +66,7 @@ def test_lost_rights_end_it() -> None:
         pytest.raises(NotAllowed),
     ):
         followed(stub, Hours(), 2)
-    assert len(stub.asked) == 2
+    assert len(stub.calls) == 2
 
 
 def test_silent_half_hours_are_no_failures() -> None:
@@ -89,14 +89,14 @@ def test_what_is_no_event_ends_it_with_a_sentence(answer: Answer, sentence: str)
         pytest.raises(Unreachable, match=sentence),
     ):
         followed(stub, Hours(), 2)
-    assert len(stub.asked) == 2
+    assert len(stub.calls) == 2
 
 
 def test_server_that_is_gone_for_good_is_said_so() -> None:
     hours = Hours()
     with stub_server(dropped) as stub, pytest.raises(Unreachable):
         followed(stub, hours, 1)
-    assert len(stub.asked) == 6
+    assert len(stub.calls) == 6
 
 
 @pytest.mark.parametrize("away", [dropped, bad(503, "busy")])

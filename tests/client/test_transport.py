@@ -48,9 +48,9 @@ def test_submission_is_sent_again_with_the_same_key_and_body(trouble: Answer) ->
     hours = Hours()
     with stub_server(trouble, trouble, good(JOB, status=201)) as stub, client(stub, hours) as caller:
         assert caller.job_submit({"epochs": 1}, pool="main", name="train") == JOB
-    assert len(stub.asked) == 3
-    assert len({(asked.key, asked.body, asked.path) for asked in stub.asked}) == 1
-    assert stub.asked[0].key
+    assert len(stub.calls) == 3
+    assert len({(call.key, call.body, call.path) for call in stub.calls}) == 1
+    assert stub.calls[0].key
     assert hours.waits == [0.25, 0.5]
 
 
@@ -59,15 +59,15 @@ def test_two_submissions_have_keys_of_their_own() -> None:
         caller.job_submit({}, pool="main", name="train")
         caller.job_submit({}, pool="main", name="train")
         caller.job_submit({}, pool="main", name="train", key="mine")
-    assert len({asked.key for asked in stub.asked}) == 3
-    assert stub.asked[2].key == "mine"
+    assert len({call.key for call in stub.calls}) == 3
+    assert stub.calls[2].key == "mine"
 
 
 def test_answer_that_does_not_come_is_given_up_and_asked_for_again() -> None:
     hours = Hours()
     with stub_server(hanging, good(JOB)) as stub, client(stub, hours, timeout=0.2) as caller:
         assert caller.job(7) == JOB
-    assert len(stub.asked) == 2
+    assert len(stub.calls) == 2
 
 
 def test_too_many_calls_wait_as_long_as_the_server_says() -> None:
@@ -89,9 +89,9 @@ def test_server_that_cannot_answer_now_is_asked_again_when_it_says_and_with_the_
     with stub_server(away, good(JOB, status=201)) as stub, client(stub, hours) as caller:
         assert caller.job_submit({}, pool="main", name="nightly") == JOB
     assert hours.waits == [float(seconds)]
-    assert stub.asked[0].key
-    assert stub.asked[0].key == stub.asked[1].key
-    assert stub.asked[0].body == stub.asked[1].body
+    assert stub.calls[0].key
+    assert stub.calls[0].key == stub.calls[1].key
+    assert stub.calls[0].body == stub.calls[1].body
 
 
 def test_one_call_waits_longer_than_a_server_needs_to_say_that_it_took_too_long(settings: Any) -> None:
@@ -108,7 +108,7 @@ def test_wait_beyond_the_patience_is_an_error_that_says_how_long() -> None:
     ):
         caller.job(7)
     assert failure.value.retry_after == 600.0
-    assert (hours.waits, len(stub.asked)) == ([], 1)
+    assert (hours.waits, len(stub.calls)) == ([], 1)
 
 
 @pytest.mark.parametrize("told", ["soon", "-3", "inf", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
@@ -128,17 +128,17 @@ def test_who_follows_a_job_waits_out_an_outage_and_other_calls_do_not() -> None:
     ):
         assert [job["state"] for job in caller.job_followed(7)] == ["queued", "finished"]
         assert 300 < hours.now < 600
-        count = len(stub.asked)
+        count = len(stub.calls)
         with pytest.raises(Unreachable):
             caller.job(7)
-    assert len(stub.asked) == count + 1 + 6  # a kept connection that is closed costs no attempt
+    assert len(stub.calls) == count + 1 + 6  # a kept connection that is closed costs no attempt
 
 
 def test_who_follows_what_never_was_answered_waits_for_no_outage() -> None:
     hours = Hours()
     with stub_server(dropped) as stub, client(stub, hours) as caller, pytest.raises(Unreachable):
         next(caller.job_followed(7))
-    assert len(stub.asked) == 6
+    assert len(stub.calls) == 6
 
 
 def test_trouble_without_end_ends_after_six_attempts_and_names_the_key() -> None:
@@ -150,7 +150,7 @@ def test_trouble_without_end_ends_after_six_attempts_and_names_the_key() -> None
     ):
         caller.job_cancel(7, key="mine")
     assert failure.value.key == "mine"
-    assert len(stub.asked) == 6
+    assert len(stub.calls) == 6
     assert hours.waits == [0.25, 0.5, 1.0, 2.0, 4.0]
 
 
@@ -191,7 +191,7 @@ def test_nobody_waits_past_the_patience_for_one_call() -> None:
     with stub_server(dropped) as stub, client(stub, hours, patience=1.0) as caller, pytest.raises(Unreachable):
         caller.job(7)
     assert hours.waits == [0.25, 0.5]
-    assert len(stub.asked) == 3
+    assert len(stub.calls) == 3
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_no_is_no_and_is_not_asked_for_again(answer: Answer, kind: type[Exceptio
     with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(kind) as failure:
         caller.job(7)
     assert failure.value.code == code  # type: ignore[attr-defined]
-    assert len(stub.asked) == 1
+    assert len(stub.calls) == 1
 
 
 PORTAL = text("<h1>Welcome</h1>", "text/html; charset=utf-8")
@@ -231,7 +231,7 @@ def test_answer_of_another_kind_is_of_somebody_else(call: Callable[[Client], Any
         call(caller)
     assert f"{stub.address} answered with text/html, and not " in str(failure.value)
     assert str(failure.value).endswith("Is this the address of Bourse?")
-    assert len(stub.asked) == 1
+    assert len(stub.calls) == 1
 
 
 def test_change_that_is_answered_by_somebody_else_keeps_its_key() -> None:
@@ -254,7 +254,7 @@ def test_connection_is_kept_for_the_next_call() -> None:
     with stub_server(good(JOB)) as stub, client(stub, Hours()) as caller:
         for _ in range(3):
             caller.job(7)
-    assert len({asked.connection for asked in stub.asked}) == 1
+    assert len({call.connection for call in stub.calls}) == 1
 
 
 def test_kept_connection_that_was_closed_meanwhile_costs_no_wait() -> None:
@@ -270,7 +270,7 @@ def test_redirect_is_not_followed_because_the_token_would_go_along() -> None:
         away = text("", "text/html", status=302, Location=f"{elsewhere.address}/api/v1/me/")
         with stub_server(away) as stub, client(stub, Hours()) as caller, pytest.raises(BourseError, match="points to"):
             caller.me()
-    assert elsewhere.asked == []
+    assert elsewhere.calls == []
 
 
 def test_pages_are_read_one_after_the_other_from_the_same_server() -> None:
@@ -280,15 +280,15 @@ def test_pages_are_read_one_after_the_other_from_the_same_server() -> None:
         client(stub, Hours()) as caller,
     ):
         assert [job["id"] for job in caller.jobs(state=["queued", "running"], lane=None)] == [1, 2]
-    assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/?state=queued&state=running&limit=200"
-    assert stub.asked[1].path == "/api/v1/tenants/lumen/jobs/?cursor=abc&limit=200"
+    assert stub.calls[0].path == "/api/v1/tenants/lumen/jobs/?state=queued&state=running&limit=200"
+    assert stub.calls[1].path == "/api/v1/tenants/lumen/jobs/?cursor=abc&limit=200"
 
 
 def test_no_page_is_asked_for_that_nobody_reads() -> None:
     page = {"next": "http://x/api/v1/tenants/lumen/jobs/?cursor=abc", "results": [{"id": n} for n in range(200)]}
     with stub_server(good(page)) as stub, client(stub, Hours()) as caller:
         assert len(list(caller.jobs(most=250))) == 250
-    assert len(stub.asked) == 2
+    assert len(stub.calls) == 2
 
 
 def test_address_may_lie_below_a_path_of_the_host() -> None:
@@ -298,7 +298,7 @@ def test_address_may_lie_below_a_path_of_the_host() -> None:
         Client(f"{stub.address}/bourse/", "t", pace=Hours().pace()) as caller,
     ):
         list(caller.pools())
-    assert [asked.path for asked in stub.asked] == ["/bourse/api/v1/pools/?limit=200", "/bourse/api/v1/pools/?cursor=b"]
+    assert [call.path for call in stub.calls] == ["/bourse/api/v1/pools/?limit=200", "/bourse/api/v1/pools/?cursor=b"]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_tenant_is_asked_for_once_where_the_token_has_only_one() -> None:
     with stub_server(good(me), good(JOB)) as stub, Client(stub.address, "t", pace=Hours().pace()) as caller:
         caller.job(7)
         caller.job(8)
-    assert [asked.path for asked in stub.asked][1:] == [
+    assert [call.path for call in stub.calls][1:] == [
         "/api/v1/tenants/lumen/jobs/7/",
         "/api/v1/tenants/lumen/jobs/8/",
     ]
@@ -352,6 +352,6 @@ def test_tenant_must_be_named_where_there_are_several() -> None:
 def test_token_goes_in_its_header_only() -> None:
     with stub_server(good(JOB)) as stub, client(stub, Hours()) as caller:
         caller.job(7)
-    assert stub.asked[0].headers["authorization"] == "Bearer bourse_secret"
-    assert "secret" not in stub.asked[0].path
+    assert stub.calls[0].headers["authorization"] == "Bearer bourse_secret"
+    assert "secret" not in stub.calls[0].path
     assert socket.getdefaulttimeout() is None

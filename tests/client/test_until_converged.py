@@ -33,7 +33,7 @@ def test_words_go_before_the_file(
     with stub_server(good(JOB, status=201)) as stub:
         ended = bourse("jobs", "submit", "-", *words, stdin=body, url=stub.address, **SAID)
     assert ended.status == 0, ended.err
-    assert json.loads(stub.asked[0].body)["spec"].get("until_converged") == sent
+    assert json.loads(stub.calls[0].body)["spec"].get("until_converged") == sent
 
 
 @pytest.mark.parametrize("words", [("--until-converged", "0"), ("--until-converged", "x"), ("--in-a-row", "3")])
@@ -43,12 +43,12 @@ def test_what_means_nothing_is_refused_before_anything_is_sent(
     (job_file := tmp_path / "job.yaml").write_text("epochs: 1\n")
     with stub_server(good(JOB, status=201)) as stub:
         ended = bourse("jobs", "submit", job_file, *words, url=stub.address, **SAID)
-    assert (ended.status, len(stub.asked)) == (2, 0)
+    assert (ended.status, len(stub.calls)) == (2, 0)
 
 
 def test_scripts_do_not_say_it(bourse: Bourse) -> None:
     with stub_server(good(JOB, status=201)) as stub:
         words = ("jobs", "submit", "-", "--pool", "main", "--worth", "5", "--until-converged", "1")
         ended = bourse(*words, stdin="#!/bin/sh\necho\n", url=stub.address, **SAID)
-    assert (ended.status, len(stub.asked)) == (2, 0)
+    assert (ended.status, len(stub.calls)) == (2, 0)
     assert "for jobs in YAML" in ended.err
