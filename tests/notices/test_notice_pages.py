@@ -77,6 +77,17 @@ def test_the_page_lists_ones_own_in_words_and_marks_them() -> None:
     assert "You have read all of them." in text_of(client.get("/notices/").content.decode())
 
 
+def test_whoever_marks_in_the_list_of_unread_ones_stays_there() -> None:
+    tenant, person, client = reader()
+    told(tenant, 2)
+    unread = "/notices/?show=unread"
+    assert client.get(unread).content.decode().count('name="show" value="unread"') == 3
+    assert client.get("/notices/").content.decode().count('name="show"') == 0
+    newest, oldest = (line.id for line in lines(person))
+    assert client.post("/notices/read/", {"notice": oldest, "show": "unread"})["Location"] == unread
+    assert client.post("/notices/read/", {"until": newest, "show": "//elsewhere"})["Location"] == "/notices/"
+
+
 @pytest.mark.parametrize("form", [{}, {"notice": "x"}, {"until": "-1"}, {"notice": "9" * 30}])
 def test_a_form_that_names_nothing_marks_nothing(form: dict[str, str]) -> None:
     tenant, _, client = reader()

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
@@ -65,12 +66,14 @@ def notice_choices(request: AccessRequest) -> HttpResponse:
 
 @posted_from("notices")
 def notices_mark(request: AccessRequest) -> HttpResponse:
-    """Mark as read the notice that was pressed, or all up to the newest that the page showed."""
+    """Mark as read the notice that was pressed, or all up to the newest that the page showed. The answer is the list
+    that it was pressed in."""
     until, only = _number(request.POST.get("until")), request.POST.get("notice")
     if only is not None:
         until = _number(only)
     notices_read(person=_person(request), at=timezone.now(), until=until, only=None if only is None else until)
-    return redirect("notices")
+    page = reverse("notices")
+    return redirect(f"{page}?show=unread" if request.POST.get("show") == "unread" else page)
 
 
 def _ways(request: AccessRequest, kind: NoticeKind) -> Ways:
