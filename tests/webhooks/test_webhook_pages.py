@@ -75,6 +75,15 @@ def test_private_address_is_refused_at_the_field(world: World) -> None:
     assert all_of(world.tenant) == []
 
 
+def test_one_too_many_is_refused_beside_the_address(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other address would help."""
+    monkeypatch.setattr("scheduling.webhooks.changes.MOST_WEBHOOKS", 0)
+    html = browser(world).post(place(world, "make/"), {"url": URL}).content.decode()
+    assert re.search(r'role="alert">.{0,600}?<span>A tenant has at most 0 webhooks', html, re.DOTALL)
+    assert "aria-invalid" not in html
+    assert f'value="{URL}"' in html
+
+
 def test_log_shows_each_try_and_replays(world: World) -> None:
     names, owner = told(world), browser(world)
     path = place(world, f"{names['webhook']}/")

@@ -25,6 +25,7 @@ from tenants.views.gate import posted_from, requires, tell
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
 
 KINDS = [(kind, kind.replace("_", " ").capitalize()) for kind in sorted(OWN_KINDS)]
+ELSEWHERE = {"invalid_webhook_kinds": "kinds", "too_many_webhooks": None, "unknown_webhook": None}  # not the address
 LOG = Table(
     columns=(
         Column("id", "delivery"),
@@ -81,7 +82,7 @@ def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return _page(request, form)
     outcome = changes.webhook_create(by=request.access, at=timezone.now(), **form.cleaned_data)
     if isinstance(outcome, Refused):
-        form.add_error("url", outcome.sentence)
+        form.add_error(_field_of(outcome), outcome.sentence)
         return _page(request, form)
     return _page(request, NewWebhookForm(), outcome)
 
@@ -130,7 +131,7 @@ def webhook_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
         if not isinstance(outcome, Refused):
             messages.success(request, "The webhook is changed.")
             return redirect("tenant_webhook", tenant_slug, pk)
-        form.add_error("url", outcome.sentence)
+        form.add_error(_field_of(outcome), outcome.sentence)
     messages.error(request, "Nothing was changed: see what the form says.")
     return render(request, "webhooks/webhook.html", {"webhook": webhook, "form": form})
 
@@ -159,6 +160,11 @@ def webhook_replay(request: AccessRequest, tenant_slug: str, pk: int, delivery: 
     outcome = changes.webhook_replay(webhook_id=pk, delivery_id=delivery, by=request.access, at=timezone.now())
     tell(request, outcome, "The event is told again in a moment.")
     return redirect("tenant_webhook", tenant_slug, pk)
+
+
+def _field_of(refusal: Refused) -> str | None:
+    """The field that a refusal is about; none for one that nothing typed here would change."""
+    return ELSEWHERE.get(refusal.code, "url")
 
 
 def _page(request: AccessRequest, form: NewWebhookForm, issued: changes.IssuedWebhook | None = None) -> HttpResponse:
