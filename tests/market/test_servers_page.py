@@ -16,6 +16,7 @@ from tenants.models import Tenant, User
 from tenants.roles import ROLES_ALLOWED, STAFF_ROLES, TENANT_ROLES, Permission
 from tenants.services import member_add, staff_grant
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
+from tests.tenants.builders import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -111,10 +112,25 @@ def test_shows_the_pool_that_is_asked_for() -> None:
     assert page("lumen", person, pool="third").status_code == 404
 
 
-def test_says_what_is_missing_before_there_is_a_pool() -> None:
-    answer = page("lumen", make_person("viewer", make_tenant("lumen")))
+@pytest.mark.parametrize(
+    ("path", "heading"),
+    [
+        ("servers", "Servers and cells"),
+        ("market", "Market"),
+        ("submit", "Submit a job"),
+        ("share", "My share"),
+        ("use", "Use over time"),
+        ("fairness", "Fairness"),
+        ("intervals", "Intervals"),
+    ],
+)
+def test_says_what_is_missing_before_there_is_a_pool(path: str, heading: str) -> None:
+    client = client_of(make_person("owner", make_tenant("lumen")))
+    answer = client.get(f"/t/lumen/{path}/")
     assert answer.status_code == 200
     assert b"No pool yet" in answer.content
+    assert f"<h1>{heading}</h1>" in answer.content.decode()
+    assert f"<title>{heading} " in answer.content.decode()
 
 
 def test_shows_a_pool_without_servers_and_a_server_without_units() -> None:

@@ -36,7 +36,7 @@ def intervals(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pools = pool_list()
     pool = pool_asked(request, pools)
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "Intervals"})
     tenant, below = open_tenant(request), request.GET.get("below", "")
     money = request.access.allows(Permission.LEDGER_VIEW)
     number = int(below) if below.isdecimal() and len(below) < 19 else None

@@ -115,7 +115,7 @@ def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBas
     tenant, pools = open_tenant(request), pool_list()
     pool = pool_asked(request, pools)
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "Fairness"})
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
     rows = own_intervals(tenant, pool, first=span.first, last=span.last)
     columns = tables.own(money=request.access.allows(Permission.LEDGER_VIEW))

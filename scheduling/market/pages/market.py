@@ -70,7 +70,7 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pools, tenant = pool_list(), open_tenant(request)
     pool = pool_asked(request, pools)
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "Market"})
     opening, overview = page_opening(request.access.user), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
     market_request, frame = (

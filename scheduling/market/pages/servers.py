@@ -37,7 +37,7 @@ def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pools = pool_list()
     pool = pool_asked(request, pools)
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "Servers and cells"})
     tenant, part, overview = open_tenant(request), request.GET.get("part"), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=SLOTS_BACK, overview=overview)
     choice = servers_choice(overview, tenant.pk, request.GET)

@@ -40,7 +40,7 @@ def tenant_share(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pools = pool_list()
     pool = pool_asked(request, pools)
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "My share"})
     if request.method == "POST":
         form = SharingForm(pool, request.POST, policy=sharing_of(open_tenant(request), pool))
         return _changed(request, pool, form) or _page(request, pools, pool, form)
@@ -78,7 +78,7 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pools = pool_list()
     pool = pool_asked(request, pools)
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "My share"})
     messages.error(request, "Nothing was changed: see what the form of budgets says.")
     return _page(request, pools, pool, None, form)
 

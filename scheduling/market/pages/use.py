@@ -75,7 +75,7 @@ def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pool = pool_asked(request, pools)
     kinds = resource_kinds(pool) if pool else []
     if pool is None or not kinds:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "Use over time"})
     if request.GET.get("part") == "week":
         return _week_part(request, pool, kinds[0])
     panel = request.GET.get("part") == "panel"

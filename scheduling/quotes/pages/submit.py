@@ -112,7 +112,7 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     named_pool = request.POST.get("pool") or (job.pool.slug if job and not request.GET.get("pool") else None)
     pool = pool_chosen(pool_list(), named_pool) if named_pool else pool_asked(request, pool_list())
     if pool is None:
-        return render(request, "market/servers_none.html")
+        return render(request, "market/no_pool.html", {"heading": "Submit a job"})
     at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
     if job is not None and request.GET.get("part") == "help":
         return _help(request, pool, job, at)
