@@ -35,10 +35,19 @@
     if (!el.isConnected) return;
     if (el.matches("[data-live]")) ask(el); else if (el.id === "job-form") el.dispatchEvent(new Event("change", { bubbles: true }));
   }
+  // A drop-down or a calendar that hangs open belongs to its field: were the part replaced, it would close under the reader's hand.
+  const OPEN = CSS.supports("selector(:open)") ? ":is(select, input):open" : "select:focus";
+  const waiting = new Set();
   function ask(el) {
     if (busy.has(el.id)) { again.add(el.id); return; }
+    if (el.querySelector(OPEN)) { whenClosed(el); return; }
     busy.add(el.id);
     htmx.trigger(el, "live");
+  }
+  function whenClosed(el) {
+    if (waiting.has(el.id)) return;
+    waiting.add(el.id);
+    setTimeout(() => { waiting.delete(el.id); if (el.isConnected) ask(el); }, 300);
   }
   function move(topics) {
     for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
@@ -46,6 +55,17 @@
   // What somebody ticked, chose or typed in a part and has not sent: the new part only knows what the server knows.
   const fields = (el) => [...el.querySelectorAll("input:not([type=hidden], [type=file]), select, textarea")];
   const keyOf = (field) => field.id || field.name;
+  const TAB = "a[href], button, input, select, textarea, summary, [tabindex]";
+  // What has the focus in a part, so that the same is found in the one that follows: by its id, or as the third, say, of those like it.
+  const likeness = (at) => [at.tagName, at.name, at.type === "submit" ? at.value : "", at.getAttribute("href"), (at.closest("details[id]") || {}).id, at.matches("a, input, select, textarea") ? "" : at.getAttribute("aria-label") || at.className].join("\n");
+  const alike = (el, kind) => [...el.querySelectorAll(TAB)].filter((at) => likeness(at) === kind);
+  function focusOf(el) {
+    const at = document.activeElement;
+    if (!at || !el.contains(at)) return null;
+    if (at === el || at.id) return { id: at.id };
+    const kind = likeness(at);
+    return { kind, place: alike(el, kind).indexOf(at) };
+  }
   const isTick = (field) => field.type === "checkbox" || field.type === "radio";
   const kept = new WeakMap(), looks = new Map(); // by request, by part: several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
@@ -56,7 +76,8 @@
       return;
     }
     if (!(el instanceof Element) || !el.id) return;
-    const before = { id: el.id, fields: new Map(fields(el).filter(window.isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+    if (el.matches("[data-live]") && el.querySelector(OPEN)) { event.preventDefault(); again.add(el.id); return; } // opened meanwhile
+    const before = { id: el.id, fields: new Map(fields(el).filter(window.isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: focusOf(el), open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
     kept.set(ctx, before);
     looks.set(el.id, before);
   });
@@ -71,14 +92,22 @@
     before.fields.clear(); // once: from then on it is the reader's again
     const boxes = el.querySelectorAll("[data-scroll-to]");
     before.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
+    focusAgain(el, before.focus);
+  }
+  function focusAgain(el, focus) {
+    const lost = !document.activeElement || document.activeElement === document.body;
+    if (!focus || !lost) return; // who has gone on to another field meanwhile stays there
+    const same = focus.kind ? alike(el, focus.kind)[focus.place] : document.getElementById(focus.id);
+    if (same) same.focus({ preventScroll: true });
+    if (same && document.activeElement === same) return;
+    if (el.tabIndex < 0) el.tabIndex = -1; // it is there no more: the next Tab goes on in this part, not at the top of the page
+    el.focus({ preventScroll: true });
   }
   // Settling comes 20 ms after swapping, and takes attributes back: at once after each of them nobody sees a table close.
   for (const moment of ["htmx:before:settle", "htmx:after:settle"]) document.addEventListener(moment, (event) => { const before = looks.get(event.target.id); if (before) show(before); });
   function putBack(before) {
     show(before);
     looks.delete(before.id);
-    const target = before.focus && document.getElementById(before.focus), lost = !document.activeElement || document.activeElement === document.body;
-    if (target && lost) target.focus({ preventScroll: true }); // who has gone on to another field meanwhile stays there
   }
   document.addEventListener("htmx:finally:request", (event) => {
     const { ctx } = event.detail, id = ctx.sourceElement && ctx.sourceElement.id, el = id && document.getElementById(id);

@@ -1,0 +1,76 @@
+"""By keyboard alone: a page that moves by itself takes nothing out of the reader's hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scheduling.feed.kinds import MONEY
+from scheduling.feed.notify import tenant_tell
+from tenants.models import Tenant
+from tests.browser.conftest import Visitor, until
+from tests.browser.renting import market
+from tests.browser.test_open_forms import cancel, jobs_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Act = Callable[..., Any]
+FOCUSED = "document.activeElement.getAttribute('href') || document.activeElement.id || document.activeElement.tagName"
+
+
+def live(one: Visitor, path: str) -> None:
+    one.open(path)
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
+    one.page.wait_for_load_state("networkidle")
+
+
+def focused(one: Visitor) -> str:
+    return str(one.page.evaluate(FOCUSED))
+
+
+def test_focus_stays_on_the_link_of_a_job_while_the_list_moves(visit: Act, act: Act) -> None:
+    pool, user, _ = act(market)
+    first, _ = act(jobs_of, pool, 0.0, 0.1)
+    one = visit(user)
+    live(one, "/t/lumen/jobs/")
+    one.page.focus(f"#jobs-live a[href='/t/lumen/jobs/{first}/']")
+    (third,) = act(jobs_of, pool, 0.2)
+    one.page.wait_for_selector(f"#tick-{third}")
+    one.page.wait_for_load_state("networkidle")
+    assert focused(one) == f"/t/lumen/jobs/{first}/"
+
+
+def test_where_the_job_is_gone_the_next_tab_goes_on_in_the_list(visit: Act, act: Act) -> None:
+    pool, user, _ = act(market)
+    _, second = act(jobs_of, pool, 0.0, 0.1)
+    one = visit(user)
+    live(one, "/t/lumen/jobs/?state=alive")
+    one.page.focus(f"#jobs-live a[href='/t/lumen/jobs/{second}/']")
+    act(cancel, second, user)
+    one.page.wait_for_selector(f"#tick-{second}", state="detached")
+    one.page.wait_for_load_state("networkidle")
+    assert focused(one) == "jobs-live"
+    one.page.keyboard.press("Tab")
+    assert one.page.evaluate("document.activeElement.closest('[data-live]').id") == "jobs-live"
+
+
+def test_an_open_drop_down_stays_until_it_is_closed(visit: Act, act: Act) -> None:
+    _, user, _ = act(market)
+    one = visit(user)
+    live(one, "/t/lumen/ledger/")
+    one.page.click("#f-kind")
+    one.page.wait_for_selector("#f-kind:open")
+    one.page.evaluate("for (const id of ['ledger-head', 'f-kind']) document.getElementById(id).dataset.before = ''")
+    asked: list[str] = []
+    one.page.on("request", lambda request: asked.append(request.url))
+    act(lambda: tenant_tell(Tenant.objects.get(slug="lumen").pk, MONEY))
+    one.page.wait_for_selector("#ledger-head:not([data-before])")  # the part above moves
+    assert not any("part=entries" in address for address in asked)
+    assert one.page.locator("#f-kind:open").count() == 1
+    one.page.keyboard.press("ArrowDown")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("#f-kind:not([data-before])")
+    assert one.page.input_value("#f-kind")
+    until(lambda: focused(one) == "f-kind")
