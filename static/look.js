@@ -196,11 +196,14 @@
   }
 
   // ---- a part of the page was replaced: its charts are drawn again, and those that went are let go
-  document.addEventListener("part", ({ detail: part }) => {
-    tick();
+  const isDrawn = (host) => charts.some((chart) => chart.host === host);
+  function redraw(part) {
     for (let i = charts.length - 1; i >= 0; i--) if (!charts[i].host.isConnected) charts.splice(i, 1)[0].plot.destroy();
-    if (window.uPlot) for (const host of part.querySelectorAll(".plot")) charts.push({ host, plot: draw(host) });
-  });
+    if (window.uPlot) for (const host of part.querySelectorAll(".plot")) if (!isDrawn(host)) charts.push({ host, plot: draw(host) });
+  }
+  // Before it settles, which comes later: nobody sees a frame without a line.
+  document.addEventListener("htmx:before:settle", ({ target }) => { if (target instanceof Element) redraw(target); });
+  document.addEventListener("part", ({ detail: part }) => { tick(); redraw(part); });
 
   // ---- a scrolled chart opens at "now", not at its left edge
   for (const box of document.querySelectorAll("[data-scroll-to]")) box.scrollLeft = (box.scrollWidth * Number(box.dataset.scrollTo)) / 100 - box.clientWidth / 3;

@@ -30,6 +30,13 @@ WATCH_TABLE = """() => {
   new MutationObserver(() => { if (!document.getElementById('gantt-details').open) window.seenShut += 1; })
     .observe(document.body, { childList: true, subtree: true, attributes: true });
 }"""
+# Whether a chart was there without a line.
+BLANK = """() => {
+  window.first = document.querySelector('.plot canvas');
+  window.blank = 0;
+  new MutationObserver(() => { if (document.querySelector('.plot:not(:has(canvas))')) window.blank += 1; })
+    .observe(document.body, { childList: true, subtree: true });
+}"""
 # What the legend of the chart says of each resource, and the same of each slot in the table.
 LEGEND = """() => [...document.querySelectorAll('.plot[data-chart=price] .u-legend .u-series')]
   .slice(1).map((row) => row.querySelector('.u-value').textContent)"""
@@ -200,3 +207,16 @@ def test_chart_of_more_than_a_day_names_days(visit: Act, act: Act, slot_seconds:
     one.open("/t/lumen/market/")
     until(lambda: one.page.evaluate(SLOT_SHOWN) not in ("–", "--"))
     assert re.fullmatch(moment, one.page.evaluate(SLOT_SHOWN))
+
+
+def test_a_chart_is_never_blank_while_its_part_is_replaced(visit: Act, act: Act) -> None:
+    pool, user = act(market)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    live(one.page)
+    one.page.wait_for_selector(".plot canvas")
+    one.page.evaluate(BLANK)
+    act(submit, pool, user, "arrived-meanwhile")
+    one.page.wait_for_function("() => !window.first.isConnected")
+    one.page.wait_for_selector(".plot canvas")
+    assert one.page.evaluate("window.blank") == 0
