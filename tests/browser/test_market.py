@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -220,3 +221,17 @@ def test_a_chart_is_never_blank_while_its_part_is_replaced(visit: Act, act: Act)
     one.page.wait_for_function("() => !window.first.isConnected")
     one.page.wait_for_selector(".plot canvas")
     assert one.page.evaluate("window.blank") == 0
+
+
+def test_bar_shows_all_of_its_sentence_about_late_decisions(visit: Act, act: Act) -> None:
+    def late_market() -> User:
+        pool, user = market()
+        pool.name, pool.epoch_at = "Sweeps (elastic)", pool.epoch_at - timedelta(seconds=3_600)
+        overwrite(pool)
+        return user
+
+    one = visit(act(late_market), width=1120)
+    one.open("/t/lumen/jobs/")
+    sentence = one.page.wait_for_selector("#tape .late-word:not([hidden])")
+    assert re.fullmatch(r"decisions are \d{4} s late", sentence.inner_text())
+    assert one.page.evaluate("(bar => bar.scrollWidth - bar.clientWidth)(document.getElementById('tape'))") == 0
