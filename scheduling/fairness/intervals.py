@@ -8,7 +8,6 @@ oldest first.
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,14 +26,13 @@ from scheduling.core.metrics.certificates import Certificate, Promising, alone_f
 from scheduling.core.types import BoolArray, Plan, Policy, View
 from scheduling.fairness.days import UNITS, day_add
 from scheduling.fairness.many_rows import rows_insert
-from scheduling.market.reads import contents_of
+from scheduling.market.reads import READING_ERRORS, contents_of
 from scheduling.market.view import policy_built
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.scoping import scope_disabled
 
 MOST_INTERVALS = 20  # most in one call: its process also moves the market
 LOCK, PATIENCE = "fairness-catch-up", 120  # seconds for which one call keeps others from the same work
-UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)  # from bytes that somebody changed; verification names them
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def fairness_store(interval: Interval) -> bool:
         contents = contents_of(interval)
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         rows = fairness_rows(interval, view, plan)
-    except UNREADABLE:
+    except READING_ERRORS:
         return False
     return _store(rows)
 

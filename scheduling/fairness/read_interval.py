@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
@@ -14,12 +13,11 @@ from scheduling.core.metrics.certificates import FLOOR_MISSED, OTHER_FLOOR, Cert
 from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import WAITING, Booking, Plan, Settlement, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, RowsMade, TenantAccount
-from scheduling.market.reads import contents_of
+from scheduling.market.reads import READING_ERRORS, contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
-UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 OPERATOR = "Operator"
 NOT_THERE = -1  # the index of a tenant that a stored view does not have, so that no job is its own
 PARTS = ("policy", "view", "plan")  # the parts of a stored interval that one can download
@@ -76,7 +74,7 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
         return bytes(interval.policy)
     try:
         contents = contents_of(interval)
-    except UNREADABLE:  # somebody changed the bytes; verification says so
+    except READING_ERRORS:  # somebody changed the bytes; verification says so
         return None
     return contents.view if part == "view" else contents.plan
 
@@ -92,7 +90,7 @@ def _read(
         who = _who(view)
         own = None if tenant is None else who.place(tenant)
         return _jobs(view, plan, fairness, who, own), _payments(view, plan, who, own)
-    except UNREADABLE:
+    except READING_ERRORS:
         return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,7 @@ from scheduling.core import records
 from scheduling.core.policies.astraea import Astraea, MoveCause, why_moved
 from scheduling.core.types import Policy, View
 from scheduling.market.decide import code_version
-from scheduling.market.reads import Contents, contents_of
+from scheduling.market.reads import REPLAY_ERRORS, Contents, contents_of
 from scheduling.market.view import policy_built
 from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Pool, TrainingJob
 from tenants.scoping import scope_disabled
@@ -171,7 +170,7 @@ def _why(interval_id: int, digest: str, number: int) -> tuple[MoveCause, tuple[i
         policy = policy_built(json.loads(contents.policy), view.cluster)
         if not isinstance(policy, Astraea) or not _decides_alike(interval, contents, policy, view):
             return MoveCause.UNKNOWN, ()
-    except (zlib.error, ValueError, KeyError, TypeError):  # verification reports such an interval
+    except REPLAY_ERRORS:  # verification reports such an interval
         return MoveCause.UNKNOWN, ()
     move = why_moved(policy, view, plan, number)
     return (MoveCause.UNKNOWN, ()) if move is None else (move.why, move.jobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from scheduling.core import records
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import View
 from scheduling.jobs import UNKNOWN_JOB
-from scheduling.market.reads import UNKNOWN_INTERVAL, contents_of
+from scheduling.market.reads import READING_ERRORS, UNKNOWN_INTERVAL, contents_of
 from scheduling.market.view import DEMANDS, demands_check, steps_of
 from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
 from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, value_of
@@ -145,7 +144,7 @@ def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Ref
         return ARCHIVED
     try:
         view = records.view_from(contents_of(interval).view)
-    except (zlib.error, ValueError, KeyError, TypeError):
+    except READING_ERRORS:
         return UNREADABLE
     if not any(other.number == job.pk and other.arrival < view.slot for other in view.waiting):
         return NOT_THERE

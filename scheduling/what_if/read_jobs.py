@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,14 +13,13 @@ from django.db.models.expressions import RawSQL
 from scheduling.core.collector import collector_resting
 from scheduling.core.stored_jobs import document_and_jobs
 from scheduling.core.types import AWARDED
-from scheduling.market.reads import contents_of
+from scheduling.market.reads import READING_ERRORS, contents_of
 from scheduling.models import Award, Interval, Pool, TrainingJob
 from scheduling.what_if.read_words import outcome_words
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
 MOST_JOBS = 1_000  # most jobs in a list to choose from
-UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def _decided(interval: Interval) -> dict[int, str] | None:
         booked = {row["job"]: {"state": AWARDED, **row} for row in plan["bookings"]}
         refusals = {row["job"]: {"state": row["state"], "reason": row["code"]} for row in plan["refusals"]}
         waiting = [number for number in sorted(set(view["waiting"])) if came[number].arrival < view["slot"]]
-    except UNREADABLE:
+    except READING_ERRORS:
         return None
     outcomes = refusals | booked
     return {number: outcome_words(outcomes[number]) if number in outcomes else "no news" for number in waiting}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from django.template.loader import render_to_string
@@ -89,7 +90,9 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("decides", "why"), [("alike", MoveCause.WORTH), ("otherwise", MoveCause.UNKNOWN)])
+@pytest.mark.parametrize(
+    ("decides", "why"), [("alike", MoveCause.WORTH), ("otherwise", MoveCause.UNKNOWN), ("nothing", MoveCause.UNKNOWN)]
+)
 def test_why_is_said_by_rules_of_another_version_too_where_they_decide_alike(
     monkeypatch: pytest.MonkeyPatch, decides: str, why: MoveCause
 ) -> None:
@@ -102,6 +105,8 @@ def test_why_is_said_by_rules_of_another_version_too_where_they_decide_alike(
     decide = Astraea.decide
     if decides == "otherwise":
         monkeypatch.setattr(Astraea, "decide", lambda policy, view: replace(decide(policy, view), floors={}))
+    elif decides == "nothing":
+        monkeypatch.setattr(Astraea, "decide", mock.Mock(side_effect=AssertionError("no such view today")))
     now = projected(waits, 4.5)
     assert now is not None
     assert now.moved is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 from scheduling.audit.verification.awards import terms_verify
 from scheduling.audit.verification.findings import Finding, differences
-from scheduling.audit.verification.replay import ASTRAY, Replayed
+from scheduling.audit.verification.replay import Replayed
 from scheduling.core import records, settlement
 from scheduling.core.calendar import counter_parts, on_real_servers
 from scheduling.core.collector import collector_resting
@@ -31,7 +31,7 @@ from scheduling.market.decide import (
     submission_document,
     verdict,
 )
-from scheduling.market.reads import unpacked
+from scheduling.market.reads import REPLAY_ERRORS, unpacked
 from scheduling.market.view import OPERATOR_ID
 from scheduling.models import AnswerFrame, Award, Event, InstantAnswer, Interval, Lane, Part, TrainingJob
 from tenants.ledger.amounts import credits_of
@@ -123,7 +123,7 @@ def answer_verify(answer: InstantAnswer, rows: AnswerRows) -> list[Finding]:
     where = name_of_answer(answer)
     try:
         return _verified(answer, rows, where)
-    except ASTRAY as error:
+    except REPLAY_ERRORS as error:
         return [Finding(where, f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
 
 

@@ -10,12 +10,12 @@ from django.db import connection
 from django.db.models import Max
 
 from scheduling.audit.verification.findings import Finding, differences
-from scheduling.audit.verification.replay import ASTRAY, read_or_named
+from scheduling.audit.verification.replay import read_or_named
 from scheduling.core import records
 from scheduling.feed import EventKind
 from scheduling.market.calendar import CalendarUnit, UnitReader
 from scheduling.market.decide import sold_again
-from scheduling.market.reads import contents_of
+from scheduling.market.reads import REPLAY_ERRORS, contents_of
 from scheduling.market.view import pool_frame
 from scheduling.models import (
     Award,
@@ -98,7 +98,7 @@ def _frontier(pool: Pool, batch: LaneClock, last: Interval | None) -> tuple[int,
         return 0, open_until
     try:
         promised = records.plan_from(contents_of(last).plan).frontier
-    except ASTRAY:
+    except REPLAY_ERRORS:
         promised = None
     least = last.slot + 1 if promised is None else promised
     windows = Interval.objects.filter(pool=pool).aggregate(end=Max("window_end"))["end"] or 0

@@ -13,12 +13,12 @@ from django.db.models import Q
 
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.lives import Cut, JobEvent, Life, life_of
-from scheduling.audit.verification.replay import ASTRAY
 from scheduling.audit.verification.worths import worths_decided
 from scheduling.feed import job_subject
 from scheduling.jobs import freed_of
 from scheduling.market.calendar import ROUNDING, CalendarUnit, amounts_in
 from scheduling.market.decide import SoldAgain, sold_again, submission_digest, submission_document
+from scheduling.market.reads import REPLAY_ERRORS
 from scheduling.market.view import SpecReader, arrival_of
 from scheduling.models import Award, FreedUnits, Pool, StartEstimate, TrainingJob
 
@@ -58,7 +58,7 @@ def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
                 about = f"award {number} of job {job.pk}"
                 findings += differences(about, {"attempt": (rows.there[number], life.awards[number])})
             findings += _cuts_differ(job, life, rows, reader) if life.digest is not None else []
-        except ASTRAY as error:
+        except REPLAY_ERRORS as error:
             findings.append(Finding(where, f"its row cannot be read ({type(error).__name__}: {error})"))
     return findings
 

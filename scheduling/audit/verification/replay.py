@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from scheduling.core.collector import collector_resting
 from scheduling.core.policies.elastic import Elastic
 from scheduling.core.types import Allocation, Plan, Policy, View
 from scheduling.market.decide import code_version, link
-from scheduling.market.reads import Contents, contents_of
+from scheduling.market.reads import REPLAY_ERRORS, Contents, contents_of
 from scheduling.market.view import OPERATOR_ID, policy_built
 from scheduling.models import Interval
 
@@ -39,19 +38,11 @@ class Replayed:
         return [[self.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]
 
 
-# The errors in which reading changed bytes, or deciding on what they say, may end. A failure of the database or of the
-# machine is not among them, as it accuses nobody.
-ASTRAY = (
-    *(zlib.error, ValueError, TypeError, LookupError, ArithmeticError),
-    *(AttributeError, AssertionError, RuntimeError, StopIteration),
-)
-
-
 def read_or_named(where: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """Return what the check finds, or a finding that says so where rows were changed so that it cannot read them."""
     try:
         return list(check())
-    except ASTRAY as error:
+    except REPLAY_ERRORS as error:
         return [Finding(where, f"its rows cannot be read ({type(error).__name__}: {error})")]
 
 
@@ -60,7 +51,7 @@ def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
     comes of them."""
     try:
         return _replayed(interval)
-    except ASTRAY as error:
+    except REPLAY_ERRORS as error:
         return None, [Finding(name_of(interval), f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
 
 

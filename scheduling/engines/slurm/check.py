@@ -332,5 +332,5 @@ def _takes_orders(engine: SlurmEngine, server: str) -> ClusterFinding:
         )
     return ClusterFinding(
         f"{reason}: a program there can order Slurm as {engine.settings.service_account} to run jobs that nobody pays "
-        "for, and to cancel those of other tenants. Let the servers give them."
+        "for, and to cancel those of other tenants. Set it above 0 there."
     )

@@ -13,12 +13,14 @@ from scheduling.market.reads.period import period_money, total
 from scheduling.market.reads.prices import prices_now
 from scheduling.market.reads.public_intervals import interval_public, interval_rows
 from scheduling.market.reads.share_units import ResourceShare, holdings_in, units_now
-from scheduling.market.reads.stored_intervals import Contents, contents_of, unpacked
+from scheduling.market.reads.stored_intervals import READING_ERRORS, REPLAY_ERRORS, Contents, contents_of, unpacked
 from scheduling.market.reads.windows import WindowSpan, spans_of
 from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
 
 __all__ = [
     "PAGE",
+    "READING_ERRORS",
+    "REPLAY_ERRORS",
     "UNKNOWN_INTERVAL",
     "AwardSeen",
     "Contents",

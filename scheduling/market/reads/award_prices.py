@@ -4,7 +4,6 @@ with its award and never change. They are computed again from the stored interva
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +16,10 @@ from scheduling.core.prices import scarcity
 from scheduling.core.settlement import ROUNDING
 from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import SHARED, Booking, FloatArray, Job, Plan, View
-from scheduling.market.reads.stored_intervals import contents_of
+from scheduling.market.reads.stored_intervals import READING_ERRORS, contents_of
 from scheduling.models import Interval
 
-UNREADABLE = (zlib.error, ValueError, KeyError, TypeError, StopIteration)
+UNREADABLE = (*READING_ERRORS, StopIteration)
 ROUNDED_UP = "rounded up to the smallest amount"
 
 

@@ -13,6 +13,14 @@ from scheduling.market.reads.deltas import delta_apply
 from scheduling.models import Interval
 
 DIGEST = 64  # characters of a digest
+# In which reading bytes that somebody changed may end. Whoever only reads goes on; verification names the interval.
+READING_ERRORS = (zlib.error, ValueError, KeyError, TypeError)
+# The errors in which reading changed bytes, or deciding on what they say, may end; so may rules of another version than
+# decided. A failure of the database or of the machine is not among them, as it accuses nobody.
+REPLAY_ERRORS = (
+    *(zlib.error, ValueError, TypeError, LookupError, ArithmeticError),
+    *(AttributeError, AssertionError, RuntimeError, StopIteration),
+)
 LARGE, QUICKLY = 8 * 2**20, 1  # contents with more bytes than LARGE are compressed at level QUICKLY
 
 
