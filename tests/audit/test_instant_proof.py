@@ -79,8 +79,8 @@ def test_a_record_is_decided_again_from_its_bytes_alone(world: Proven) -> None:
         answer = answer_to(world, name)
         contents = answer_contents(answer)
         question = question_of(unpacked(bytes(answer.frame.content)), contents.input)
-        told = verdict(question.question)
-        assert getattr(told, "code", None) == code
+        outcome = verdict(question.question)
+        assert getattr(outcome, "code", None) == code
         assert question.submission["job"] == answer.job_id
 
 

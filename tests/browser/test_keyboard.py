@@ -63,11 +63,11 @@ def test_an_open_drop_down_stays_until_it_is_closed(visit: Act, act: Act) -> Non
     one.page.click("#f-kind")
     one.page.wait_for_selector("#f-kind:open")
     one.page.evaluate("for (const id of ['ledger-head', 'f-kind']) document.getElementById(id).dataset.before = ''")
-    asked: list[str] = []
-    one.page.on("request", lambda request: asked.append(request.url))
+    addresses: list[str] = []
+    one.page.on("request", lambda request: addresses.append(request.url))
     act(lambda: tenant_tell(Tenant.objects.get(slug="lumen").pk, MONEY))
     one.page.wait_for_selector("#ledger-head:not([data-before])")  # the part above moves
-    assert not any("part=entries" in address for address in asked)
+    assert not any("part=entries" in address for address in addresses)
     assert one.page.locator("#f-kind:open").count() == 1
     one.page.keyboard.press("ArrowDown")
     one.page.keyboard.press("Enter")

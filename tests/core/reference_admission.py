@@ -48,13 +48,13 @@ class Offer:
 
 @dataclass
 class Desk:
-    """What is taken by (slot, server, resource), and at which bounds units are sold: (floor, ceilings by resource) for
+    """What is in use by (slot, server, resource), and at which bounds units are sold: (floor, ceilings by resource) for
     workers and for parameter servers."""
 
     scenario: Scenario
     bounds: tuple[tuple[float, Mapping[str, float]], tuple[float, Mapping[str, float]]]
     market: bool
-    taken: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    in_use: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     @property
     def servers(self) -> range:
@@ -69,7 +69,7 @@ class Desk:
         return bool((cluster.hosts_workers, cluster.hosts_ps)[kind][server])
 
     def free(self, slot: int, server: int, resource: int) -> float:
-        return float(self.scenario.cluster.capacity[resource, server]) - self.taken.get((slot, server, resource), 0.0)
+        return float(self.scenario.cluster.capacity[resource, server]) - self.in_use.get((slot, server, resource), 0.0)
 
     def price(self, kind: int, slot: int, server: int, resource: int) -> float:
         """O6: L (U / L) to the power of used over capacity, of one amount."""
@@ -78,7 +78,7 @@ class Desk:
             return 0.0
         floor, ceilings = self.bounds[kind]
         ceiling = ceilings[self.scenario.cluster.resources[resource]]
-        used = self.taken.get((slot, server, resource), 0.0) / capacity
+        used = self.in_use.get((slot, server, resource), 0.0) / capacity
         return math.exp((1 - used) * math.log(floor) + used * math.log(ceiling))
 
     def owners_parts(self, resource: int, server: int) -> list[float]:
@@ -139,7 +139,7 @@ class Desk:
                 for r in self.resources:
                     amount = row.workers * float(worker.demand[r]) + row.ps * float(ps.demand[r])
                     key = (slot, row.server, r)
-                    self.taken[key] = self.taken.get(key, 0.0) + amount
+                    self.in_use[key] = self.in_use.get(key, 0.0) + amount
 
     def bill(self, job: Job, booking: Booking) -> tuple[float, float, list[float]]:
         """What a booking costs at the prices before it: all of it, without the payer's own part, and by owner."""

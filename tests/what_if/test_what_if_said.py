@@ -161,9 +161,9 @@ def test_a_tenant_sees_itself_and_others_without_their_names_and_what_they_are_w
     assert named == {first.tenant_id, 0}
     for row in reply.tenants:
         assert (row.before is None) == (row.tenant is None)
-    told = repr(reply)
-    assert second.tenant.name not in told
-    assert f"job {second.pk}" not in told
+    text = repr(reply)
+    assert second.tenant.name not in text
+    assert f"job {second.pk}" not in text
 
 
 def test_what_a_tenant_gains_is_for_those_who_see_its_money() -> None:

@@ -70,7 +70,7 @@ ls %s | wc -l
 def test_a_program_can_order_nothing_of_slurm(slurm: Cluster) -> None:
     """All jobs may run under one account: it would cancel other tenants' jobs, and have its own run for nothing."""
 
-    def asked(text: str) -> Gang:
+    def gang_of(text: str) -> Gang:
         key, at = secrets.token_hex(16), time.time() + 1.0
         own = told_to_engines(script(text), None, 60.0, {})
         part = Generation(1, at, at + 60.0, {"n1": {"worker": 1, "ps": 0}})
@@ -78,15 +78,15 @@ def test_a_program_can_order_nothing_of_slurm(slurm: Cluster) -> None:
         return Gang(key, f"job-{key[:6]}", "orders", {}, (part,), at + 60.0, amounts=amounts, own=own)
 
     with engine_on(slurm) as engine:
-        other = start(engine, asked("sleep 60"))
+        other = start(engine, gang_of("sleep 60"))
         until(engine, other, lambda status: status.state == RUNNING)
         (job,) = [job.id for job in engine.jobs.listing.jobs.values() if job.key == other.key]
-        handle = start(engine, asked(ORDERS % (slurm.conf, job, slurm.folder / "spool" / "n1")))
+        handle = start(engine, gang_of(ORDERS % (slurm.conf, job, slurm.folder / "spool" / "n1")))
         status = ended(engine, handle)
-        said = log_of(engine, handle)
+        log = log_of(engine, handle)
         assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handle)
-        assert [line for line in said.splitlines() if "obeyed" in line] == [], said
-        assert [line.split()[-1] for line in said.splitlines() if "refused" in line] == ["squeue", "scancel", "sbatch"]
-        assert "worker 0 0" in said.splitlines(), said  # the folder in which steps listen is empty
+        assert [line for line in log.splitlines() if "obeyed" in line] == [], log
+        assert [line.split()[-1] for line in log.splitlines() if "refused" in line] == ["squeue", "scancel", "sbatch"]
+        assert "worker 0 0" in log.splitlines(), log  # the folder in which steps listen is empty
         assert look(engine, other).state == RUNNING
         engine.stop(other)
