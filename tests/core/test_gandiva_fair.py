@@ -14,8 +14,8 @@ from scheduling.core.policies import build
 from scheduling.core.policies.gandiva_fair.turns import max_min
 from scheduling.core.scenario import BadScenario, Scenario
 from scheduling.core.simulation import Track, simulate
-from scheduling.core.types import AWARDED, CENTRALIZED, DISTRIBUTED, REJECTED, WAITING
-from tests.core.builders import make_cluster, make_job, make_ps, make_scenario, make_unit_type
+from scheduling.core.types import AWARDED, CENTRALIZED, DISTRIBUTED, REJECTED, WAITING, Cluster
+from tests.core.builders import make_cluster, make_job, make_ps, make_scenario, make_unit_type, make_view
 from tests.core.random_markets import random_market
 from tests.core.reference_gandiva import run as reference
 
@@ -174,3 +174,24 @@ def test_wrong_settings_are_named(fields, place):
     with pytest.raises(BadScenario) as refusal:
         build({"name": "gandiva_fair"} | fields, make_cluster(), ())
     assert refusal.value.place == f"policy.{place}"
+
+
+def test_a_debt_stays_the_tenants_own_when_another_tenant_comes():
+    """A tenant without units stands in a pool only while its jobs wait there, and those that are numbered after it get
+    other numbers. The first of two equal tenants has just run, so the second is next, whoever came meanwhile."""
+    gang, other = make_job(1, tenant=0, chunks=4, epochs=9), make_job(2, tenant=1, chunks=4, epochs=9)
+    two = named(shared(4, 2, 2), "b", "c")
+    policy = build({"name": "gandiva_fair", "workers": AS_MANY_AS_ALLOWED}, two, [])
+    first = policy.decide(make_view([gang, other], cluster=two))
+    three = named(shared(4, 0, 2, 2), "a", "b", "c")
+    policy = build({"name": "gandiva_fair", "workers": AS_MANY_AS_ALLOWED}, three, [])
+    came = make_job(3, tenant=0, chunks=4, epochs=9)
+    waiting = [replace(gang, tenant=1), replace(other, tenant=2), came]
+    then = policy.decide(make_view(waiting, slot=1, cluster=three, memory=first.memory))
+    assert [booking.job for booking in first.bookings] == [1]
+    assert [booking.job for booking in then.bookings] == [2]
+
+
+def named(cluster: Cluster, *names: str) -> Cluster:
+    tenants = zip(cluster.tenants, names, strict=True)
+    return replace(cluster, tenants=tuple(replace(tenant, name=name) for tenant, name in tenants))

@@ -58,7 +58,8 @@ class GandivaFair:
             if gang is None:
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
                 continue
-            queue = queues.setdefault(job.tenant, TenantQueue(job.tenant))
+            name = view.cluster.tenants[job.tenant].name
+            queue = queues.setdefault(job.tenant, TenantQueue(job.tenant, name))
             queue.turns.append(JobTurn(job, remaining, gang, Past.of(job, view.memory)))
         tickets = tickets_of(view.cluster, [turn.job for queue in queues.values() for turn in queue.turns])
         entitle(list(queues.values()), tickets, view)
@@ -72,7 +73,7 @@ class GandivaFair:
                 bookings.append(self._booking(turn, view))
         level_passes(list(queues.values()))
         memory = {
-            "passes": {str(queue.tenant): queue.owed for queue in queues.values()},
+            "passes": {queue.name: queue.owed for queue in queues.values()},
             "jobs": {str(turn.job.number): turn.memory(view.slot) for queue in queues.values() for turn in queue.turns},
         }
         return Plan(bookings, refusals, memory=memory)

@@ -49,9 +49,11 @@ class JobTurn:
 
 @dataclass(eq=False)
 class TenantQueue:
-    """A tenant with its jobs. `owed` is the pass times the tickets: workers received less workers entitled to."""
+    """A tenant with its jobs. `owed` is the pass times the tickets: workers received less workers entitled to. It is
+    remembered under the tenant's name, as a number is another tenant's once one comes or goes."""
 
     tenant: int
+    name: str
     turns: list[JobTurn] = field(default_factory=list)
     tickets: float = 0.0
     owed: float = 0.0
@@ -103,7 +105,7 @@ def entitle(queues: Sequence[TenantQueue], tickets: FloatArray, view: View) -> N
     part = min([1.0, *(free[wanted_amounts > 0] / wanted_amounts[wanted_amounts > 0]).tolist()])
     shares = max_min(demands, np.array([queue.tickets for queue in queues]), part * float(demands.sum()))
     for queue, share in zip(queues, shares.tolist(), strict=True):
-        queue.owed = view.memory.get("passes", {}).get(str(queue.tenant), 0.0) - share
+        queue.owed = view.memory.get("passes", {}).get(queue.name, 0.0) - share
 
 
 def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArray:
