@@ -13,11 +13,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from marketplace.rights import rights_compare, serving_role
 from marketplace.version import VERSION
 
-# App -> a step of its first versions, and the last of the steps that 0001 now contains.
-REMOVED_STEPS = {
-    "scheduling": ("0002_cluster_rules", "0028_one_verification"),
-    "ledger": ("0002_rules", "0004_day_sheets"),
-}
+FIRST_STEP = "0001_initial"
+# App -> the last of the steps that 0001 now contains. None between them is left.
+LAST_REMOVED = {"scheduling": "0058_learner", "ledger": "0004_day_sheets"}
 
 
 @register(Tags.database)
@@ -26,15 +24,15 @@ def no_database_stopped_among_removed_steps(databases: Sequence[str] | None = No
     be migrated."""
     if not databases or "django_migrations" not in connection.introspection.table_names():
         return []
-    applied = set(MigrationRecorder(connection).applied_migrations())
+    applied = MigrationRecorder(connection).applied_migrations().keys()
     return [
         Error(
-            f"The database has the first steps of {app} and not its step {last}, which this version does not have any"
-            " more. Bring it there with the version that has it; then come back.",
+            f"The database has early steps of {app} and not its step {last}, which this version does not have any more."
+            " Bring it there with version 1.0.0; then come back.",
             id="marketplace.E001",
         )
-        for app, (early, last) in REMOVED_STEPS.items()
-        if (app, early) in applied and (app, last) not in applied
+        for app, last in LAST_REMOVED.items()
+        if (app, last) not in applied and any(of == app and FIRST_STEP < name < last for of, name in applied)
     ]
 
 

@@ -1,5 +1,6 @@
-"""The tables and their rules, up to what was 0028 before the steps to it were removed; the next one is 0029."""
+"""The tables and their rules as version 1.0.0 had them, up to what was 0058; the next one is 0059."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import django.contrib.postgres.fields
@@ -8,6 +9,8 @@ import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.expressions
+import django.db.models.functions.math
+import django.db.models.lookups
 from django.conf import settings
 from django.db import migrations, models
 
@@ -18,34 +21,45 @@ def _file(name: str) -> str:
     return (_SQL / name).read_text(encoding="utf-8")
 
 
-def _append_only(name: str, table: str) -> str:
+def _append_only(table: str, name: str) -> str:
+    """Return the triggers that refuse to change or delete any row of a table, or to empty it."""
+    refuse = "EXECUTE FUNCTION scheduling_append_only();"
+    rows = f"CREATE TRIGGER {name}_append_only BEFORE UPDATE OR DELETE ON scheduling_{table} FOR EACH ROW {refuse}"
     return (
-        f"CREATE TRIGGER {name}_append_only BEFORE UPDATE OR DELETE ON {table}"
-        " FOR EACH ROW EXECUTE FUNCTION scheduling_append_only();"
+        f"{rows} CREATE TRIGGER {name}_never_emptied BEFORE TRUNCATE ON scheduling_{table} FOR EACH STATEMENT {refuse}"
     )
 
 
-def _never_emptied(name: str, table: str) -> str:
-    return (
-        f"CREATE TRIGGER {name}_never_emptied BEFORE TRUNCATE ON {table}"
-        " FOR EACH STATEMENT EXECUTE FUNCTION scheduling_append_only();"
-    )
-
-
-_FAIRNESS = ("scheduling_intervalfairness", "scheduling_tenantfairness")
+# Tables, and what their triggers are called after.
+_APPEND_ONLY = {
+    "answerframe": "frame",
+    "event": "event",
+    "feedseal": "feedseal",
+    "instantanswer": "answer",
+    "intervalarchive": "interval_archive",
+    "intervalfairness": "fairness",
+    "jobarray": "array",
+    "jobdescription": "description",
+    "jobfloor": "floor",
+    "outage": "outage",
+    "policyweights": "weights",
+    "programarchive": "archive",
+    "programarchivepiece": "archive_piece",
+    "programversion": "version",
+    "tenantfairness": "fairness",
+    "useprice": "use_price",
+    "weightspromotion": "promotion",
+}
 _RULES = [
     _file("cluster.sql"),
     _file("market.sql"),
     _file("feed.sql"),
-    _append_only("outage", "scheduling_outage"),
-    _file("awards_told.sql"),
-    *(_append_only("fairness", table) + _never_emptied("fairness", table) for table in _FAIRNESS),
-    _file("elastic.sql"),
+    *(_append_only(table, name) for table, name in _APPEND_ONLY.items()),
 ]
 # With the functions go their triggers; the constraints go with the tables.
 _DROP = """
 DROP FUNCTION scheduling_append_only, scheduling_event_stamp, scheduling_award_terms_kept, scheduling_award_told,
-    scheduling_cells_within_capacity CASCADE;
+    scheduling_cells_within_capacity, scheduling_interval_archived CASCADE;
 DROP FUNCTION scheduling_event_settled, scheduling_event_newest;
 ALTER TABLE scheduling_cell DROP CONSTRAINT cell_on_capacity;
 ALTER TABLE scheduling_servercapacity
@@ -57,7 +71,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("tenants", "0003_api"),
+        ("tenants", "0004_history_names_seals"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -91,6 +105,25 @@ class Migration(migrations.Migration):
                 ("instant_cooling_slots", models.PositiveIntegerField(default=0)),
                 ("instant_share_percent", models.PositiveSmallIntegerField(default=100)),
                 ("posted_slots", models.PositiveSmallIntegerField(default=96)),
+                (
+                    "engine",
+                    models.CharField(
+                        default="local",
+                        max_length=20,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[a-z0-9]+([-_][a-z0-9]+)*\\Z", "Small letters and digits, joined by single hyphens."
+                            )
+                        ],
+                    ),
+                ),
+                ("servers_return", models.BooleanField(default=False)),
+                (
+                    "usual_plan",
+                    models.CharField(
+                        choices=[("keep", "Keep"), ("renew", "Renew")], db_default="keep", default="keep", max_length=5
+                    ),
+                ),
             ],
             options={
                 "ordering": ["slug"],
@@ -109,6 +142,9 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("posted_slots__lte", 1024)), name="pool_posts_what_it_sells"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("usual_plan__in", ["keep", "renew"])), name="pool_usual_plan_known"
                     ),
                 ],
             },
@@ -135,12 +171,23 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="resources", to="scheduling.pool"
                     ),
                 ),
+                ("least", models.DecimalField(decimal_places=6, default=Decimal("1"), max_digits=15)),
+                ("step", models.DecimalField(decimal_places=6, default=Decimal("1"), max_digits=15)),
             ],
             options={
                 "ordering": ["pool", "id"],
                 "constraints": [
                     models.UniqueConstraint(fields=("pool", "name"), name="resource_name_once_per_pool"),
                     models.UniqueConstraint(fields=("id", "pool"), name="resource_with_pool"),
+                    models.CheckConstraint(
+                        condition=models.Q(("least__gt", 0), ("step__gt", 0)), name="resource_has_steps"
+                    ),
+                    models.CheckConstraint(
+                        condition=django.db.models.lookups.Exact(
+                            django.db.models.functions.math.Mod("least", "step"), Decimal("0")
+                        ),
+                        name="resource_least_is_steps",
+                    ),
                 ],
             },
         ),
@@ -175,6 +222,8 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="servers", to="scheduling.pool"
                     ),
                 ),
+                ("lost_from", models.BigIntegerField(blank=True, null=True)),
+                ("lost_after", models.BigIntegerField(blank=True, null=True)),
             ],
             options={
                 "ordering": ["pool", "id"],
@@ -430,6 +479,11 @@ class Migration(migrations.Migration):
                         fields=["tenant", "subject", "-id"],
                         name="event_about_subject",
                     ),
+                    models.Index(
+                        condition=models.Q(("kind__in", ["budget_passed", "budget_reached"])),
+                        fields=["tenant", "at"],
+                        name="event_budget",
+                    ),
                 ],
             },
         ),
@@ -458,6 +512,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
                     ),
                 ),
+                ("heads", models.BinaryField(db_default=b"", default=b"")),
             ],
             options={
                 "ordering": ["pool", "number"],
@@ -536,6 +591,41 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="JobArray",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=200)),
+                ("indexes", models.JSONField()),
+                ("submitted_at", models.DateTimeField()),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
+                    ),
+                ),
+                (
+                    "submitted_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["id"],
+                "abstract": False,
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
             name="TrainingJob",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -549,7 +639,7 @@ class Migration(migrations.Migration):
                             ("awarded", "Awarded"),
                             ("running", "Running"),
                             ("finished", "Finished"),
-                            ("rejected", "Rejected"),
+                            ("rejected", "Refused"),
                             ("expired", "Expired"),
                             ("cancelled", "Cancelled"),
                             ("failed", "Failed"),
@@ -593,6 +683,20 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("not_before", models.BigIntegerField(default=0)),
+                ("after", models.JSONField(blank=True, default=list)),
+                (
+                    "array",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.jobarray",
+                    ),
+                ),
+                ("array_place", models.PositiveSmallIntegerField(default=0)),
+                ("together", models.BooleanField(db_default=False, default=False)),
+                ("worth", models.FloatField(blank=True, null=True)),
             ],
             options={
                 "ordering": ["id"],
@@ -614,6 +718,11 @@ class Migration(migrations.Migration):
                     models.Index(fields=["tenant", "state", "-submitted_at", "-id"], name="job_of_tenant_in_state"),
                     models.Index(fields=["tenant", "name", "id"], name="job_of_tenant_by_name"),
                     models.Index(fields=["tenant", "state", "-id"], name="job_in_state_newest"),
+                    models.Index(
+                        condition=models.Q(("not_before", 9007199254740992), ("state", "queued")),
+                        fields=["pool", "id"],
+                        name="job_held",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
@@ -653,6 +762,11 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="job_not_running_has_reason",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("array__isnull", False)),
+                        fields=("array", "array_place"),
+                        name="job_of_array_once",
                     ),
                 ],
             },
@@ -735,6 +849,19 @@ class Migration(migrations.Migration):
                 ("awarded_at", models.DateTimeField()),
                 ("work_left", models.FloatField(blank=True, null=True)),
                 ("paid_before", models.BigIntegerField(db_default=0, default=0)),
+                ("adjusted", models.BigIntegerField(db_default=0, default=0)),
+                (
+                    "rent",
+                    models.CharField(
+                        blank=True,
+                        choices=[("", "none"), ("open", "Open"), ("closed", "Closed")],
+                        db_default="",
+                        default="",
+                        max_length=8,
+                    ),
+                ),
+                ("dividend", models.BigIntegerField(db_default=0, default=0)),
+                ("work", models.BigIntegerField(blank=True, null=True)),
             ],
             options={
                 "abstract": False,
@@ -762,6 +889,10 @@ class Migration(migrations.Migration):
                         ),
                         name="award_span",
                     ),
+                    models.Index(
+                        condition=models.Q(("state", "void")), fields=["pool", "cut_at"], name="award_void_to_settle"
+                    ),
+                    models.Index(condition=models.Q(("rent", "open")), fields=["pool"], name="award_open_rent"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -774,11 +905,6 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("returned__gte", 0), ("returned__lte", models.F("paid"))),
                         name="award_returns_what_was_paid",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("work_left", None)),
-                        fields=("job", "attempt"),
-                        name="award_once_per_attempt",
                     ),
                     models.UniqueConstraint(fields=("job", "attempt", "start"), name="award_once_per_slot"),
                     models.CheckConstraint(
@@ -797,6 +923,32 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="award_of_one_slot",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("rent__in", ["", "open", "closed"])), name="award_rent_known"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("adjusted", 0),
+                            models.Q(("adjusted__gt", 0), ("adjusted__lte", models.F("returned")), ("rent", "closed")),
+                            _connector="OR",
+                        ),
+                        name="award_adjusted_once_closed",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("dividend__gte", 0), ("dividend__lte", models.F("paid"))),
+                        name="award_dividend_in_paid",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("work", None), ("work_left", None)),
+                        fields=("job", "attempt"),
+                        name="award_once_per_attempt",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("work", None), models.Q(("work__gte", 1), ("work_left", None)), _connector="OR"
+                        ),
+                        name="award_in_pieces_does_work",
                     ),
                 ],
             },
@@ -909,16 +1061,17 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.trainingjob"
                     ),
                 ),
+                ("draft", models.BooleanField(db_default=False, default=False)),
             ],
             options={
                 "abstract": False,
                 "base_manager_name": "objects",
                 "indexes": [models.Index(fields=["end"], name="floor_to_end")],
                 "constraints": [
-                    models.UniqueConstraint(fields=("job", "attempt"), name="floor_once_per_attempt"),
                     models.CheckConstraint(
                         condition=models.Q(("end__gte", models.F("start")), ("value__gte", 0)), name="floor_possible"
                     ),
+                    models.UniqueConstraint(fields=("job", "attempt", "interval"), name="floor_once_per_interval"),
                 ],
             },
         ),
@@ -1002,6 +1155,12 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
                     ),
                 ),
+                (
+                    "plan",
+                    models.CharField(
+                        choices=[("keep", "Keep"), ("renew", "Renew")], db_default="keep", default="keep", max_length=5
+                    ),
+                ),
             ],
             options={
                 "verbose_name_plural": "tenant policies",
@@ -1023,6 +1182,9 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("budget_period__in", ["day", "week", "month"])), name="sharing_period_known"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("plan__in", ["keep", "renew"])), name="sharing_plan_known"
                     ),
                 ],
             },
@@ -1116,7 +1278,7 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=40), blank=True, default=list, size=None
                     ),
                 ),
-                ("salt", models.CharField(max_length=64)),
+                ("salt", models.CharField(blank=True, db_default="", default="", max_length=64)),
                 ("active", models.BooleanField(default=True)),
                 ("created_at", models.DateTimeField()),
                 ("removed_at", models.DateTimeField(blank=True, null=True)),
@@ -1141,6 +1303,16 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
                     ),
                 ),
+                ("secret", models.TextField(blank=True, db_default="", default="")),
+                (
+                    "form",
+                    models.CharField(
+                        choices=[("before", "Before"), ("standard", "Standard")],
+                        db_default="before",
+                        default="standard",
+                        max_length=8,
+                    ),
+                ),
             ],
             options={
                 "ordering": ["id"],
@@ -1163,6 +1335,9 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="webhook_failing_since_a_failure",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("form__in", ["before", "standard"])), name="webhook_form_known"
                     ),
                 ],
             },
@@ -1289,8 +1464,6 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("pid", models.IntegerField(default=0)),
-                ("began", models.BigIntegerField(default=0)),
                 ("ends_at", models.DateTimeField()),
                 ("due_at", models.DateTimeField()),
                 ("started_at", models.DateTimeField(blank=True, null=True)),
@@ -1318,7 +1491,8 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
                     ),
                 ),
-                ("members", models.JSONField(blank=True, default=list)),
+                ("reference", models.JSONField(blank=True, default=dict)),
+                ("delivered", models.JSONField(blank=True, default=list)),
             ],
             options={
                 "ordering": ["id"],
@@ -1794,10 +1968,13 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("intervals", "Intervals"),
+                            ("answers", "Answers"),
                             ("instant", "Instant"),
+                            ("jobs", "Jobs"),
                             ("end", "End"),
                             ("days", "Days"),
                             ("book", "Book"),
+                            ("feed", "Feed"),
                         ],
                         default="intervals",
                         max_length=10,
@@ -1832,6 +2009,9 @@ class Migration(migrations.Migration):
                         null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
                     ),
                 ),
+                ("answer_number", models.BigIntegerField(default=0)),
+                ("answer_digest", models.CharField(blank=True, max_length=64)),
+                ("job_id", models.BigIntegerField(default=0)),
             ],
             options={
                 "ordering": ["-id"],
@@ -1850,6 +2030,1039 @@ class Migration(migrations.Migration):
                         name="verification_within_total",
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PolicyWeights",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.SlugField(max_length=60, unique=True)),
+                ("digest", models.CharField(max_length=64)),
+                ("content", models.BinaryField()),
+                ("added_at", models.DateTimeField()),
+            ],
+            options={
+                "verbose_name_plural": "policy weights",
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("name", ""), _negated=True), name="weights_named")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AnswerFrame",
+            fields=[
+                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("content", models.BinaryField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="InstantAnswer",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.BigIntegerField()),
+                ("at", models.DateTimeField()),
+                ("code_version", models.CharField(max_length=64)),
+                ("input", models.BinaryField()),
+                ("plan", models.BinaryField()),
+                ("resold", models.JSONField(blank=True, null=True)),
+                ("interval_head", models.CharField(blank=True, max_length=64)),
+                ("previous", models.CharField(max_length=64)),
+                ("digest", models.CharField(max_length=64)),
+                (
+                    "award",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.award",
+                    ),
+                ),
+                (
+                    "frame",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.answerframe",
+                    ),
+                ),
+                (
+                    "job",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.trainingjob"
+                    ),
+                ),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pool", "number"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("resold__isnull", False)),
+                        fields=["pool", "number"],
+                        name="answer_that_resold",
+                    )
+                ],
+                "constraints": [models.UniqueConstraint(fields=("pool", "number"), name="answer_number_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="FeedSeal",
+            fields=[
+                ("number", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("last_event_id", models.BigIntegerField(unique=True)),
+                ("sealed_at", models.DateTimeField()),
+                ("members", models.BinaryField()),
+                ("previous", models.CharField(max_length=64)),
+                ("digest", models.CharField(max_length=64)),
+            ],
+            options={
+                "ordering": ["number"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProgramSwitch",
+            fields=[
+                (
+                    "tenant",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenants.tenant",
+                    ),
+                ),
+                ("may_bring", models.BooleanField(default=False)),
+            ],
+            options={
+                "verbose_name_plural": "program switches",
+            },
+        ),
+        migrations.CreateModel(
+            name="CatalogueProgram",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=40)),
+                (
+                    "tenants",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=40), blank=True, null=True, size=None
+                    ),
+                ),
+                ("created_at", models.DateTimeField()),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "name"), name="program_name_once", nulls_distinct=False),
+                    models.CheckConstraint(
+                        condition=models.Q(("tenant__isnull", True), ("tenants__isnull", True), _connector="OR"),
+                        name="program_of_tenant_for_itself",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProgramArchive",
+            fields=[
+                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("size", models.BigIntegerField()),
+                ("added_at", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("size__gt", 0), ("size__lte", 20971520)), name="archive_size"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProgramVersion",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("version", models.PositiveIntegerField()),
+                ("document", models.JSONField()),
+                ("digest", models.CharField(max_length=64)),
+                ("registered_at", models.DateTimeField()),
+                ("registered_by_name", models.CharField(max_length=300)),
+                (
+                    "archive",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.programarchive",
+                    ),
+                ),
+                (
+                    "program",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.catalogueprogram",
+                    ),
+                ),
+                (
+                    "registered_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["program", "version"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("program", "version"), name="program_version_once"),
+                    models.CheckConstraint(condition=models.Q(("version__gte", 1)), name="program_version_from_one"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JobDescription",
+            fields=[
+                (
+                    "job",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="scheduling.trainingjob",
+                    ),
+                ),
+                ("how", models.CharField(choices=[("hours", "Hours"), ("script", "Script")], max_length=8)),
+                ("said", models.JSONField()),
+                ("lines", models.JSONField(default=list)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("how__in", ["hours", "script"])), name="description_known"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProgramArchivePiece",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveSmallIntegerField()),
+                ("content", models.BinaryField()),
+                (
+                    "archive",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.programarchive",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["archive", "number"],
+                "constraints": [models.UniqueConstraint(fields=("archive", "number"), name="archive_piece_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="OperatorSecret",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=40, unique=True)),
+                ("secret", models.TextField(blank=True)),
+                (
+                    "tenants",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=40), blank=True, null=True, size=None
+                    ),
+                ),
+                ("set_at", models.DateTimeField()),
+                ("removed_at", models.DateTimeField(blank=True, null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="EnginePulse",
+            fields=[
+                ("name", models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ("alive_at", models.DateTimeField()),
+                ("servers", models.JSONField(default=dict)),
+                ("alerts", models.JSONField(default=list)),
+                ("figures", models.TextField(blank=True)),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="LabStudy",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("title", models.CharField(max_length=200)),
+                ("document", models.JSONField()),
+                ("first_at", models.DateTimeField(blank=True, null=True)),
+                ("last_at", models.DateTimeField(blank=True, null=True)),
+                ("digest", models.CharField(blank=True, max_length=64)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("reading", "Reading"),
+                            ("ready", "Ready"),
+                            ("waiting", "Waiting"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="reading",
+                        max_length=10,
+                    ),
+                ),
+                ("starts_at_once", models.BooleanField(default=False)),
+                ("is_shown", models.BooleanField(default=False)),
+                ("owners", models.JSONField(blank=True, default=list)),
+                ("history", models.JSONField(blank=True, default=dict)),
+                ("minutes", models.FloatField(blank=True, null=True)),
+                ("done", models.PositiveIntegerField(default=0)),
+                ("total", models.PositiveIntegerField(default=0)),
+                ("part", models.FloatField(default=0.0)),
+                ("tries", models.PositiveSmallIntegerField(default=0)),
+                ("answer", models.JSONField(blank=True, default=dict)),
+                ("sentence", models.TextField(blank=True)),
+                ("asked_at", models.DateTimeField()),
+                ("began_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ("reading", "waiting", "running"))),
+                        fields=["id"],
+                        name="lab_study_at_work",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["reading", "ready", "waiting", "running", "done", "failed", "cancelled"])
+                        ),
+                        name="lab_study_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("done__lte", models.F("total"))), name="lab_study_within_total"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("ended_at", None), ("state__in", ("reading", "waiting", "running", "ready"))),
+                            models.Q(
+                                models.Q(("state__in", ("reading", "waiting", "running", "ready")), _negated=True),
+                                ("ended_at__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="lab_study_ends_once",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LabFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("place", models.PositiveIntegerField()),
+                ("content", models.BinaryField()),
+                (
+                    "study",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="files",
+                        to="scheduling.labstudy",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["study", "name", "place"],
+                "constraints": [models.UniqueConstraint(fields=("study", "name", "place"), name="lab_file_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="SigningKey",
+            fields=[
+                ("public_key", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("secret", models.TextField()),
+                ("made_at", models.DateTimeField()),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "ordering": ["made_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("retired_at", None)),
+                        fields=("retired_at",),
+                        name="signing_key_one_signs",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PoolHour",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("hour", models.DateTimeField()),
+                ("until_slot", models.BigIntegerField()),
+                ("slots", models.PositiveIntegerField()),
+                ("capacity", models.BigIntegerField()),
+                ("used", models.BigIntegerField()),
+                ("rented", models.BigIntegerField()),
+                ("unsold", models.BigIntegerField()),
+                ("down", models.BigIntegerField()),
+                ("priced_slots", models.PositiveIntegerField()),
+                ("price_sum", models.FloatField()),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+                (
+                    "resource",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.resourcekind",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pool", "hour", "resource"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("pool", "hour", "resource"), name="pool_hour_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "capacity",
+                                django.db.models.expressions.CombinedExpression(
+                                    django.db.models.expressions.CombinedExpression(
+                                        django.db.models.expressions.CombinedExpression(
+                                            models.F("used"), "+", models.F("rented")
+                                        ),
+                                        "+",
+                                        models.F("unsold"),
+                                    ),
+                                    "+",
+                                    models.F("down"),
+                                ),
+                            )
+                        ),
+                        name="pool_hour_adds_up",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("down__gte", 0), ("rented__gte", 0), ("unsold__gte", 0), ("used__gte", 0)),
+                        name="pool_hour_not_negative",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ServerHour",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("hour", models.DateTimeField()),
+                ("capacity", models.BigIntegerField()),
+                ("taken", models.BigIntegerField()),
+                ("down", models.BigIntegerField()),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+                (
+                    "resource",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.resourcekind",
+                    ),
+                ),
+                (
+                    "server",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.server",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("pool", "hour", "resource", "server"), name="server_hour_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "capacity__gte",
+                                django.db.models.expressions.CombinedExpression(
+                                    models.F("taken"), "+", models.F("down")
+                                ),
+                            ),
+                            ("down__gte", 0),
+                            ("taken__gte", 0),
+                        ),
+                        name="server_hour_within_capacity",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TenantHour",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("hour", models.DateTimeField()),
+                ("capacity", models.BigIntegerField()),
+                ("used", models.BigIntegerField()),
+                ("lent", models.BigIntegerField()),
+                ("unsold", models.BigIntegerField()),
+                ("down", models.BigIntegerField()),
+                ("rented", models.BigIntegerField()),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+                (
+                    "resource",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.resourcekind",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant", "pool", "hour", "resource"), name="tenant_hour_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "capacity",
+                                django.db.models.expressions.CombinedExpression(
+                                    django.db.models.expressions.CombinedExpression(
+                                        django.db.models.expressions.CombinedExpression(
+                                            models.F("used"), "+", models.F("lent")
+                                        ),
+                                        "+",
+                                        models.F("unsold"),
+                                    ),
+                                    "+",
+                                    models.F("down"),
+                                ),
+                            )
+                        ),
+                        name="tenant_hour_adds_up",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("down__gte", 0), ("lent__gte", 0), ("rented__gte", 0), ("unsold__gte", 0), ("used__gte", 0)
+                        ),
+                        name="tenant_hour_not_negative",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="NoticeProfile",
+            fields=[
+                (
+                    "person",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("all_jobs", models.BooleanField(default=False)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="NoticeCursor",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("cursor", models.BigIntegerField(default=0)),
+                ("month", models.DateField(blank=True, null=True)),
+            ],
+            options={
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="notice_cursor_single")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Notice",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=20)),
+                ("source", models.CharField(blank=True, max_length=80)),
+                ("at", models.DateTimeField()),
+                ("bell", models.BooleanField()),
+                ("read_at", models.DateTimeField(blank=True, null=True)),
+                ("mail_due_at", models.DateTimeField(blank=True, null=True)),
+                ("mail_tries", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "event",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.event",
+                    ),
+                ),
+                (
+                    "person",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                ("chat_due_at", models.DateTimeField(blank=True, null=True)),
+                ("chat_tries", models.PositiveSmallIntegerField(db_default=0, default=0)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(condition=models.Q(("bell", True)), fields=["person", "-id"], name="notice_of_person"),
+                    models.Index(
+                        condition=models.Q(("bell", True), ("read_at", None)), fields=["person"], name="notice_unread"
+                    ),
+                    models.Index(
+                        condition=models.Q(("mail_due_at__isnull", False)),
+                        fields=["mail_due_at"],
+                        name="notice_to_mail",
+                    ),
+                    models.Index(
+                        condition=models.Q(("chat_due_at__isnull", False)),
+                        fields=["person", "chat_due_at"],
+                        name="notice_to_chat",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("person", "event"), name="notice_once_per_event"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("source", ""), _negated=True),
+                        fields=("person", "source"),
+                        name="notice_once_per_source",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("event", None), models.Q(("source", ""), _negated=True)),
+                            models.Q(("event__isnull", False), ("source", "")),
+                            _connector="OR",
+                        ),
+                        name="notice_has_one_origin",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="NoticeChoice",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=20)),
+                ("bell", models.BooleanField()),
+                ("toast", models.BooleanField()),
+                (
+                    "mail",
+                    models.CharField(
+                        blank=True, choices=[("", "No"), ("now", "At once"), ("digest", "Once a day")], max_length=6
+                    ),
+                ),
+                (
+                    "person",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("chat", models.BooleanField(db_default=False, default=False)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("person", "kind"), name="notice_choice_once_per_kind"),
+                    models.CheckConstraint(
+                        condition=models.Q(("mail__in", ["", "now", "digest"])), name="notice_choice_mail_known"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JobReport",
+            fields=[
+                (
+                    "job",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="scheduling.trainingjob",
+                    ),
+                ),
+                ("heard_at", models.DateTimeField()),
+                ("losses", models.JSONField(blank=True, default=list)),
+                ("speeds", models.JSONField(blank=True, default=list)),
+                ("speed", models.JSONField(blank=True, default=list)),
+                ("source", models.CharField(blank=True, max_length=10)),
+                ("epochs_left", models.FloatField(blank=True, null=True)),
+                ("epochs_low", models.FloatField(blank=True, null=True)),
+                ("epochs_high", models.FloatField(blank=True, null=True)),
+                ("curve", models.JSONField(blank=True, default=list)),
+                ("first_after", models.PositiveIntegerField(blank=True, null=True)),
+                ("first_low", models.FloatField(blank=True, null=True)),
+                ("first_high", models.FloatField(blank=True, null=True)),
+                ("ended_after", models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "base_manager_name": "objects",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("ended_after__isnull", False), ("first_after__isnull", False)),
+                        fields=["tenant", "-job"],
+                        name="report_that_was_foretold",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("epochs_left__isnull", True),
+                            models.Q(
+                                ("epochs_left__lte", models.F("epochs_high")),
+                                ("epochs_low__lte", models.F("epochs_left")),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="report_outlook_in_its_range",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ChatAddress",
+            fields=[
+                (
+                    "person",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("secret", models.TextField()),
+                ("shown", models.CharField(max_length=120)),
+                (
+                    "form",
+                    models.CharField(
+                        choices=[("text", "Slack, Mattermost, Rocket.Chat, Google Chat"), ("card", "Microsoft Teams")],
+                        max_length=4,
+                    ),
+                ),
+                ("created_at", models.DateTimeField()),
+                ("active", models.BooleanField(default=True)),
+                ("said_at", models.DateTimeField(blank=True, null=True)),
+                ("flaw", models.CharField(blank=True, max_length=200)),
+                ("quiet_until", models.DateTimeField(blank=True, null=True)),
+                ("failures", models.PositiveIntegerField(default=0)),
+                ("failing_since", models.DateTimeField(blank=True, null=True)),
+                ("switched_off_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "verbose_name_plural": "chat addresses",
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("form__in", ["text", "card"])), name="chat_form_known"),
+                    models.CheckConstraint(condition=models.Q(("secret", ""), _negated=True), name="chat_has_address"),
+                    models.CheckConstraint(
+                        condition=models.Q(("active", False), ("switched_off_at", None), _connector="OR"),
+                        name="chat_active_is_not_switched_off",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("failing_since", None), ("failures", 0)),
+                            models.Q(("failing_since__isnull", False), ("failures__gt", 0)),
+                            _connector="OR",
+                        ),
+                        name="chat_failing_since_a_failure",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="IntervalArchive",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("day", models.DateField()),
+                ("first", models.BigIntegerField()),
+                ("last", models.BigIntegerField()),
+                ("file", models.CharField(max_length=120)),
+                ("digest", models.CharField(max_length=64)),
+                ("size", models.BigIntegerField()),
+                ("public_key", models.CharField(max_length=64)),
+                ("archived_at", models.DateTimeField()),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pool", "first"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("pool", "day"), name="interval_archive_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("last__gte", models.F("first"))), name="interval_archive_has_some"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PoolLearner",
+            fields=[
+                (
+                    "pool",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="scheduling.pool",
+                    ),
+                ),
+                ("is_on", models.BooleanField(default=False)),
+                ("promotes", models.BooleanField(default=False)),
+                ("every_seconds", models.PositiveIntegerField(default=600)),
+                ("shadow_slots", models.PositiveIntegerField(default=50)),
+                ("margin", models.FloatField(default=0.02)),
+                ("step", models.PositiveIntegerField(default=0)),
+                ("state", models.BinaryField(null=True)),
+                ("began_with", models.CharField(blank=True, max_length=64)),
+                ("curve", models.JSONField(blank=True, default=list)),
+                ("worked_at", models.DateTimeField(blank=True, null=True)),
+                ("sentence", models.TextField(blank=True)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("every_seconds__gte", 1), ("margin__gte", 0), ("shadow_slots__gte", 2)),
+                        name="learner_within_limits",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WeightsCandidate",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("against", models.CharField(max_length=64)),
+                ("from_slot", models.BigIntegerField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("shadow", "Shadow"),
+                            ("offered", "Offered"),
+                            ("not_better", "Not Better"),
+                            ("taken", "Taken"),
+                            ("passed", "Passed"),
+                        ],
+                        default="shadow",
+                        max_length=10,
+                    ),
+                ),
+                ("verdict", models.JSONField(blank=True, default=dict)),
+                ("made_at", models.DateTimeField()),
+                ("judged_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
+                    ),
+                ),
+                (
+                    "weights",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.policyweights"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["shadow", "offered", "not_better", "taken", "passed"])),
+                        name="candidate_state_known",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("state__in", ["shadow", "offered"])),
+                        fields=("pool",),
+                        name="candidate_one_open",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ShadowSlot",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slot", models.BigIntegerField()),
+                ("reward_in_use", models.FloatField()),
+                ("reward", models.FloatField()),
+                (
+                    "candidate",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="slots",
+                        to="scheduling.weightscandidate",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["candidate", "slot"],
+                "constraints": [models.UniqueConstraint(fields=("candidate", "slot"), name="shadow_slot_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="WeightsPromotion",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("from_slot", models.BigIntegerField()),
+                ("by_rule", models.BooleanField(default=False)),
+                ("made_at", models.DateTimeField()),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+                (
+                    "weights",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.policyweights",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["pool", "-from_slot", "-id"], name="promotion_newest")],
             },
         ),
         migrations.RunSQL(sql=_RULES, reverse_sql=_DROP),

@@ -37,7 +37,7 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduling", "0058_learner")]
+    dependencies = [("scheduling", "0001_initial")]
 
     operations = [
         migrations.AddField(

@@ -1,4 +1,4 @@
-"""An upgrade from before version 1.0 with ten million lines in the book: how long anybody waits for a migration.
+"""An upgrade from version 1.0.0 with ten million lines in the book: how long anybody waits for a migration.
 
 A small market is made by the services at work, and then taken back to the tables of that time. Its rows are copied,
 with other keys, until the large tables are large. While today's migrations run, two clients work on: one does what each

@@ -18,8 +18,8 @@ import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 
-# The last state before installations had packages, keys of their own and retention.
-BEFORE = (("scheduling", "0043_lab_studies"), ("tenants", "0004_history_names_seals"))
+# The tables of version 1.0.0.
+BEFORE = (("scheduling", "0001_initial"), ("tenants", "0006_join_requests"))
 
 
 def make() -> None:
@@ -28,21 +28,19 @@ def make() -> None:
     from scheduling.fairness.intervals import fairness_catch_up
     from scheduling.market.decide import interval
     from scheduling.money.credits import credits_grant
-    from scheduling.operator import pools
     from tenants.ledger.amounts import MICRO
     from tests.audit.proven import BY, LONG, PRICED, WHY, accepted, make_pool, moment, submit
     from tests.scheduling.builders import NOON, make_tenant
     from tests.scheduling.live import INSTANT
 
-    # The version before knew no intervals that are told by others.
+    # Version 1.0.0 knew no intervals that are told by others.
     mock.patch.object(interval, "base_for", return_value=None).start()
     castor, lumen = make_tenant("castor"), make_tenant("lumen")
     for tenant in (castor, lumen):
         accepted(credits_grant(tenant=tenant, amount=1_000 * MICRO, key=tenant.slug, by=BY, reason=WHY, at=NOON))
     cells = {"castor": {"worker": 4, "ps": 2}}
     clock = {"clock_first": 4, "clock_cap": 4, "clock_restart": False, "outage_grace_seconds": None}
-    with mock.patch.object(pools, "gives_floors", return_value=False):  # the only usual plan was to keep places
-        pool = make_pool("main", {"s01": cells, "s02": cells}, batch_policy=PRICED, instant_policy=INSTANT, **clock)
+    pool = make_pool("main", {"s01": cells, "s02": cells}, batch_policy=PRICED, instant_policy=INSTANT, **clock)
     submit(pool, lumen, 0.2, "batch")
     submit(pool, castor, 0.5)
     pool_advance(pool_id=pool.pk, at=moment(6))

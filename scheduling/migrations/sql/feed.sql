@@ -1,7 +1,7 @@
 -- A feed that can be followed by id alone. A transaction about to write its first event takes a lock that names the
 -- newest id so far, and only then takes ids, which are larger. So below the least number locked everything is settled.
 -- The lock ends with the transaction. (Of the number its last 31 bits are named, for a lock has no room for more.)
-CREATE OR REPLACE FUNCTION scheduling_event_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION scheduling_event_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     ids CONSTANT regclass := pg_get_serial_sequence('scheduling_event', 'id');
     newest bigint;
@@ -39,3 +39,6 @@ BEGIN
        AND ((newest - objid::bigint) & 2147483647) < 1073741824;
     RETURN least(newest, coalesce(least_locked, newest));
 END $$;
+
+CREATE TRIGGER event_stamped BEFORE INSERT ON scheduling_event
+    FOR EACH ROW EXECUTE FUNCTION scheduling_event_stamp();
