@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 
 from celery.exceptions import OperationalError as BrokerError
@@ -31,7 +32,7 @@ from marketplace.checks import steps_beyond
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
-from scheduling.models import ChatAddress, OperatorSecret, SigningKey, Webhook
+from scheduling.models import ChatAddress, OperatorSecret, Server, ServerState, SigningKey, Webhook
 from scheduling.operator.read_engines import engine_states, engines_needed
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work, run_folders
@@ -45,6 +46,7 @@ CLOCK_ODD, CLOCK_WRONG = 1.0, 10.0  # seconds between two clocks
 DISK_SHORT, DISK_FULL = 0.10, 0.02  # the free part of the disk
 LATE = 120  # seconds by which a pool's boundary may be late
 MANY_TASKS = 1_000
+NAMES_SHOWN = 5
 BACKUP_OLD = timedelta(hours=36)
 MAIL_SECONDS = 5.0
 WORKERS_SECONDS = 1.0
@@ -209,6 +211,27 @@ def _market(at: datetime) -> Iterator[Judged]:
         yield well(f"{len(states)} pools, none late." if states else "There is no pool yet.")
 
 
+def _servers(at: datetime) -> Iterator[Judged]:
+    """Name the lost servers of each pool, of which nothing is sold. A server that drains is as somebody wants it."""
+    servers = list(Server.objects.select_related("pool").order_by("pool__slug", "pk"))
+    lost = [server for server in servers if server.state == ServerState.LOST]
+    for pool, of_pool in groupby(lost, key=lambda server: server.pool):
+        names = [server.name for server in of_pool]
+        first = ", ".join(names[:NAMES_SHOWN])
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        yield warning(
+            f"Lost in the pool {pool.slug}: {first}{more}. Nothing on them is sold.",
+            "Those that the engine lost come back once they are up; the page of a server says why it was lost."
+            if pool.servers_return
+            else "They wait for an operator: the page of a server says why it was lost, and returns it to service.",
+        )
+    if servers and not lost:
+        draining = sum(server.state == ServerState.DRAINING for server in servers)
+        yield well(f"{len(servers)} servers, none lost{f'; {draining} drain' if draining else ''}.")
+    elif not servers:
+        yield well("There are no servers yet.")
+
+
 def _engines(at: datetime) -> Iterator[Judged]:
     needed = sorted(engines_needed())
     at_work = engines_at_work(needed)
@@ -328,6 +351,7 @@ CHECKS: Mapping[str, Callable[[datetime], Iterator[Judged]]] = {
     "workers": _workers,
     "beat": _beat,
     "market": _market,
+    "servers": _servers,
     "engine": _engines,
     "disk": _disk,
     "mail": _mail,

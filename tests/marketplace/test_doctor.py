@@ -24,7 +24,7 @@ from marketplace.tasks import heartbeat
 from scheduling.feed import EventKind
 from scheduling.feed.events import event, events_append
 from scheduling.management.commands.engine import _listener, _mine
-from scheduling.models import EnginePulse
+from scheduling.models import EnginePulse, Server
 from tenants import history
 from tenants.access import access_of_system
 from tests.database import overrule, run
@@ -106,6 +106,22 @@ def test_engine_that_is_at_work_and_cannot_start_gangs_is_broken_with_what_it_sa
 def test_pool_that_nobody_decides_is_late() -> None:
     pool = make_pool()
     assert one("market").sentence.startswith(f"The pool {pool.slug} is ")
+
+
+@pytest.mark.parametrize(
+    ("servers_return", "advice"), [(False, "wait for an operator"), (True, "come back once they are up")]
+)
+def test_servers_that_are_lost_are_named_with_what_brings_them_back(*, servers_return: bool, advice: str) -> None:
+    assert one("servers").sentence == "There are no servers yet."
+    pool = make_pool(servers_return=servers_return)
+    for number in range(8):
+        Server.objects.create(pool=pool, name=f"s{number}", state="lost" if number < 6 else "draining")
+    finding = one("servers")
+    assert finding.state == WARNING
+    assert f"pool {pool.slug}: s0, s1, s2, s3, s4 and 1 more." in finding.sentence
+    assert advice in finding.advice
+    Server.objects.filter(state="lost").update(state="in_service")
+    assert one("servers") == Diagnosis("servers", WELL, "8 servers, none lost; 2 drain.")
 
 
 def test_role_that_may_do_too_much_is_a_warning_and_one_that_lacks_a_right_is_broken() -> None:
