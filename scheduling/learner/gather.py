@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from scheduling.core import records
 from scheduling.core.scenario import Scenario
 from scheduling.core.training.own_slots import WINDOW, end_of, scenario_of
+from scheduling.core.types import View
 from scheduling.learner.read_learner import InUse, in_use_of, next_slot_of
 from scheduling.market.reads import Contents, contents_of
 from scheduling.models import CandidateState, Interval, Pool, PoolLearner, WeightsCandidate
@@ -48,26 +49,32 @@ def candidate_open(pool: Pool) -> WeightsCandidate | None:
 
 def shadows_due(candidate: WeightsCandidate) -> Iterator[Contents]:
     """Yield the contents of the pool's intervals with waiting jobs that the candidate has not decided yet, the oldest
-    first."""
+    first. Those that lie in an archive are left out."""
     last = candidate.slots.order_by("-slot").values_list("slot", flat=True).first()
     after = candidate.from_slot - 1 if last is None else last
     due = Interval.objects.filter(pool=candidate.pool_id, slot__gt=after, jobs_waiting__gt=0)
-    for interval in due.order_by("slot").prefetch_related("base")[:MOST_SHADOWS].iterator(chunk_size=10):
+    here = due.exclude(view=b"").order_by("slot").prefetch_related("base")
+    for interval in here[:MOST_SHADOWS].iterator(chunk_size=10):
         yield contents_of(interval)
 
 
 def windows_of(pool: Pool, next_slot: int, wanted: str) -> list[Scenario]:
-    """Return the newest whole windows that serve this end, the oldest first."""
+    """Return the newest whole windows that serve this end, the oldest first. One that lies in an archive, or a part of
+    it, is left out."""
     last = next_slot // WINDOW  # the window under way
     numbers = [number for number in range(max(0, last - MOST_WINDOWS), last) if end_of(number) == wanted]
-    scenarios = (scenario_of([records.view_from(view) for view in _views(pool, number)], number) for number in numbers)
+    scenarios = (scenario_of(_views(pool, number), number) for number in numbers)
     return [scenario for scenario in scenarios if scenario is not None]
 
 
-def _views(pool: Pool, window: int) -> list[bytes]:
+def _views(pool: Pool, window: int) -> list[View]:
+    """Return the views of a window's slots, none where one of them lies in an archive."""
     first = window * WINDOW
     rows = Interval.objects.filter(pool=pool, slot__gte=first, slot__lt=first + WINDOW).order_by("slot")
-    return [contents_of(interval).view for interval in rows.prefetch_related("base")]
+    intervals = list(rows.prefetch_related("base"))
+    if any(interval.is_archived for interval in intervals):
+        return []
+    return [records.view_from(contents_of(interval).view) for interval in intervals]
 
 
 def digest_of(content: bytes) -> str:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from scheduling.core.policies.dl2.files import encode
 from scheduling.core.policies.dl2.shape import BOTH
+from scheduling.core.training.own_slots import LEARN
 from scheduling.learner import decide, working
 from scheduling.learner.apply import Practised, practice_keep, verdict_keep
-from scheduling.learner.gather import Work, work_of
+from scheduling.learner.gather import Work, shadows_due, windows_of, work_of
 from scheduling.learner.working import learner_step
-from scheduling.models import CandidateState, PolicyWeights, Pool, PoolLearner, WeightsCandidate, WeightsPromotion
+from scheduling.models import (
+    CandidateState,
+    PolicyWeights,
+    Pool,
+    PoolLearner,
+    WeightsCandidate,
+    WeightsPromotion,
+)
+from tests.database import overrule
 from tests.learner.world import (
     PAST,
     candidate_of,
@@ -164,3 +174,14 @@ def test_candidate_of_the_same_bytes_is_one(past: Pool) -> None:
     assert practice_keep(work, replace(practised, candidate=decide.network_stored(same)), NOON)
     assert not WeightsCandidate.objects.exists()
     assert learner_of(pool).step == 1
+
+
+def test_slots_that_lie_in_an_archive_are_left_out(past: Pool) -> None:
+    pool, archived = past, 12
+    switched(pool, is_on=True)
+    windows, candidate = windows_of(pool, PAST, LEARN), candidate_of(pool)
+    overrule("ALTER TABLE scheduling_interval DISABLE TRIGGER USER")  # until the end of the test's transaction
+    overrule("UPDATE scheduling_interval SET view = '', plan = '' WHERE slot <= %s", [archived])
+    assert len(windows_of(pool, PAST, LEARN)) == len(windows) - 2
+    first = next(shadows_due(candidate))
+    assert json.loads(first.view)["slot"] > archived
