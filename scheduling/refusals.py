@@ -44,6 +44,7 @@ class MarketRefusal(RefusalCode):
         "not_refused", FINAL, "the instant lane has not refused the job",
         "Only a job that it refused can wait instead.",
     )  # fmt: skip
+    UNKNOWN_RUN = "unknown_run", FINAL, "the job has no run of this number", "The sentence says which it has."
     UNKNOWN_FILE = (
         "unknown_file", FINAL, "the job has no such file, or none that can be sent",
         "List its files. The sentence says where they are gone.",

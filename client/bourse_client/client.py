@@ -328,16 +328,27 @@ class Client:
 
     # What a job's programs wrote
 
-    def job_logs(self, job_id: int, *, after: int = 0, search: str = "", level: str = "", who: str = "") -> Log:
-        """Return a page of the newest run's log. `after` is that of the last page; if `run` is another one than before,
-        begin at 0 again. `search`, `level` (this or graver) and `who` (such as "worker 1") leave lines out."""
-        filters = {"after": after, "search": search, "level": level, "who": who}
+    def job_logs(
+        self,
+        job_id: int,
+        *,
+        after: int = 0,
+        search: str = "",
+        level: str = "",
+        who: str = "",
+        run_number: int | None = None,
+    ) -> Log:
+        """Return a page of the newest run's log, or of the one that `run_number` names: 1 is the job's first. `after`
+        is that of the last page; if `run` is another one than before, begin at 0 again. `search`, `level` (this or
+        graver) and `who` (such as "worker 1") leave lines out."""
+        filters = {"after": after, "search": search, "level": level, "who": who, "run_number": run_number}
         query = {name: value or None for name, value in filters.items()}
         return cast(Log, self.get(self.of_tenant(f"jobs/{job_id}/logs/"), query))
 
-    def job_log_file(self, job_id: int) -> bytes:
-        """Return the whole log as text."""
-        return self.transport.call("GET", self.of_tenant(f"jobs/{job_id}/logs/file/"), accept="text/plain").body
+    def job_log_file(self, job_id: int, *, run_number: int | None = None) -> bytes:
+        """Return the whole log of a run as text, as `job_logs` chooses it."""
+        path = self.of_tenant(f"jobs/{job_id}/logs/file/")
+        return self.transport.call("GET", path, query={"run_number": run_number}, accept="text/plain").body
 
     def job_files(self, job_id: int) -> JobFiles:
         """Return what its program has in its folder. `more` says that there are others that no list reaches."""

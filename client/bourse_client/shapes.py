@@ -344,10 +344,16 @@ class LogLine(TypedDict):
 
 
 class Log(TypedDict):
+    """A page of a run's log. `sentence` says why the run has none, and is empty where it has one. Servers from before
+    earlier runs could be read leave out `run_number`, `runs` and `sentence`."""
+
     run: int | None
+    run_number: int | None
+    runs: int
     lines: list[LogLine]
     after: int
     more: bool
+    sentence: str
 
 
 class Price(TypedDict):

@@ -22,11 +22,12 @@ from scheduling.jobs.read_courses import CourseRecord, courses_record, guess
 from scheduling.jobs.read_description import description_shown, lines_shown, with_description
 from scheduling.jobs.read_estimates import LOOKED_AT, Record, estimates_record
 from scheduling.jobs.read_list import jobs_rows, row_view, with_awards
-from scheduling.jobs.read_log import LogQuestion, log_found, log_whole
+from scheduling.jobs.read_log import LogQuestion, log_found, log_name, log_whole, why_no_log
 from scheduling.jobs.read_numbers import numbers_view, series_of
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_rows import UNKNOWN_JOB, job_by_id
 from scheduling.jobs.read_run import curve, job_runs, predicted_end
+from scheduling.jobs.read_runs import UNKNOWN_RUN, NumberedRun, numbered_runs, run_numbered
 from scheduling.jobs.submission import (
     Checked,
     InvalidJob,
@@ -39,6 +40,7 @@ from scheduling.jobs.submission import (
 __all__ = [
     "LOOKED_AT",
     "UNKNOWN_JOB",
+    "UNKNOWN_RUN",
     "Checked",
     "CourseRecord",
     "Intake",
@@ -46,6 +48,7 @@ __all__ = [
     "JobWording",
     "LogQuestion",
     "NotUnderstood",
+    "NumberedRun",
     "Record",
     "Submitted",
     "SubmittedArray",
@@ -72,13 +75,17 @@ __all__ = [
     "lanes_refused",
     "lines_shown",
     "log_found",
+    "log_name",
     "log_whole",
+    "numbered_runs",
     "numbers_view",
     "predicted_end",
     "row_view",
+    "run_numbered",
     "series_of",
     "slot_running",
     "while_running",
+    "why_no_log",
     "with_awards",
     "with_description",
 ]

@@ -11,7 +11,7 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -152,10 +152,8 @@ def _why_none(job: TrainingJob, place: _Place, error: OSError, at: datetime) -> 
     if place.is_ours and is_closed:
         return JobFiles(sentence=CLOSED, is_told=True)
     if place.is_ours:
-        until = _kept_until(job)
-        if until is not None and until <= at:
-            return JobFiles(sentence=_removed(day_of(until, UTC)), is_told=True)
-        return JobFiles(sentence=NONE_LEFT)
+        sentence = files_over(job, at)
+        return JobFiles(sentence=sentence or NONE_LEFT, is_told=bool(sentence))
     if is_closed or not os.path.exists(place.root / "alive"):
         return JobFiles(sentence=NOT_SEEN.format(engine=place.engine), is_told=True)
     return JobFiles(sentence=NONE_LEFT)
@@ -192,8 +190,13 @@ def _kept_until(job: TrainingJob) -> datetime | None:
     return midnight(day_of(job.ended_at, UTC), UTC) + timedelta(days=days + 1)
 
 
-def _removed(day: date) -> str:
-    days = settings.RETENTION_RUN_FILES_DAYS
+def files_over(job: TrainingJob, at: datetime) -> str:
+    """Return since when and by which rule the job's files on this machine may be removed, logs among them; an empty
+    text where they may not."""
+    until = _kept_until(job)
+    if until is None or at < until:
+        return ""
+    days, day = settings.RETENTION_RUN_FILES_DAYS, day_of(until, UTC)
     span = "a day" if days == 1 else f"{days:,} days"
     return f"Files of a job are kept for {span} after its end; those of this one could go from {day} (UTC) on."
 

@@ -1,4 +1,4 @@
-"""Read the log of a job's newest run: search it, follow it, or take it whole. However long it is, a question reads
+"""Read the log of one of a job's runs: search it, follow it, or take it whole. However long it is, a question reads
 little of it.
 
 Its lines are bytes of a stranger: they were cut at a length when they were written, and are shown as text alone.
@@ -13,14 +13,18 @@ from functools import cached_property, lru_cache
 
 from scheduling.engines.base import LogLine
 from scheduling.engines.launcher.files import LONGEST_ROW, LogPart, log_line
+from scheduling.jobs.read_files import files_over
 from scheduling.jobs.read_run import RunLogLine, home_of, line_of, records, speaker
-from scheduling.models import Run
+from scheduling.models import Run, TrainingJob
+from scheduling.models.runs import OPEN
 from scheduling.programs.levels import ERROR, GRAVE, WARNING, at_least, level_of
 
 MOST_LINES = 200  # on a page
 MOST_DIGITS = 12  # of the seconds of a moment
 PART_BYTES = 256 * 1024  # read at once
 MOST_BYTES = 4 * 1024 * 1024  # searched for one question; then the answer says how to go on
+NEVER_BEGAN = "This run did not begin, so it has no log."
+NO_LOG = "The log of this run is not here any more."
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,18 @@ def log_found(run: Run, question: LogQuestion, after: int, most: int) -> LogFoun
             break  # the last line is still on its way
         start = part.end if part.end > start else start + PART_BYTES
     return LogFound(tuple(lines), start, more=last <= start < size)
+
+
+def why_no_log(job: TrainingJob, run: Run, at: datetime) -> str:
+    """Return why a run of the job that has ended has no log; an empty text where it has one, or may still get one."""
+    if run.state in OPEN or records().has_log(home_of(run), run.key):
+        return ""
+    return (files_over(job, at) or NO_LOG) if run.started_at else NEVER_BEGAN
+
+
+def log_name(job_id: int, number: int | None) -> str:
+    """Return the name of the file with a run's log; the newest run needs no number."""
+    return f"job-{job_id}.log" if number is None else f"job-{job_id}-run-{number}.log"
 
 
 def log_whole(run: Run) -> Iterator[bytes]:

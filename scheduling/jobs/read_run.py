@@ -47,9 +47,10 @@ class RunLogLine:
 
 @dataclass(frozen=True)
 class RunView:
-    """The newest run of a job, and the curve of all of them together."""
+    """The newest run of a job, and the curve of all of them together. `runs` begins with the newest."""
 
     run: Run
+    runs: Sequence[Run]
     title: str
     sentence: str
     epoch: int
@@ -104,8 +105,9 @@ def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:
     program = PROGRAMS.get(run.program)
     return RunView(
         run=run,
+        runs=runs,
         title=program.title if program else run.program,
-        sentence=_sentence(run),
+        sentence=run_sentence(run),
         epoch=epoch,
         epochs=epochs,
         points=thinned(points),
@@ -198,7 +200,8 @@ def _point(row: Mapping[str, Any]) -> EpochPoint | None:
         return None
 
 
-def _sentence(run: Run) -> str:
+def run_sentence(run: Run) -> str:
+    """Return how the run is, or how it ended."""
     again = f" {run.restarts} lost worker{'s' if run.restarts > 1 else ''} came again." if run.restarts else ""
     return {
         RunState.STARTING: "It is being started.",

@@ -668,9 +668,9 @@ def test_words_of_every_command_may_stand_before_it_or_after(bourse: Bourse) -> 
     assert json.loads(before.out) == json.loads(after.out) == ME["tenants"]
 
 
-def log(run: int, after: int, *texts: str, more: bool = False) -> Answer:
+def log(run: int, after: int, *texts: str, more: bool = False, **others: object) -> Answer:
     lines = [{"at": QUIET, "who": "worker 0", "text": text} for text in texts]
-    return good({"run": run, "lines": lines, "after": after, "more": more})
+    return good({"run": run, "lines": lines, "after": after, "more": more, **others})
 
 
 def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
@@ -728,6 +728,37 @@ def test_log_of_a_job_that_was_started_anew_begins_again(bourse: Bourse) -> None
         ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
     assert ended.out == "worker 0: a\nworker 0: first\nworker 0: late\n"
     assert [call.path.partition("?")[2] for call in stub.calls[1::2]] == ["", "after=20", ""]
+
+
+def test_log_of_an_earlier_run_is_asked_for_by_its_number(bourse: Bourse) -> None:
+    with stub_server(log(9, 20, "a", more=True, run_number=1, runs=3), log(9, 30, "b", run_number=1, runs=3)) as stub:
+        ended = bourse("logs", "4711", "--run", "1", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out, ended.err) == (0, "worker 0: a\nworker 0: b\n", "")
+    assert [call.path.partition("?")[2] for call in stub.calls] == ["run_number=1", "after=20&run_number=1"]
+
+
+def test_newest_run_is_named_where_there_are_others(bourse: Bourse) -> None:
+    running, over = good(JOB | {"state": "running"}), good(JOB | {"state": "finished"})
+    single, second = {"run_number": 1, "runs": 1}, {"run_number": 2, "runs": 2}
+    answers = (running, log(8, 20, "a", **single), over, log(9, 40, "late", **second), over, log(9, 20, "b", **second))
+    with stub_server(*answers) as stub:
+        ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
+    assert ended.out == "worker 0: a\nworker 0: b\n"
+    assert ended.err == "bourse: run 2 of 2; --run shows an earlier one.\n"
+
+
+def test_run_that_is_not_there_or_has_no_log_says_so(bourse: Bourse) -> None:
+    sentence = "The job has no run 4: its runs are 1 to 3."
+    with stub_server(bad(404, "unknown_run", sentence)) as stub:
+        ended = bourse("logs", "4711", "--run", "4", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith(f"bourse: {sentence}\n")
+    gone = "The log of this run is not here any more."
+    with stub_server(log(9, 0, run_number=1, runs=3, sentence=gone)) as stub:
+        ended = bourse("logs", "4711", "--run", "1", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {gone}\n")
+    ended = bourse("logs", "4711", "--run", "1", "-f", url="http://127.0.0.1:1", token="t", tenant="lumen")
+    assert (ended.status, ended.out) == (2, "")
 
 
 def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job_file: Path) -> None:

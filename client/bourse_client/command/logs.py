@@ -1,11 +1,11 @@
-"""`bourse logs`: show a job's log, or follow it."""
+"""`bourse logs`: show the log of one of a job's runs, or follow that of the newest."""
 
 from __future__ import annotations
 
 from bourse_client.command import exits
 from bourse_client.command.screen import plain
 from bourse_client.command.session import Session
-from bourse_client.shapes import OVER, LogLine
+from bourse_client.shapes import OVER, Log, LogLine
 
 
 def logs(session: Session) -> int:
@@ -17,10 +17,19 @@ def logs(session: Session) -> int:
     with client.transport.following(words.follow):
         while True:
             over = not words.follow or client.job(words.job)["state"] in OVER
-            log = client.job_logs(words.job, after=after, search=words.search, level=words.level or "", who=words.who)
+            log = client.job_logs(
+                words.job,
+                after=after,
+                search=words.search,
+                level=words.level or "",
+                who=words.who,
+                run_number=words.run,
+            )
             if log["run"] != run and after:  # the job was started anew, and its log begins anew
-                run, after = log["run"], 0
+                after = 0
                 continue
+            if log["run"] != run:
+                _note_which(session, log)
             run, after = log["run"], log["after"]
             for line in log["lines"]:
                 _write(session, line)
@@ -29,15 +38,23 @@ def logs(session: Session) -> int:
                 continue
             if over:
                 if not wrote:
-                    session.screen.note(f"bourse: {_silence(session, run)}")
+                    session.screen.note(f"bourse: {_silence(session, log)}")
                 return exits.DONE
             session.pace.sleep(words.every)
 
 
-def _silence(session: Session, run: int | None) -> str:
+def _note_which(session: Session, log: Log) -> None:
+    """Say that there are earlier runs, where nobody chose one."""
+    if session.words.run is None and log.get("runs", 1) > 1:
+        session.screen.note(f"bourse: run {log['run_number']} of {log['runs']}; --run shows an earlier one.")
+
+
+def _silence(session: Session, log: Log) -> str:
     words = session.words
-    if run is None:
+    if log["run"] is None:
         return "no program of this job has started."
+    if sentence := log.get("sentence"):
+        return sentence
     return "its log has no such lines." if words.search or words.level or words.who else "its log is empty."
 
 

@@ -190,6 +190,9 @@ class GangRecords:
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    def has_log(self, home: str, key: str) -> bool:
+        return Folder(self.root, home, key).log.exists()
+
     def log_size(self, home: str, key: str) -> int:
         try:
             return Folder(self.root, home, key).log.stat().st_size

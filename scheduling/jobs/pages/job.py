@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -22,14 +23,16 @@ from scheduling.jobs.pages.outlook_picture import outlook_picture
 from scheduling.jobs.projections import job_projection
 from scheduling.jobs.read_description import description_shown, with_description
 from scheduling.jobs.read_files import JobFiles, job_files
-from scheduling.jobs.read_log import log_view, log_whole
+from scheduling.jobs.read_log import log_name, log_view, log_whole, why_no_log
 from scheduling.jobs.read_numbers import numbers_view
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_page import job_page
-from scheduling.jobs.read_run import job_runs, run_view
+from scheduling.jobs.read_run import RunView, job_runs, run_sentence, run_view
+from scheduling.jobs.read_runs import numbered_runs, run_numbered
 from scheduling.jobs.read_stranger_files import OpenedFile, path_said, path_shown
 from scheduling.market.pages.context import frame_in
 from scheduling.models import PROGRAM, TrainingJob
+from scheduling.models.runs import OPEN
 from tenants.access import Access, AccessRequest, Refused
 from tenants.downloads import file_download, part_download
 from tenants.roles import Permission
@@ -55,10 +58,8 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     page = job_page(row, at=now, money=request.access.allows(Permission.LEDGER_VIEW))
     outlook = job_outlook(row)
     run = run_view(row, outlook.total if outlook else None) if PROGRAM in row.spec else None
-    numbers = numbers_view(job_runs(row)) if run and run.is_own else None
+    numbers = numbers_view(run.runs) if run and run.is_own else None
     files = _files(row, request.access, now) if run else None
-    form = LogForm(request.GET)
-    log = log_view(run.run, form.question(), form.before()) if run else None
     context = {
         "tenant": open_tenant(request),
         "pool": row.pool,
@@ -77,16 +78,40 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
         "files": files,
         "shown_files": SHOWN_FILES,
         "other_files": max(len(files.files) - SHOWN_FILES, 0) if files else 0,
-        "log": log,
-        "log_form": form,
-        "log_part": _query(request, part="log"),
-        "log_earlier": _query(request, before=str(log.before)) if log and log.before else "",
         "projection": job_projection(row, at=now) if page.home and page.home.projected else None,
-        "log_newest": form.before() is None,
-        "log_topics": f"job-run:{row.pk}" if run else f"job-run:{row.pk} job:{row.pk}",
         "folded": page.slots is not None and len(page.slots.rows) > SHOWN_SLOTS,
     }
-    return part_or_page(request, "jobs/job.html", PARTS, context)
+    return part_or_page(request, "jobs/job.html", PARTS, context | _log(request, row, run, now))
+
+
+def _log(request: AccessRequest, row: TrainingJob, newest: RunView | None, at: datetime) -> dict[str, Any]:
+    """Return what the page shows of the log of the run that its address names, or else of the newest."""
+    form, sentence = LogForm(request.GET), ""
+    runs = numbered_runs(row, newest.runs) if newest else []
+    its = run_numbered(row, runs, form.run()) if newest else None
+    if isinstance(its, Refused):
+        sentence, its = its.sentence, None
+    elif its:
+        sentence = why_no_log(row, its.run, at)
+    log = log_view(its.run, form.question(), form.before()) if its else None
+    is_open, at_end = its is not None and its.run.state in OPEN, form.before() is None
+    return {
+        "log": log,
+        "log_form": form,
+        "log_run": its,
+        "log_runs": runs,
+        "log_how": run_sentence(its.run) if its and its.number < its.of else "",
+        "log_why_none": sentence,
+        "log_part": _query(request, part="log"),
+        "log_earlier": _query(request, before=str(log.before)) if log and log.before else "",
+        "log_newest": _query(request, before=""),
+        "log_run_before": _query(request, before="", run=str(its.number - 1)) if its and its.number > 1 else "",
+        "log_run_after": _query(request, before="", run=str(its.number + 1)) if its and its.number < its.of else "",
+        "log_at_end": at_end,
+        "log_is_open": is_open,
+        "log_moves": at_end and (is_open or form.run() is None),
+        "log_topics": f"job-run:{row.pk}" if newest else f"job-run:{row.pk} job:{row.pk}",
+    }
 
 
 def _files(job: TrainingJob, by: Access, at: datetime) -> JobFiles | None:
@@ -96,22 +121,25 @@ def _files(job: TrainingJob, by: Access, at: datetime) -> JobFiles | None:
 
 
 def _query(request: AccessRequest, **others: str) -> str:
-    """Return the present query of the log with other values for some fields."""
+    """Return the present query of the log with other values for some fields; one that is empty is left out."""
     query = request.GET.copy()
-    query.pop("part", None)
-    for name, value in others.items():
-        query[name] = value
+    for name, value in {"part": "", **others}.items():
+        query.pop(name, None)
+        if value:
+            query[name] = value
     return f"?{query.urlencode()}"
 
 
 @require_safe
 @requires(Permission.JOBS_VIEW)
 def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
-    """Send the whole log as a file."""
-    row = get_object_or_404(TrainingJob, pk=pk)
-    runs = job_runs(row)
-    lines = log_whole(runs[0]) if runs else iter(())
-    return file_download(request, f"job-{pk}.log", "text/plain; charset=utf-8", lines)
+    """Send the whole log as a file: that of the run that `?run=` names, or of the newest."""
+    row, number = get_object_or_404(TrainingJob, pk=pk), LogForm(request.GET).run()
+    its = run_numbered(row, numbered_runs(row, job_runs(row)), number)
+    if isinstance(its, Refused):
+        raise Http404
+    lines = log_whole(its.run) if its else iter(())
+    return file_download(request, log_name(pk, number), "text/plain; charset=utf-8", lines)
 
 
 @require_safe

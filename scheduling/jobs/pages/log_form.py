@@ -37,5 +37,12 @@ class LogForm(forms.Form):
 
     def before(self) -> int | None:
         """Return the byte before which lines are read, or None for the newest."""
-        text = str(self.data.get("before", ""))
+        return self._whole("before")
+
+    def run(self) -> int | None:
+        """Return the number of the run whose log is read, or None for the newest."""
+        return self._whole("run")
+
+    def _whole(self, name: str) -> int | None:
+        text = str(self.data.get(name, ""))
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

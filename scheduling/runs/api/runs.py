@@ -6,23 +6,31 @@ from typing import Any
 
 from django.http import Http404
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
 from scheduling.jobs import (
+    UNKNOWN_RUN,
     LogQuestion,
+    NumberedRun,
     curve,
     job_by_id,
     job_outlook,
     job_runs,
     log_found,
+    log_name,
     log_whole,
+    numbered_runs,
     numbers_view,
     predicted_end,
+    run_numbered,
     series_of,
+    why_no_log,
 )
-from scheduling.models import Run, RunState, TrainingJob
+from scheduling.models import RunState, TrainingJob
 from scheduling.programs.levels import LEVELS
+from tenants.access import Refused
 from tenants.api.fields import Answer, Moment
 from tenants.api.listing import choice, whole, word
 from tenants.api.operations import operation
@@ -34,6 +42,7 @@ AFTER = whole("after", "Where the last page ended: its `after`. Without it, from
 SEARCH = word("search", "Only lines with this text, in whichever case.", "")
 LEVEL = choice("level", LEVELS, "Only lines that say this level or a graver one.", "")
 WHO = word("who", "Only lines of this one, as `worker 1`.", "")
+RUN_NUMBER = whole("run_number", "Which of the job's `runs`: 1 is the first. Without it, the newest.", "", least=1)
 TEXT = "text/plain"
 
 
@@ -48,9 +57,12 @@ class LogLineShown(Answer):
 
 class LogShown(Answer):
     run = serializers.IntegerField(allow_null=True, help_text="Each run has a log of its own; null before the first.")
+    run_number = serializers.IntegerField(allow_null=True, help_text="Its number among the job's runs.")
+    runs = serializers.IntegerField(help_text="How many runs the job has: their numbers are 1 to this.")
     lines = LogLineShown(many=True, help_text=f"At most {MOST_LINES}.")
     after = serializers.IntegerField(help_text="Ask for the next page with this.")
     more = serializers.BooleanField(help_text="There is a next page already.")
+    sentence = serializers.CharField(help_text="Why the run has no log; empty where it has one, or may still get one.")
 
 
 class EpochShown(Answer):
@@ -63,6 +75,7 @@ class EpochShown(Answer):
 
 class RunShown(Answer):
     run = serializers.IntegerField()
+    run_number = serializers.IntegerField(help_text="Among the job's runs, by which its log is asked for.")
     state = serializers.ChoiceField(RunState.choices)
     detail = serializers.CharField(help_text="Why it ended; empty while it runs.")
     started_at = Moment(allow_null=True)
@@ -115,6 +128,8 @@ class ProgressShown(Answer):
 
 LOG_EXAMPLE: dict[str, Any] = {
     "run": 12,
+    "run_number": 2,
+    "runs": 2,
     "lines": [
         {
             "at": "2026-03-02T12:20:00.041000Z",
@@ -131,11 +146,13 @@ LOG_EXAMPLE: dict[str, Any] = {
     ],
     "after": 148,
     "more": False,
+    "sentence": "",
 }
 PROGRESS_EXAMPLE: dict[str, Any] = {
     "runs": [
         {
             "run": 12,
+            "run_number": 2,
             "state": "running",
             "detail": "",
             "started_at": "2026-03-02T12:20:00.041000Z",
@@ -171,39 +188,49 @@ class JobLogs(TenantView):
     @operation(
         "jobs_logs",
         summary="The log of a job",
-        description="Of its newest run, from the oldest line on. A program that writes too much is cut, and the log "
-        "says so. When `run` changes, begin again without `after`. A search looks through four MiB at a time: where "
-        "nothing is found and there is `more`, go on from `after`.",
+        description="Of its newest run, or of the one that `run_number` names, from the oldest line on. A program that "
+        "writes too much is cut, and the log says so. When `run` changes, begin again without `after`. A search looks "
+        "through four MiB at a time: where nothing is found and there is `more`, go on from `after`.",
         permission=Permission.JOBS_VIEW,
         answer=LogShown,
-        filters=(AFTER, SEARCH, LEVEL, WHO),
+        filters=(AFTER, SEARCH, LEVEL, WHO, RUN_NUMBER),
+        refusals=(UNKNOWN_RUN,),
         answer_example=LOG_EXAMPLE,
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        runs = _runs(job_id)
-        if not runs:
-            return self.shown(LogShown, {"run": None, "lines": [], "after": 0, "more": False})
-        query = self.parameters
+        job, query = _job(job_id), self.parameters
+        its = _run(job, query.get("run_number"))
+        if isinstance(its, Refused):
+            return self.refused(its)
+        if its is None:
+            nothing = {"run": None, "run_number": None, "runs": 0, "lines": [], "after": 0, "more": False}
+            return self.shown(LogShown, nothing | {"sentence": ""})
         levels = query.get("level") or [""]
         question = LogQuestion(query.get("search", ""), min(levels, key=[*LEVELS, ""].index), query.get("who", ""))
-        page = log_found(runs[0], question, int(query.get("after") or 0), MOST_LINES)
-        return self.shown(LogShown, {"run": runs[0].pk, "lines": page.lines, "after": page.after, "more": page.more})
+        page = log_found(its.run, question, int(query.get("after") or 0), MOST_LINES)
+        values = {"run": its.run.pk, "run_number": its.number, "runs": its.of, **vars(page)}
+        return self.shown(LogShown, values | {"sentence": why_no_log(job, its.run, timezone.now())})
 
 
 class JobLogFile(TenantView):
     @operation(
         "jobs_log_file",
         summary="The log of a job as a file",
-        description="All of its newest run's, as text: a line for each, with its moment and who wrote it.",
+        description="All of its newest run's, or of the one that `run_number` names, as text: a line for each, with "
+        "its moment and who wrote it. Empty where there is no log; `/logs/` says why.",
         permission=Permission.JOBS_VIEW,
+        filters=(RUN_NUMBER,),
+        refusals=(UNKNOWN_RUN,),
         file=TEXT,
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        runs = _runs(job_id)
-        lines = log_whole(runs[0]) if runs else iter(())
-        return self.file(f"job-{job_id}.log", f"{TEXT}; charset=utf-8", lines)
+        number = self.parameters.get("run_number")
+        its = _run(_job(job_id), number)
+        if isinstance(its, Refused):
+            return self.refused(its)
+        return self.file(log_name(job_id, number), f"{TEXT}; charset=utf-8", log_whole(its.run) if its else iter(()))
 
 
 class JobProgress(TenantView):
@@ -224,7 +251,7 @@ class JobProgress(TenantView):
         epochs, outlook = int(progress.get("epochs", 0)), job_outlook(job)
         total = outlook.total if outlook and outlook.total else epochs
         values = {
-            "runs": [_run_values(run) for run in runs],
+            "runs": [_run_values(its) for its in numbered_runs(job, runs)],
             "epoch": points[-1].epoch if points else 0,
             "epochs": epochs,
             "predicted_end": predicted_end(runs[0], points, total) if runs else None,
@@ -247,13 +274,15 @@ def _job(job_id: int) -> TrainingJob:
     return job
 
 
-def _runs(job_id: int) -> list[Run]:
-    return job_runs(_job(job_id))
+def _run(job: TrainingJob, number: int | None) -> NumberedRun | Refused | None:
+    return run_numbered(job, numbered_runs(job, job_runs(job)), number)
 
 
-def _run_values(run: Run) -> dict[str, Any]:
+def _run_values(its: NumberedRun) -> dict[str, Any]:
+    run = its.run
     return {
         "run": run.pk,
+        "run_number": its.number,
         "state": run.state,
         "detail": run.detail,
         "started_at": run.started_at,
