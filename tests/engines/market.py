@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from scheduling.engines.launcher import files
 from scheduling.engines.local.engine import LocalEngine
-from scheduling.models import Award, Pool, Run, TrainingJob
+from scheduling.models import Award, JobState, Pool, Run, TrainingJob
 from scheduling.runs.runs import handle_of, runs_tick
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
+from tests.database import overwrite
 from tests.engines.local import QUICK, until
 from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant, tell_history
@@ -81,6 +82,19 @@ def sold(seconds: int, servers: int) -> tuple[Pool, Tenant, list[Award]]:
         awards = list(Award.objects.select_related("job", "pool").order_by("job"))
     assert [(award.start, award.end, award.paid > 0) for award in awards] == [(2, 3, True)] * servers
     return pool, renter, awards
+
+
+def awarded_again(award: Award) -> Award:
+    """Give the job of an award that is void another one like it, for nothing, as its next attempt."""
+    with scope_disabled("the test awards a job again"):
+        job = TrainingJob.objects.get(pk=award.job_id)
+        job.state = JobState.AWARDED
+        overwrite(job)
+        same = {name: getattr(award, name) for name in ("tenant", "pool", "lane", "start", "end", "workers", "ps")}
+        same |= {name: getattr(award, name) for name in ("allocation", "value", "phase", "awarded_at")}
+        another = Award.objects.create(job=job, attempt=job.attempt, paid=0, charges=[], **same)
+    enter(another)
+    return another
 
 
 def run_of(award: Award) -> Run:

@@ -27,8 +27,9 @@ from scheduling.runs.runs import gang_of
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
 from tests.catalogue.builders import allow, archive_with, member, register
-from tests.engines.local import engine_in
-from tests.engines.market import drive, jobs_of, place
+from tests.engines.local import engine_in, kill_people_of, until
+from tests.engines.market import awarded_again, drive, jobs_of, place
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, book_is_sound, enter, make_award, money
 from tests.scheduling.pages import client_as
@@ -111,6 +112,24 @@ def test_what_came_along_is_run_and_what_it_wrote_is_fetched(settings: Any) -> N
     assert (listed["left_out"], listed["sentence"]) == (1, "")
     assert b"".join(content.streaming_content) == b"trained"
     assert link.status_code == 404
+
+
+def test_what_a_lost_attempt_wrote_is_read_beside_the_log_of_the_next_one(settings: Any) -> None:
+    count = 'echo >> "$BOURSE_CHECKPOINT/starts"; echo "attempt $(wc -l < "$BOURSE_CHECKPOINT/starts")"; '
+    with engine_in() as engine:
+        settings.RUNS_DIR = engine.root
+        _, tenant, award = world(600, workers=1, script=count + '[ -e "$BOURSE_CHECKPOINT/done" ] || sleep 600')
+        first = drive(engine, award, RunState.RUNNING)
+        until(lambda: "attempt 1" in log_of(first), patience=PATIENCE)
+        kill_people_of(first.key)  # the whole machine is gone
+        drive(engine, award, RunState.LOST)
+        (engine.root / f"job-{award.job_id}" / "work" / "checkpoint" / "done").touch()
+        drive(engine, awarded_again(award), RunState.FINISHED)
+        client, base = client_as("viewer", tenant), f"/api/v1/tenants/renter/jobs/{award.job_id}/logs/"
+        shown = [client.get(base, {"run_number": number}).json() for number in (1, 2)]
+    said = [[line["text"] for line in each["lines"] if line["who"] != "engine"] for each in shown]
+    assert said == [["attempt 1"], ["attempt 2"]]
+    assert (shown[0]["runs"], shown[0]["run"]) == (2, first.pk)
 
 
 def test_a_missing_interpreter_is_refunded_and_the_job_waits_again() -> None:
