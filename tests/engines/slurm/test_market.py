@@ -27,18 +27,18 @@ from scheduling.runs.read_ran import charged_against_ran
 from scheduling.runs.runs import handle_of, runs_tick
 from scheduling.runs.watch import runs_watch
 from tenants.access import Refused, access_of_system
-from tenants.roles import AUDITOR, OPERATOR
+from tenants.roles import AUDITOR, OPERATOR, VIEWER
 from tenants.scoping import scope_disabled
 from tests.database import as_superuser
 from tests.engines.local import ALL
-from tests.engines.market import PARAMETERS, UNITS, jobs_of, run_of
+from tests.engines.market import PARAMETERS, UNITS, awarded_again, jobs_of, run_of
 from tests.engines.slurm.cluster import Cluster, cluster
 from tests.engines.slurm.gangs import engine_on, launchers, nobody_is_left, story
 from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, again, book_is_sound, enter, fund, make_award, make_live_pool, money, publish
 from tests.scheduling.pages import text_of
-from tests.tenants.builders import client_of, make_staff
+from tests.tenants.builders import client_of, make_member, make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -93,10 +93,10 @@ def drive(engine: Any, award: Award, *states: str, epoch: int = 0, patience: flo
 
 
 @pytest.mark.meanwhile
-def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once(
-    slurm: Cluster, described: Path
+def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once_and_its_log_stays(
+    slurm: Cluster, described: Path, settings: Any
 ) -> None:
-    pool = on_slurm(make_live_pool(slot_seconds=60, epoch_at=timezone.now() - timedelta(seconds=1)))
+    pool = on_slurm(make_live_pool(slot_seconds=600, epoch_at=timezone.now() - timedelta(seconds=1)))
     award = award_on_two(pool)
     with engine_on(slurm, resources={"worker": "gres:gpu", "ps": "cpus"}) as engine:
         run = drive(engine, award, RunState.RUNNING, epoch=2)
@@ -112,6 +112,13 @@ def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once
             assert money(award.tenant) == (1_000_000_000, 0, 0)
         nobody_is_left(handle_of(run))
         assert book_is_sound()
+        later = drive(engine, awarded_again(award), RunState.RUNNING, epoch=1)
+        settings.RUNS_DIR = engine.root
+        client = client_of(make_member(award.tenant, VIEWER).user)
+        for number, each, who in ((1, run, "coordinator 0"), (2, later, "engine")):
+            log = client.get(f"/api/v1/tenants/renter/jobs/{award.job_id}/logs/?run_number={number}").json()
+            assert (log["run"], log["runs"]) == (each.pk, 2)
+            assert who in {line["who"] for line in log["lines"]}
 
 
 def test_what_slurm_refuses_is_refunded_with_its_sentence(slurm: Cluster, described: Path) -> None:
