@@ -209,17 +209,21 @@ def job(pool: Pool, tenant: Tenant, name: str, arrival: float, spec: dict[str, o
 
 
 def program_of(job: TrainingJob) -> None:
-    """It runs a program, which has told of some epochs and written a few lines, and files."""
+    """It runs a program, which has told of some epochs and written a few lines, and files. An attempt before was
+    lost."""
     now = timezone.now()
     with scope_disabled("the test says what a program did"):
         award = Award.objects.get(job=job)
         job.spec = job.spec | {"program": {"name": "trainer", "parameters": {}}}
         overwrite(job)
-        run = Run.objects.create(
-            tenant_id=job.tenant_id, job=job, award=award, engine="local", key=f"{job.pk:032}", program="trainer",
-            state="running", ends_at=job.pool.slot_start(award.end), due_at=job.pool.slot_start(award.start),
-            seen_at=now, progress={"epoch": EPOCHS, "epochs": 400, "loss": 1 / EPOCHS, "minibatch_seconds": 0.7},
-        )  # fmt: skip
+        both = {
+            "tenant_id": job.tenant_id, "job": job, "award": award, "engine": "local", "program": "trainer",
+            "ends_at": job.pool.slot_start(award.end), "due_at": job.pool.slot_start(award.start), "seen_at": now,
+        }  # fmt: skip
+        before = {"state": "lost", "detail": "server s01 is gone", "started_at": now, "ended_at": now}
+        Run.objects.create(key=f"{job.pk:031}b", number=0, **before, **both)
+        progress = {"epoch": EPOCHS, "epochs": 400, "loss": 1 / EPOCHS, "minibatch_seconds": 0.7}
+        run = Run.objects.create(key=f"{job.pk:032}", number=1, state="running", progress=progress, **both)
     folder = Folder(records().root, home_of(run), run.key)
     folder.make()
     began = (now - timedelta(seconds=5 * EPOCHS)).timestamp()
