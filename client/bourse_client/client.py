@@ -449,14 +449,20 @@ class Client:
         """Yield results page after page by cursor, and fetch no page more than somebody reads."""
         rest = most
         limit = PAGE if most is None else max(1, min(most, PAGE))
-        page = self.get(path, {**filters, "limit": limit})
+        page = self._page(path, {**filters, "limit": limit})
         while True:
             results: Iterable[Any] = page["results"] if rest is None else page["results"][:rest]
             yield from results
             rest = None if rest is None else rest - len(page["results"])
             if not page["next"] or (rest is not None and rest <= 0):
                 return
-            page = self.get(_own(page["next"]))
+            page = self._page(_own(page["next"]))
+
+    def _page(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        page = self.get(path, query)
+        if not isinstance(page.get("results"), list) or not isinstance(page.get("next", 0), str | None):
+            raise self.transport.other_shape()
+        return page
 
 
 def _program_body(document: Mapping[str, Any], archive: bytes | None) -> dict[str, Any]:

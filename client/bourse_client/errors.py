@@ -93,7 +93,7 @@ def refused_of(status: int, body: bytes, *, retry_after: float | None = None) ->
     try:
         problem = json.loads(body)
         code, detail = str(problem["code"]), str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         sentence = f"The server answered with status {status} and no reason."
         if status == 404:  # our server always gives one
             sentence += " Is this the address of Bourse?"

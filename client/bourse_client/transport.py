@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -72,6 +73,10 @@ class Reply:
     body: bytes
 
     def json(self) -> Any:
+        return self._document
+
+    @cached_property
+    def _document(self) -> Any:
         return json.loads(self.body)
 
 
@@ -143,7 +148,7 @@ class Transport:
         self._connection: http.client.HTTPConnection | None = None
         # The Idempotency-Key of the latest change, as long as nobody knows what became of it.
         self.unanswered: str | None = None
-        self._follows, self._was_answered = False, False
+        self._follows, self.was_answered = False, False
 
     @contextmanager
     def following(self, follows: bool = True) -> Iterator[None]:
@@ -157,7 +162,7 @@ class Transport:
     def gives_up(self, failures: int, since: float, pause: float) -> bool:
         """Return whether so many failures since a moment are enough, where the next attempt is made after a pause."""
         pace, then = self.pace, self.pace.clock() + pause
-        if self._follows and self._was_answered:
+        if self._follows and self.was_answered:
             if failures == FAILURES_NOTICED:
                 pace.notice(f"{self.address} does not answer. It is asked again for {pace.outage // 60} minutes.")
             return then > since + pace.outage
@@ -307,12 +312,14 @@ class Transport:
             raise
         checked(reply)
         self.require_kind(reply.headers, call.accept, call.key)
+        if call.accept == JSON and not isinstance(reply.json(), dict):
+            raise self.other_shape(call.key)
         self.note_answer()
         return reply
 
     def note_answer(self) -> None:
         """Remember that the server is there and lets us in."""
-        self._was_answered = True
+        self.was_answered = True
 
     def require_kind(self, headers: Mapping[str, str], accept: str, key: str | None = None) -> None:
         """Raise `Unreachable` for an answer of another kind than was asked for. It is of somebody else, such as a page
@@ -321,6 +328,12 @@ class Transport:
         if accept not in (ANY, kind):
             other = f"{self.address} answered with {kind or 'nothing'}, and not {accept}."
             raise Unreachable(f"{other} Is this the address of Bourse?", key=key)
+
+    def other_shape(self, key: str | None = None) -> Unreachable:
+        """Return the error for JSON that is no answer of the interface. It is of somebody else, too."""
+        return Unreachable(
+            f"{self.address} answered with JSON of another shape. Is this the address of Bourse?", key=key
+        )
 
     def pause_after(self, attempt: int) -> float:
         """Return a pause that is twice as long each time, and never the same for two callers."""
@@ -344,7 +357,7 @@ def checked(reply: Reply) -> None:
     if _kind(reply.headers) == JSON:
         try:
             reply.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             raise http.client.IncompleteRead(reply.body) from None
 
 

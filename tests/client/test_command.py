@@ -809,6 +809,50 @@ def test_address_of_something_else_is_asked_about(bourse: Bourse) -> None:
     )
 
 
+OTHER_SHAPES: list[Any] = [{"status": "ok"}, [1], {"results": 5, "next": None}, {"results": [{}], "next": None}]
+READ = """jobs list; jobs show 7; explain 7; logs 7; files 7; prices; share; servers; balance; tenants;
+statement --month 2026-11; events; programs list; lab list; lab show 7; config set pool main; login --token-stdin"""
+CHANGED = """jobs submit -; jobs cancel 7; jobs cancel 7 8; jobs queue 7; what-if 7 epochs 5 --interval 3 --pool main;
+lab start 7"""
+
+
+@pytest.mark.parametrize("answer", OTHER_SHAPES)
+@pytest.mark.parametrize("line", [line.strip() for line in f"{READ};{CHANGED}".split(";")])
+def test_json_of_something_else_is_asked_about(bourse: Bourse, line: str, answer: Any) -> None:
+    job = '{"epochs": 1, "pool": "main"}'
+    with stub_server(good(answer)) as stub:
+        ended = bourse(*line.split(), stdin=job, url=stub.address, token="t", tenant="lumen", pool="main")
+    assert ended.status == exits.UNREACHABLE
+    assert "of another shape" in ended.err
+    assert "Is this the address of Bourse" in ended.err
+    assert (KEY_SAID in ended.err) == (line in CHANGED)
+
+
+def test_own_mistake_is_not_blamed_on_a_server_that_was_not_asked(
+    bourse: Bourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bourse_client.command.jobs.text_in", lambda session, name: {}["no such thing"])
+    with pytest.raises(KeyError):
+        bourse("jobs", "submit", "-", url="http://127.0.0.1:9", token="t", tenant="lumen")
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_json_that_is_nested_too_deeply_is_said_so(
+    bourse: Bourse, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "pace", Hours().pace())
+    with stub_server(text("[" * 100_000, "application/json", status=status)) as stub:
+        ended = bourse("balance", url=stub.address, token="t", tenant="lumen")
+    assert ended.status in (exits.REFUSED, exits.UNREACHABLE)
+    assert ended.err.startswith("bourse: ")
+
+
+def test_figures_of_a_refusal_that_have_another_shape_do_not_hide_it(bourse: Bourse) -> None:
+    with stub_server(bad(422, "invalid_script", "Line 3 is wrong.", numbers={"faults": [{}, {"why": "x"}]})) as stub:
+        ended = bourse("balance", url=stub.address, token="t", tenant="lumen")
+    assert ended.err.startswith("bourse: Line 3 is wrong.\n")
+
+
 @pytest.mark.parametrize("number", ["x", "-1", "1_0", "00"])
 def test_events_come_after_a_whole_number(bourse: Bourse, number: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert bourse("events", f"--after={number}", url="http://127.0.0.1:1", token="t").status == 2

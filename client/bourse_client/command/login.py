@@ -6,7 +6,6 @@ import getpass
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from bourse_client.client import Client
 from bourse_client.command import exits
 from bourse_client.command.session import Session
 from bourse_client.command.settings import Settings, settings_file, settings_read, settings_write
@@ -27,8 +26,7 @@ def login(session: Session) -> int:
     token = _token(session)
     if not token:
         raise exits.UsageError("No token was given. Make one on the page Tokens.")
-    with Client(url, token, pace=session.pace) as client:
-        me = client.me()
+    me = session.client_of(url, token).me()
     tenant = _tenant(me, words.tenant or session.environment.get("BOURSE_TENANT", ""))
     settings = settings_read(file, warn=screen.note)
     pool = settings.pool if settings.url == url.rstrip("/") else ""

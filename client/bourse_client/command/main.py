@@ -8,8 +8,9 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from bourse_client import __version__
 from bourse_client.command import exits
 from bourse_client.command.parser import parser_made
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 NOWHERE = "not_found"  # the interface's code for an address at which the caller has nothing
 LACKS = "scope_missing"  # its code for a token that has not what a call needs
+HEARD = "It may have been heard. To send it again and have it once: --key"
 WAYS = {
     name: f"With --{name} NAME, or for every command with `bourse config set {name} NAME`."
     for name in ("pool", "tenant")
@@ -78,6 +80,16 @@ def _command(words: Namespace) -> Callable[[Session], int]:
 
 
 def _done(session: Session, command: Callable[[Session], int]) -> int:
+    try:
+        return _ended(session, command)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        if not session.was_answered:
+            raise
+        _say_shape(session, error)
+        return exits.UNREACHABLE
+
+
+def _ended(session: Session, command: Callable[[Session], int]) -> int:
     from bourse_client.errors import BourseError
 
     try:
@@ -93,6 +105,22 @@ def _done(session: Session, command: Callable[[Session], int]) -> int:
     except KeyboardInterrupt:
         _say_key(session)
         raise
+
+
+def _say_shape(session: Session, error: Exception) -> None:
+    """Say that an answer has not what every answer has: a server of another version gave it, or none of ours. The
+    place is for whoever looks for the fault."""
+    import traceback
+
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{type(error).__name__}: {error}, at {os.path.basename(at.filename)}:{at.lineno}"
+    address = session.client.transport.address
+    session.screen.note(
+        f"bourse: {address} gave an answer of another shape than version {__version__} knows ({where})."
+    )
+    session.screen.note("  Is this the address of Bourse, and its version one that suits this client?")
+    if "key" in session.words:
+        session.screen.note(f"{HEARD} {session.key}")
 
 
 def _failed(session: Session, error: BourseError) -> int:
@@ -114,7 +142,7 @@ def _failed(session: Session, error: BourseError) -> int:
 def _say_key(session: Session) -> None:
     """Say how the command is given again where it may have been heard. A command without --key changes nothing."""
     if session.is_unanswered and "key" in session.words:
-        session.screen.note(f"It may have been heard. To send it again and have it once: --key {session.key}")
+        session.screen.note(f"{HEARD} {session.key}")
 
 
 def _say_more(session: Session, refused: Refused) -> None:
@@ -134,13 +162,17 @@ def _say_more(session: Session, refused: Refused) -> None:
         if refused.detail not in (line, detail):
             screen.note(f"  {line}")
     numbers = dict(refused.numbers)
-    for fault in numbers.pop("faults", [])[1:]:  # the first one is the refusal's sentence
-        place = f"line {fault['line']}" if fault["line"] else fault["field"]
-        nearest = f"; nearest is {fault['nearest']}" if fault["nearest"] else ""
-        screen.note("  " + plain(f"{place}: {fault['sentence']}{nearest}"))
+    for fault in _faults(numbers.pop("faults", None))[1:]:  # the first one is the refusal's sentence
+        place = f"line {fault['line']}" if fault.get("line") else fault.get("field", "")
+        nearest = f"; nearest is {fault['nearest']}" if fault.get("nearest") else ""
+        screen.note("  " + plain(f"{place}: {fault.get('sentence', '')}{nearest}"))
     if refused.code == NOWHERE and refused.path:
         screen.note(f"  asked for: {plain(refused.path.partition('?')[0])}")  # so that a wrong tenant or pool is seen
     if refused.code == LACKS:
         screen.note("  Make a token with this scope on the page Tokens, and log in with it: bourse login")
     figures = numbers_line(numbers)
     screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))
+
+
+def _faults(told: Any) -> list[Mapping[str, Any]]:
+    return [fault for fault in told if isinstance(fault, Mapping)] if isinstance(told, list) else []

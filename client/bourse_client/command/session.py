@@ -35,6 +35,11 @@ class Session:
             self._client = Client(settings_kept.url, settings_kept.token, tenant=settings_kept.tenant, pace=self.pace)
         return self._client
 
+    def client_of(self, url: str, token: str) -> Client:
+        """Make the client of a server and a token that are not kept yet."""
+        self._client = Client(url, token, pace=self.pace)
+        return self._client
+
     @property
     def pool(self) -> str:
         """Return the pool that the command names, else the one that is set, else the only one there is."""
@@ -49,6 +54,11 @@ class Session:
     def is_unanswered(self) -> bool:
         """Return whether a change was sent of which nobody knows what became of it."""
         return self._client is not None and self._client.transport.unanswered is not None
+
+    @property
+    def was_answered(self) -> bool:
+        """Return whether an answer came, of which this version of the client thought that it knows it."""
+        return self._client is not None and self._client.transport.was_answered
 
     @property
     def pace(self) -> Pace:
