@@ -602,6 +602,38 @@ def test_many_are_cancelled_in_one_call_and_the_refused_are_named(bourse: Bourse
     assert ended.err == "bourse: job 2: The job is finished. (already_over)\n"
 
 
+OUTCOMES = [{"id": number, "cancelled": True, "code": "", "detail": ""} for number in range(1, 101)]
+MANY = tuple(str(number) for number in range(1, 251))
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "rest"),
+    [
+        (bad(500, "broken"), 3, "Of 100 jobs from 101 on it is not known. Not cancelled: 50 jobs from 201 on."),
+        (bad(401, "token_expired"), 4, "Not cancelled: 150 jobs from 101 on."),
+    ],
+)
+def test_what_was_cancelled_is_told_where_a_later_call_fails(
+    bourse: Bourse, answer: Answer, status: int, rest: str
+) -> None:
+    account = {"token": "t", "tenant": "lumen"}
+    with stub_server(good({"results": OUTCOMES}), answer) as stub:
+        ended = bourse("jobs", "cancel", *MANY, "--key", "k1", url=stub.address, **account)
+    assert ended.status == status
+    assert ended.out.splitlines()[::99] == ["Job 1 is cancelled.", "Job 100 is cancelled."]
+    assert ended.err.startswith(f"{rest}\nbourse: It is so.")
+    assert [call.key for call in stub.calls] == ["k1-0", "k1-1"]
+    with stub_server(good({"results": OUTCOMES}), answer) as stub:
+        ended = bourse("jobs", "cancel", *MANY, "--json", url=stub.address, **account)
+    assert (ended.status, json.loads(ended.out)) == (status, OUTCOMES)
+
+
+@pytest.mark.parametrize("words", [("12", "A-12"), ("A-12", "12"), ("A-12", "A-13")])
+def test_array_is_cancelled_by_itself_also_beside_the_job_of_its_number(bourse: Bourse, words: tuple[str, ...]) -> None:
+    ended = bourse("jobs", "cancel", *words, url="http://127.0.0.1:9", token="t", tenant="lumen")
+    assert (ended.status, ended.err) == (2, "bourse: cancel an array by itself: bourse jobs cancel A-12\n")
+
+
 def test_login_tries_the_token_and_keeps_it_for_its_owner_alone(bourse: Bourse, tmp_path: Path) -> None:
     with stub_server(good(ME)) as stub:
         ended = bourse("login", "--url", stub.address, "--token-stdin", stdin="bourse_secret\n")

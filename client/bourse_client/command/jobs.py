@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from bourse_client.command.scripts import (
 )
 from bourse_client.command.session import Session
 from bourse_client.command.written import asked_in, is_script, text_in
-from bourse_client.errors import NotAllowed, NotFound
+from bourse_client.errors import BourseError, NotAllowed, NotFound
 from bourse_client.shapes import (
     FINISHED,
     OVER,
@@ -286,27 +287,48 @@ def cancel(session: Session) -> int:
     possible."""
     words, screen = session.words, session.screen
     wanted = list(dict.fromkeys(words.job))
-    if any(isinstance(number, ArrayNumber) for number in wanted):
-        if len(wanted) > 1:
+    if any(isinstance(number, ArrayNumber) for number in words.job):
+        if len({type(number) for number in words.job}) > 1 or len(wanted) > 1:  # A-12 equals 12
             raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
         return _array(session, session.client.array_cancel(wanted[0], key=session.key))
     if len(wanted) == 1:
         return _report(screen, session.client.job_cancel(wanted[0], key=session.key), exits.DONE)
-    outcomes = _cancelled(session.client, wanted, session.key)
-    if screen.as_json:
-        screen.document(outcomes)
+    outcomes = list[CancelOutcome]()
+    try:
+        for part in _cancelled(session.client, wanted, session.key):
+            outcomes += part
+            _tell(screen, part)
+    except (BourseError, KeyboardInterrupt):
+        if outcomes:
+            screen.note(_rest(session, wanted[len(outcomes) :]))
+        raise
+    finally:
+        if screen.as_json and outcomes:
+            screen.document(outcomes)
+    return exits.DONE if all(outcome["cancelled"] for outcome in outcomes) else exits.REFUSED
+
+
+def _tell(screen: Screen, outcomes: Sequence[CancelOutcome]) -> None:
     for outcome in outcomes:
         if not outcome["cancelled"]:
             screen.note(f"bourse: job {outcome['id']}: {outcome['detail']} ({outcome['code']})")
         elif not screen.as_json:
             screen.line(f"Job {outcome['id']} is cancelled.")
-    return exits.DONE if all(outcome["cancelled"] for outcome in outcomes) else exits.REFUSED
 
 
-def _cancelled(client: Client, wanted: list[int], key: str) -> list[CancelOutcome]:
+def _rest(session: Session, rest: Sequence[int]) -> str:
+    """Return a sentence about the jobs from a part on that came to nothing."""
+    sent = rest[:MOST_AT_ONCE] if session.is_unanswered else ()
+    known = f"Of {several(len(sent), 'job')} from {sent[0]} on it is not known. " if sent else ""
+    others = len(rest) - len(sent)
+    return (known + (f"Not cancelled: {several(others, 'job')} from {rest[len(sent)]} on." if others else "")).rstrip()
+
+
+def _cancelled(client: Client, wanted: Sequence[int], key: str) -> Iterator[list[CancelOutcome]]:
     parts = [wanted[start : start + MOST_AT_ONCE] for start in range(0, len(wanted), MOST_AT_ONCE)]
     keys = [key if len(parts) == 1 else f"{key[:190]}-{number}" for number in range(len(parts))]
-    return [outcome for part, own in zip(parts, keys, strict=True) for outcome in client.jobs_cancel(part, key=own)]
+    for part, own in zip(parts, keys, strict=True):
+        yield client.jobs_cancel(part, key=own)
 
 
 def queue(session: Session) -> int:
