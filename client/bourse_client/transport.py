@@ -119,18 +119,20 @@ def new_key() -> str:
     return os.urandom(16).hex()
 
 
-def _parts_of(address: str) -> SplitResult | None:
-    """Return the parts of a server's address, or None if it is none: also where its port is no number, or its name is
-    one that no server can have."""
+def parts_of(address: str) -> SplitResult:
+    """Return the parts of a server's address. Raises `BourseError` if it is none: also where its port is no number, or
+    its name is one that no server can have."""
     try:
         parts = urlsplit(address)
         (parts.hostname or "").encode("idna")
         parts.path.encode("ascii")
         _ = parts.port
+        usual = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.query
     except ValueError:
-        return None
-    usual = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.query
-    return parts if usual else None
+        usual = False
+    if not usual:
+        raise BourseError(f"{address!r} is no address of a server; write it as https://bourse.example.")
+    return parts
 
 
 class Transport:
@@ -140,9 +142,7 @@ class Transport:
         if not (token.isascii() and token.isprintable()):
             raise BourseError("The token has signs that no token has. Was it copied whole, and nothing beside it?")
         self._token = token
-        parts = _parts_of(self.address)
-        if parts is None:
-            raise BourseError(f"{address!r} is no address of a server; write it as https://bourse.example.")
+        parts = parts_of(self.address)
         self._secure = parts.scheme == "https"
         self._host, self._port, self._base = parts.hostname or "", parts.port, parts.path
         self._connection: http.client.HTTPConnection | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import re
@@ -15,10 +16,11 @@ from typing import Any
 import pytest
 
 from bourse_client.command import exits
+from bourse_client.command.main import main
 from bourse_client.command.screen import Screen, plain, table_lines
 from bourse_client.command.session import Session
 from bourse_client.job_file import read_job
-from tests.client.conftest import Bourse
+from tests.client.conftest import Bourse, Terminal
 from tests.client.pace import Hours
 from tests.client.stub import Answer, bad, dropped, good, streaming, stub_server, text
 
@@ -678,14 +680,59 @@ def test_file_with_a_token_that_others_can_read_is_warned_about(bourse: Bourse, 
         assert "chmod" not in bourse("tenants", config=str(file)).err
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"url": 7}', "not json"])
-def test_broken_settings_are_said_so(bourse: Bourse, tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"url": 7}', b"not json", b"\xff\xfe"])
+def test_broken_settings_are_said_so_and_written_anew(bourse: Bourse, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "settings.json"
-    file.write_text(content)
+    file.write_bytes(content)
     os.chmod(file, 0o600)
     ended = bourse("tenants", config=str(file))
     assert ended.status == 2
     assert "`bourse login` writes it anew" in ended.err
+    with stub_server(good(ME)) as stub:
+        given = bourse("tenants", url=stub.address, token="t", config=str(file))
+        assert (given.status, "It is not needed" in given.err) == (0, True)
+        ended = bourse("login", "--url", stub.address, stdin="bourse_secret\n", config=str(file))
+        assert ended.status == 0, ended.err
+        assert bourse("tenants", config=str(file)).status == 0
+
+
+@pytest.mark.parametrize("home", ["/dev/null", None])
+def test_environment_is_enough_for_whoever_has_no_home(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    out, err = io.StringIO(), io.StringIO()
+    with stub_server(good(ME)) as stub:
+        environment = {"BOURSE_URL": stub.address, "BOURSE_TOKEN": "t"} | ({"HOME": home} if home else {})
+        assert main(["tenants"], environment, io.StringIO(), out, err) == 0
+    assert out.getvalue().splitlines()[1].split() == ["lumen", "Lumen", "owner"]
+    assert main(["tenants"], {}, io.StringIO(), out, err) == 2
+    assert err.getvalue().endswith("bourse: Run `bourse login` first, or set BOURSE_URL and BOURSE_TOKEN.\n")
+
+
+def test_settings_that_cannot_be_removed_are_named(bourse: Bourse, tmp_path: Path) -> None:
+    ended = bourse("logout", config=str(tmp_path))
+    assert (ended.status, ended.err.startswith(f"bourse: {tmp_path}: ")) == (2, True)
+
+
+def test_token_that_is_not_typed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended_input(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", ended_input)
+    out, err = io.StringIO(), io.StringIO()
+    assert main(["login", "--url", "http://127.0.0.1:9"], {}, Terminal(), out, err) == 2
+    assert err.getvalue() == "bourse: No token was given. Make one on the page Tokens.\n"
+
+
+def test_pool_of_another_server_is_not_set(bourse: Bourse) -> None:
+    with stub_server(good(ME)) as home, stub_server(page({"slug": "other"})) as other:
+        bourse("login", "--url", home.address, stdin="bourse_secret\n")
+        ended = bourse("config", "set", "pool", "other", url=other.address, token="t")
+    assert ended.status == 2
+    assert home.address in ended.err
+    assert other.calls == []
 
 
 def test_without_settings_the_first_step_is_named(bourse: Bourse) -> None:
@@ -826,10 +873,11 @@ def test_tenant_is_asked_for_where_nobody_names_it(bourse: Bourse) -> None:
         assert (ended.status, ended.err) == (2, f"bourse: {sentence}\n{way}")
 
 
-def test_address_that_cannot_be_one_is_a_mistake_of_whoever_typed_it(bourse: Bourse) -> None:
-    ended = bourse("balance", url="127.0.0.1:8000", token="t")
-    assert ended.status == 2
-    assert "write it as https://bourse.example" in ended.err
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://[::1"])
+def test_address_that_cannot_be_one_is_a_mistake_of_whoever_typed_it(bourse: Bourse, url: str) -> None:
+    for ended in (bourse("balance", url=url, token="t"), bourse("login", "--url", url, stdin="bourse_secret\n")):
+        assert ended.status == 2
+        assert "write it as https://bourse.example" in ended.err
 
 
 def test_address_of_something_else_is_asked_about(bourse: Bourse) -> None:

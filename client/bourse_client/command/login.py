@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import getpass
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from bourse_client.command import exits
 from bourse_client.command.session import Session
-from bourse_client.command.settings import Settings, settings_file, settings_read, settings_write
+from bourse_client.command.settings import BrokenSettings, Settings, settings_file, settings_read, settings_write
 from bourse_client.shapes import Me
+from bourse_client.transport import parts_of
 
 USUAL = "http://127.0.0.1:8000"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -20,7 +20,7 @@ def login(session: Session) -> int:
     words, screen = session.words, session.screen
     file = settings_file(session.environment)
     url = words.url or session.environment.get("BOURSE_URL", "") or _address(session)
-    parts = urlsplit(url)
+    parts = parts_of(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         screen.note(f"Beware: to {url} the token travels for everybody on the way to read.")
     token = _token(session)
@@ -28,7 +28,7 @@ def login(session: Session) -> int:
         raise exits.UsageError("No token was given. Make one on the page Tokens.")
     me = session.client_of(url, token).me()
     tenant = _tenant(me, words.tenant or session.environment.get("BOURSE_TENANT", ""))
-    settings = settings_read(file, warn=screen.note)
+    settings = _kept(session)
     pool = settings.pool if settings.url == url.rstrip("/") else ""
     settings_write(file, Settings(url.rstrip("/"), token, tenant, pool))
     if screen.as_json:
@@ -41,11 +41,19 @@ def login(session: Session) -> int:
 
 def _address(session: Session) -> str:
     """Ask the person at the terminal for the address, and offer the last one again."""
-    url = settings_read(settings_file(session.environment), warn=session.screen.note).url or USUAL
+    url = _kept(session).url or USUAL
     if not session.stdin.isatty():
         raise exits.UsageError("Say where: --url https://bourse.example, or BOURSE_URL.")
     print(f"Address [{url}]: ", end="", file=session.screen.err, flush=True)
     return session.stdin.readline().strip() or url
+
+
+def _kept(session: Session) -> Settings:
+    """Return what is kept; nothing where that is broken, since it is written anew."""
+    try:
+        return settings_read(settings_file(session.environment), warn=session.screen.note)
+    except BrokenSettings:
+        return Settings()
 
 
 def _token(session: Session) -> str:
@@ -53,7 +61,10 @@ def _token(session: Session) -> str:
         return token
     if session.words.token_stdin or not session.stdin.isatty():
         return session.stdin.readline().strip()
-    return getpass.getpass("Token (not shown): ").strip()
+    try:
+        return getpass.getpass("Token (not shown): ").strip()
+    except EOFError:  # Control-D
+        return ""
 
 
 def _tenant(me: Me, wanted: str) -> str:
@@ -76,6 +87,9 @@ def config_show(session: Session) -> int:
 def config_set(session: Session) -> int:
     """Set a tenant or pool. A name that the server does not know is refused, so that no later command fails for it."""
     name, value = session.words.name, session.words.value
+    asked, kept = session.settings.url, settings_read(settings_file(session.environment), warn=lambda _: None).url
+    if kept and asked != kept:
+        raise exits.UsageError(f"What is set is for {kept}, where you are logged in, and not for {asked}.")
     if name == "pool":
         slugs = [str(pool["slug"]) for pool in session.client.pools()]
         if value not in slugs:
@@ -101,8 +115,11 @@ def _config_change(session: Session, name: str, value: str) -> int:
 
 def logout(session: Session) -> int:
     file = settings_file(session.environment)
-    has_file = file.exists()
-    file.unlink(missing_ok=True)
+    try:
+        has_file = file.exists()
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise exits.UsageError(f"{file}: {error.strerror}.") from error
     session.screen.note(
         f"{file} is gone. The token still works until it is revoked." if has_file else "Nothing was kept."
     )

@@ -14,6 +14,7 @@ from bourse_client.command.exits import UsageError
 
 NOTHING = "Run `bourse login` first, or set BOURSE_URL and BOURSE_TOKEN."
 
+NOWHERE = Path(os.devnull) / "bourse" / "config.json"  # where nothing is, and nothing can be written
 NAMES = ("url", "token", "tenant", "pool")  # the names in the file
 
 
@@ -25,19 +26,36 @@ class Settings:
     pool: str = ""  # the pool that is meant where a command names none
 
 
+class BrokenSettings(UsageError):
+    """The file is there, and has no settings in it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"{file} cannot be read; `bourse login` writes it anew.")
+
+
 def settings_file(environment: Mapping[str, str]) -> Path:
     if named := environment.get("BOURSE_CONFIG"):
         return Path(named)
-    home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME") or Path.home()) / ".config"
+    try:
+        home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME") or Path.home()) / ".config"
+    except RuntimeError:  # a user without a home, as in a container; what is in the environment is enough
+        return NOWHERE
     return Path(home) / "bourse" / "config.json"
 
 
 def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, warn: Callable[[str], None]) -> Settings:
     """Return the settings. The command line goes before the environment, and that before the file. Token, tenant and
     pool of the file are for the server of the file: they never go to another one."""
-    settings = settings_read(settings_file(environment), warn=warn)
-    address = (url or environment.get("BOURSE_URL", "") or settings.url).rstrip("/")
+    address = url or environment.get("BOURSE_URL", "")
     token = environment.get("BOURSE_TOKEN", "").strip()
+    try:
+        settings = settings_read(settings_file(environment), warn=warn)
+    except UsageError as error:
+        if not (address and token):
+            raise
+        warn(f"{error} It is not needed: address and token are given.")
+        settings = Settings()
+    address = (address or settings.url).rstrip("/")
     same = address == settings.url
     if not address:
         raise UsageError(NOTHING)
@@ -60,8 +78,10 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
     try:
         text = file.read_text(encoding="utf-8")
         mode = stat.S_IMODE(file.stat().st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Settings()
+    except UnicodeDecodeError as error:
+        raise BrokenSettings(file) from error
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}.") from error
     if os.name == "posix" and mode & 0o077:
@@ -70,9 +90,9 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
         document = json.loads(text)
         words = {name: document.get(name, "") for name in NAMES}
     except (ValueError, RecursionError, AttributeError) as error:
-        raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.") from error
+        raise BrokenSettings(file) from error
     if not all(isinstance(word, str) for word in words.values()):
-        raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.")
+        raise BrokenSettings(file)
     return Settings(**words)
 
 
