@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import IO, Any, Literal, Self, cast
@@ -189,14 +190,14 @@ class Client:
 
     def job_followed(self, job_id: int, *, every: float = 2.0, patience: float | None = None) -> Iterator[JobWithSpec]:
         """Yield the job again and again, the last time when it is over. This ends early when `patience` does. After a
-        first answer an outage of the server is waited out."""
+        first answer an outage of the server is waited out, as long as `patience` lasts."""
         pace = self.transport.pace
-        deadline = None if patience is None else pace.clock() + patience
+        deadline = math.inf if patience is None else pace.clock() + patience
         while True:
-            with self.transport.following():
+            with self.transport.following(until=deadline):
                 job = self.job(job_id)
             yield job
-            if job["state"] in OVER or (deadline is not None and pace.clock() + every > deadline):
+            if job["state"] in OVER or pace.clock() + every > deadline:
                 return
             pace.sleep(every)
 

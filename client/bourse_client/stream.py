@@ -72,10 +72,13 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
         while True:
             failure: BourseError | None = None
             try:
+                has_life = False
                 for message in _opened(transport, path, place):
-                    failures = 0
+                    failures, has_life = 0, True
                     if message and message.kind != CLOSED:
                         yield _document(message)
+                if not has_life:  # a server begins with how soon to come back; something else hangs up
+                    raise http.client.RemoteDisconnected
                 pause = place.retry
             except LOST as error:
                 failures += 1

@@ -148,16 +148,17 @@ class Transport:
         self._connection: http.client.HTTPConnection | None = None
         # The Idempotency-Key of the latest change, as long as nobody knows what became of it.
         self.unanswered: str | None = None
-        self._follows, self.was_answered = False, False
+        self._follows, self._until, self.was_answered = False, math.inf, False
 
     @contextmanager
-    def following(self, follows: bool = True) -> Iterator[None]:
-        """Be patient as somebody who follows something: once the server has answered, an outage is waited out."""
-        before, self._follows = self._follows, follows
+    def following(self, follows: bool = True, *, until: float = math.inf) -> Iterator[None]:
+        """Be patient as somebody who follows something: once the server has answered, an outage is waited out, but not
+        beyond a moment `until` of the pace's clock."""
+        before, self._follows, self._until = (self._follows, self._until), follows, until
         try:
             yield
         finally:
-            self._follows = before
+            self._follows, self._until = before
 
     def gives_up(self, failures: int, since: float, pause: float) -> bool:
         """Return whether so many failures since a moment are enough, where the next attempt is made after a pause."""
@@ -165,7 +166,7 @@ class Transport:
         if self._follows and self.was_answered:
             if failures == FAILURES_NOTICED:
                 pace.notice(f"{self.address} does not answer. It is asked again for {pace.outage // 60} minutes.")
-            return then > since + pace.outage
+            return then > min(since + pace.outage, self._until)
         return failures >= pace.attempts or then > since + pace.patience
 
     def call(
@@ -201,9 +202,10 @@ class Transport:
 
     def fetch(self, path: str, target: IO[bytes], *, query: Mapping[str, Any] | None = None) -> int:
         """Write a file of any length as it comes, and return how long it is. A transfer that breaks off goes on where
-        it broke, as long as the server has the same file; each piece that came allows as many attempts again."""
+        it broke, as long as the server has the same file; each piece that came allows as many attempts again, and as
+        much patience."""
         pace, attempt, transfer = self.pace, 1, Transfer(target)
-        where = self.target(path, query)
+        where, since = self.target(path, query), self.pace.clock()
         while True:
             before, pause = transfer.have, 0.0
             failure: BourseError
@@ -217,10 +219,11 @@ class Transport:
                 if not _comes_again(refused):
                     raise
                 pause, failure = refused.retry_after or 0.0, refused
-            attempt = 1 if transfer.have > before else attempt + 1
-            if attempt > pace.attempts:
+            attempt, since = (1, pace.clock()) if transfer.have > before else (attempt + 1, since)
+            pause = max(pause, self.pause_after(attempt))
+            if attempt > pace.attempts or pace.clock() + pause > since + pace.patience:
                 raise failure
-            pace.sleep(max(pause, self.pause_after(attempt)))
+            pace.sleep(pause)
 
     def _fetched(self, where: str, transfer: Transfer) -> None:
         """Make one attempt on a connection of its own: what is left on a broken one is nobody's answer."""
@@ -249,9 +252,9 @@ class Transport:
         return self._base + ROOT + path + (f"?{urlencode(fields, doseq=True)}" if fields else "")
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
-        if not self._secure:
-            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
-        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout)
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        # Always with a port: without one, that of an address such as ::1 would be read from its end.
+        return kind(self._host, self._port or kind.default_port, timeout=timeout)
 
     def close(self) -> None:
         if self._connection is not None:

@@ -520,6 +520,24 @@ def test_waiting_with_a_time_limit_ends_with_it(bourse: Bourse, job_file: Path) 
     assert json.loads(ended.out)["state"] == "queued"
 
 
+def test_waiting_that_loses_the_server_names_the_job(
+    bourse: Bourse, job_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "pace", Hours().pace())
+    with stub_server(good(JOB, status=201), good(JOB), dropped) as stub:
+        ended = bourse("jobs", "submit", job_file, "--wait", url=stub.address, token="t", tenant="lumen")
+    assert ended.status == 3
+    assert "Job 4711 is submitted, and how it gets on is not known: bourse jobs show 4711\n" in ended.err
+
+
+@pytest.mark.parametrize("words", [("tenants", "--patience"), ("prices", "--watch", "--every")])
+def test_time_that_no_machine_can_wait_is_refused(
+    bourse: Bourse, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bourse(*words, "999999999999999", url="http://127.0.0.1:1", token="t").status == 2
+    assert "must be at most 100000000 seconds" in capsys.readouterr().err
+
+
 def test_progress_is_one_line_on_a_terminal_and_gives_way_to_the_answer(bourse: Bourse, job_file: Path) -> None:
     with stub_server(good(JOB, status=201), good(JOB), good(JOB | {"state": "finished"})) as stub:
         words = ("jobs", "submit", job_file, "--wait", "--every", "0.01")

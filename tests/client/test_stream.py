@@ -99,6 +99,14 @@ def test_server_that_is_gone_for_good_is_said_so() -> None:
     assert len(stub.calls) == 6
 
 
+def test_stream_in_which_nothing_ever_comes_is_an_error_and_not_a_silence() -> None:
+    hours = Hours()
+    with stub_server(streaming()) as stub, pytest.raises(Unreachable, match="the connection was closed"):
+        followed(stub, hours, 1)
+    assert 300 < hours.now < 600
+    assert len(hours.notices) == 1
+
+
 @pytest.mark.parametrize("away", [dropped, bad(503, "busy")])
 def test_stream_waits_out_an_outage(away: Answer) -> None:
     hours = Hours()

@@ -111,6 +111,14 @@ def test_wait_beyond_the_patience_is_an_error_that_says_how_long() -> None:
     assert (hours.waits, len(stub.calls)) == ([], 1)
 
 
+@pytest.mark.parametrize(("seconds", "waits"), [(60, [60.0]), (86400, [])])
+def test_file_is_waited_for_no_longer_than_another_call(seconds: int, waits: list[float]) -> None:
+    hours, away = Hours(), bad(503, "busy", Retry_After=str(seconds))
+    with stub_server(away) as stub, client(stub, hours) as caller, pytest.raises(ServerFailed) as failure:
+        caller.job_file(7, "model.pt", io.BytesIO())
+    assert (failure.value.retry_after, hours.waits) == (seconds, waits)
+
+
 @pytest.mark.parametrize("told", ["soon", "-3", "inf", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
 def test_retry_after_that_is_no_number_of_seconds_is_left_to_our_own_pace(told: str) -> None:
     hours = Hours()
@@ -132,6 +140,16 @@ def test_who_follows_a_job_waits_out_an_outage_and_other_calls_do_not() -> None:
         with pytest.raises(Unreachable):
             caller.job(7)
     assert len(stub.calls) == count + 1 + 6  # a kept connection that is closed costs no attempt
+
+
+def test_who_follows_a_job_waits_for_no_outage_beyond_the_time_that_was_given() -> None:
+    hours = Hours()
+    with stub_server(good(JOB), dropped) as stub, client(stub, hours) as caller:
+        followed = caller.job_followed(7, patience=60)
+        assert next(followed) == JOB
+        with pytest.raises(Unreachable):
+            next(followed)
+    assert 40 < hours.now <= 60
 
 
 def test_who_follows_what_never_was_answered_waits_for_no_outage() -> None:
@@ -311,6 +329,20 @@ def test_address_may_lie_below_a_path_of_the_host() -> None:
 def test_address_that_is_none_is_said_before_anything_is_sent(address: str) -> None:
     with pytest.raises(BourseError, match="is no address of a server"):
         Transport(address, "t")
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("http://[::1]", "::1", 80),
+        ("https://[2001:db8::8000]/bourse", "2001:db8::8000", 443),
+        ("http://[::1]:8000", "::1", 8000),
+        ("https://bourse.example", "bourse.example", 443),
+    ],
+)
+def test_server_may_be_named_by_an_address_of_ipv6(address: str, host: str, port: int) -> None:
+    connection = Transport(address, "t").connection(1.0)
+    assert (connection.host, connection.port) == (host, port)
 
 
 @pytest.mark.parametrize("token", ["bo€urse", "one\ntwo", "tab\t"])

@@ -170,6 +170,10 @@ def _waited(session: Session, job: JobWithSpec) -> int:
         progress.end()
         screen.note(f"The job goes on: bourse jobs show {job['id']}, or bourse jobs cancel {job['id']}")
         return exits.INTERRUPTED
+    except BourseError:
+        progress.end()
+        screen.note(f"Job {job['id']} is submitted, and how it gets on is not known: bourse jobs show {job['id']}")
+        raise
     finally:
         progress.end()
     if job["state"] in OVER:

@@ -16,6 +16,7 @@ LANES = ("batch", "instant")
 LEVELS = ("debug", "info", "warning", "error")
 LATER = ("nothing", "half", "hardly")
 SETTINGS = ("pool", "tenant")
+MOST_SECONDS = 100_000_000  # three years
 ENVIRONMENT = """settings: BOURSE_URL, BOURSE_TOKEN, BOURSE_TENANT and BOURSE_POOL, or the file that `bourse login`
 writes and `bourse config set` changes (BOURSE_CONFIG names another one). NO_COLOR turns colours off."""
 
@@ -59,7 +60,7 @@ def _add_common(parser: ArgumentParser, *, top: bool = False) -> None:
     group.add_argument("--json", action="store_true", default=default(False), help="answers as JSON, for programs")
     group.add_argument(
         "--patience",
-        type=_positive,
+        type=_seconds,
         default=default(35.0),  # as in `transport.Pace`, which help does not load
         metavar="SECONDS",
         help="wait this long for one answer, and three times as long for a call with its repetitions (35)",
@@ -168,8 +169,8 @@ def _add_submission(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
     parser.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")
-    parser.add_argument("--timeout", type=_positive, metavar="SECONDS", help="with --wait: not longer than this")
-    parser.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --wait: how often (2)")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="with --wait: not longer than this")
+    parser.add_argument("--every", type=_seconds, default=2.0, metavar="SECONDS", help="with --wait: how often (2)")
     _add_key(parser)
 
 
@@ -187,7 +188,7 @@ def _add_one_job(commands: Any) -> None:
     what_if.add_argument("value", metavar="VALUE", help="a number, a word, or JSON; null: as if it were not given")
     what_if.add_argument("--interval", type=_number, required=True, metavar="N", help="that decided about the job")
     what_if.add_argument("--pool", default="", help="the pool's short name; else the job's own")
-    what_if.add_argument("--every", type=_positive, default=1.0, metavar="SECONDS", help="how often to look (1)")
+    what_if.add_argument("--every", type=_seconds, default=1.0, metavar="SECONDS", help="how often to look (1)")
     _add_key(what_if)
     logs = _add(commands, "logs", "logs:logs", "what a job's programs wrote")
     logs.add_argument("job", type=_number, metavar="ID")
@@ -197,7 +198,7 @@ def _add_one_job(commands: Any) -> None:
     logs.add_argument("--search", default="", metavar="TEXT", help="only lines with this text, in whichever case")
     logs.add_argument("--level", choices=LEVELS, help="only lines that say this level or a graver one")
     logs.add_argument("--who", default="", metavar="NAME", help='only lines of this one, as "worker 1"')
-    logs.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --follow: how often (2)")
+    logs.add_argument("--every", type=_seconds, default=2.0, metavar="SECONDS", help="with --follow: how often (2)")
     files = _add(commands, "files", "files:files", "the files that a job's program wrote: listed, or brought here")
     files.add_argument("job", type=_number, metavar="ID")
     files.add_argument(
@@ -253,7 +254,7 @@ def _add_lab(commands: Any) -> None:
     for parser in (show, begin, cancel, resume, download):
         parser.add_argument("study", type=_number, metavar="ID")
     for parser in (create, begin, resume):
-        parser.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="how often to look (2)")
+        parser.add_argument("--every", type=_seconds, default=2.0, metavar="SECONDS", help="how often to look (2)")
     for parser in (create, begin, cancel, resume):
         _add_key(parser)
     download.add_argument("output", metavar="FILE")
@@ -264,7 +265,7 @@ def _add_market(commands: Any) -> None:
     parser = _add(commands, "prices", "market:prices", "prices of both lanes, now and ahead")
     parser.add_argument("--pool", default="", help="the pool's short name; needed where there are several")
     parser.add_argument("--watch", action="store_true", help="again and again, until interrupted")
-    parser.add_argument("--every", type=_positive, default=5.0, metavar="SECONDS", help="with --watch: how often (5)")
+    parser.add_argument("--every", type=_seconds, default=5.0, metavar="SECONDS", help="with --watch: how often (5)")
 
 
 def _add_cluster(commands: Any) -> None:
@@ -349,6 +350,14 @@ def _positive(text: str) -> float:
     if not number > 0:
         raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5")
     return number
+
+
+def _seconds(text: str) -> float:
+    """Read a time that the clocks of machines can wait."""
+    seconds = _positive(text)
+    if seconds > MOST_SECONDS:
+        raise ArgumentTypeError(f"{text} must be at most {MOST_SECONDS} seconds")
+    return seconds
 
 
 def _percent(text: str) -> float:
