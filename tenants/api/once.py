@@ -21,6 +21,7 @@ from tenants.api.operations import KEY_PATTERN, Operation
 from tenants.api.problems import MEDIA_TYPE, Problem, ProblemRaised, problem_of, problem_response
 from tenants.models import User
 from tenants.services.answers import Reply, answer_keep, answer_reserve
+from tenants.uploads import PARAMETER
 
 KEY = re.compile(KEY_PATTERN)
 # The answers of services, done or refused, have these statuses, and are kept. A request that is turned away before it
@@ -68,8 +69,17 @@ def once(
 
 def _digest(request: Request) -> str:
     """Return the digest of a request. With the same key, the same digest is a repetition and another one a mistake."""
-    parts = [request.method, request.get_full_path(), request.data]
+    parts = [request.method, _address(request), request.data]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_file_digest).encode()).hexdigest()
+
+
+def _address(request: Request) -> str:
+    """Return the address without the ticket of a long body: whoever sends the same again has asked for another one."""
+    if PARAMETER not in request.GET:
+        return request.get_full_path()
+    query = request.GET.copy()
+    del query[PARAMETER]
+    return f"{request.path}?{query.urlencode()}"
 
 
 def _file_digest(file: UploadedFile[Any]) -> str:

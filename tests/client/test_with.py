@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
+from itertools import count
 from pathlib import Path
 
 import pytest
+from django.core import signing
 from django.db import connection
 from django.utils import timezone
 
@@ -207,3 +210,22 @@ def test_files_are_for_scripts_and_nothing_is_sent_where_they_cannot_be(
     ended = bourse("jobs", "submit", "fit.sbatch", *WORDS, "--with", "train.py", **lumen)
     assert (ended.status, "belongs to a script that runs something" in ended.err) == (1, True), ended.err
     assert versions() == []
+
+
+@pytest.mark.parametrize("words", [(), ("--archive", "align.tar.gz")])
+@pytest.mark.django_db(transaction=True)
+def test_program_is_registered_once_with_a_key(
+    bourse: Bourse, lumen: dict[str, str], here: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count(int(time.time()))
+    monkeypatch.setattr(signing.TimestampSigner, "timestamp", lambda signer: signing.b62_encode(next(seconds)))
+    monkeypatch.chdir(here)
+    file = here / "align.yaml"
+    file.write_text("name: align\nshape: all_reduce\ncommand: [python3, train.py]\n")
+    (here / "align.tar.gz").write_bytes(packed(["train.py"], here).archive)
+    for text in ("first", "first", "second", "second"):
+        file.write_text(f"name: align\ntitle: The {text}\nshape: all_reduce\ncommand: [python3, train.py]\n")
+        ended = bourse("programs", "register", file, *words, "--key", text, **lumen)
+        assert ended.status == 0, ended.err
+        assert ended.out.startswith(f"align, version {1 if text == 'first' else 2}: ")
+    assert ProgramVersion.objects.count() == 2

@@ -69,7 +69,8 @@ def register(session: Session) -> int:
     if archive is not None:
         page = client.program_upload(document, archive, key=session.key)
     elif any(row["name"] == name and row["owner"] == client.tenant for row in client.programs()):
-        page = client.program_continue(str(name), document, key=session.key)
+        # Another key than that of a first version: given again after a lost answer, the command comes here.
+        page = client.program_continue(str(name), document, key=f"{session.key[:190]}-next")
     else:
         page = client.program_register(document, key=session.key)
     if screen.as_json:
