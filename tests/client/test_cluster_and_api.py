@@ -232,3 +232,11 @@ def test_a_refusal_has_its_status_and_its_reason(bourse: Bourse) -> None:
         ended = bourse("api", "GET", "/nothing/", url=stub.address, **SAID)
     assert (ended.status, ended.out) == (1, "")
     assert "There is no such page." in ended.err
+
+
+def test_names_that_are_none_make_no_other_path(bourse: Bourse) -> None:
+    with stub_server(bad(404, "not_found")) as stub:
+        ended = bourse("api", "GET", "/tenants/{tenant}/pools/{pool}/quota/", url=stub.address, token="t",
+                       tenant="a b", pool="../x")  # fmt: skip
+    assert ended.status == 1
+    assert stub.calls[0].path == "/api/v1/tenants/a%20b/pools/..%2Fx/quota/"

@@ -81,6 +81,19 @@ def test_job_without_files_says_why(bourse: Bourse) -> None:
     assert (ended.status, ended.out, ended.err) == (2, "", f"bourse: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (listing("train.py"), "there is no such folder among the files listed."),
+        (listing(sentence="The job runs no program."), "The job runs no program."),
+    ],
+)
+def test_folder_that_is_not_there_is_said_so(bourse: Bourse, answer: Answer, said: str) -> None:
+    ended, paths = files_command(bourse, [answer], "--fetch", "here", "results/")
+    assert (ended.status, ended.err) == (2, f"bourse: results/: {said}\n")
+    assert len(paths) == 1
+
+
 def test_all_or_those_named_are_written_below_the_folder(bourse: Bourse, tmp_path: Path) -> None:
     root = tmp_path / "out"
     ended, _ = files_command(bourse, [listing("checkpoint/model.pt", "train.py"), content()], "--fetch", str(root))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from bourse_client.command import completion
 from bourse_client.command.parser import parser_made
 from marketplace.version import VERSION
 from tests.client.conftest import Bourse
+from tests.client.stub import good, stub_server
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -144,6 +146,19 @@ def test_fish_is_told_the_same_words_as_bash() -> None:
     for path, words in completion._words(parser_made(), ""):
         assert not words or f'case "{path}"\n            printf "%s\\n" {" ".join(words)}' in script, path
     assert script.count('set path " jobs submit"') == 1
+
+
+def test_example_of_the_readme_submits_a_job() -> None:
+    example = (CLIENT / "README.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    with stub_server(good({"id": 7}, status=201)) as stub:
+        exec(example.replace("https://bourse.example", stub.address), {})  # noqa: S102  it is what people copy
+    (call,) = stub.calls
+    assert json.loads(call.body) == {
+        "pool": "main",
+        "name": "nightly",
+        "lane": "instant",
+        "spec": {"epochs": 2, "chunks": 4},
+    }
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CLIENT)))

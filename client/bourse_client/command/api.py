@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from bourse_client.command import exits
 from bourse_client.command.session import Session
@@ -42,8 +42,10 @@ def _path(session: Session) -> str:
     if " " in path or "#" in path or ".." in path.partition("?")[0].split("/"):
         raise exits.UsageError(f"{typed}: a path has neither blanks, nor # nor .. in it.")
     if "{tenant}" in path:
-        path = path.replace("{tenant}", session.client.tenant)
-    return path.replace("{pool}", session.settings.pool or session.client.only_pool()) if "{pool}" in path else path
+        path = path.replace("{tenant}", quote(session.client.tenant, safe=""))
+    if "{pool}" in path:
+        path = path.replace("{pool}", quote(session.settings.pool or session.client.only_pool(), safe=""))
+    return path
 
 
 def _fields(session: Session) -> dict[str, Any]:

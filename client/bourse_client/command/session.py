@@ -22,7 +22,7 @@ class Session:
     stdin: TextIO
     _client: Client | None = field(default=None, repr=False)
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         return settings_found(
             self.environment, url=self.words.url, tenant=self.words.tenant, warn=lambda text: self.screen.note(text)
