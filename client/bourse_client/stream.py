@@ -68,31 +68,32 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
     for too long."""
     place, failures, pace = Place("" if after is None else str(after)), 0, transport.pace
     since = pace.clock()  # when the server began to be away
-    with transport.following():
-        while True:
-            failure: BourseError | None = None
-            try:
-                has_life = False
-                for message in _opened(transport, path, place):
-                    failures, has_life = 0, True
-                    if message and message.kind != CLOSED:
-                        yield _document(message)
-                if not has_life:  # a server begins with how soon to come back; something else hangs up
-                    raise http.client.RemoteDisconnected
-                pause = place.retry
-            except LOST as error:
-                failures += 1
-                pause, failure = transport.pause_after(failures), unreachable_of(transport.address, error)
-            except Refused as refused:
-                if refused.status not in COME_AGAIN:
-                    raise
-                failures += 1
-                pause, failure = max(refused.retry_after or 0.0, transport.pause_after(failures)), refused
-            if failure:
-                since = pace.clock() if failures == 1 else since
-                if transport.gives_up(failures, since, pause):
-                    raise failure
-            pace.sleep(pause)
+    while True:
+        failure: BourseError | None = None
+        try:
+            has_life = False
+            for message in _opened(transport, path, place):
+                failures, has_life = 0, True
+                if message and message.kind != CLOSED:
+                    yield _document(message)
+            if not has_life:  # a server begins with how soon to come back; something else hangs up
+                raise http.client.RemoteDisconnected
+            pause = place.retry
+        except LOST as error:
+            failures += 1
+            pause, failure = transport.pause_after(failures), unreachable_of(transport.address, error)
+        except Refused as refused:
+            if refused.status not in COME_AGAIN:
+                raise
+            failures += 1
+            pause, failure = max(refused.retry_after or 0.0, transport.pause_after(failures)), refused
+        if failure:
+            since = pace.clock() if failures == 1 else since
+            with transport.following():  # for this alone: calls that are made between two events are no part of it
+                gives_up = transport.gives_up(failures, since, pause)
+            if gives_up:
+                raise failure
+        pace.sleep(pause)
 
 
 def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message | None]:

@@ -240,3 +240,13 @@ def test_names_that_are_none_make_no_other_path(bourse: Bourse) -> None:
                        tenant="a b", pool="../x")  # fmt: skip
     assert ended.status == 1
     assert stub.calls[0].path == "/api/v1/tenants/a%20b/pools/..%2Fx/quota/"
+
+
+def test_all_pages_of_a_list_go_into_the_file_that_is_named(bourse: Bourse, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.json"
+    more = {"next": "http://x/api/v1/pools/?cursor=b", "results": [{"slug": "ü"}]}
+    with stub_server(good(more), page({"slug": "b"})) as stub:
+        ended = bourse("api", "GET", "/pools/", "--all", "--output", file, url=stub.address, **SAID)
+    assert (ended.status, ended.out) == (0, "")
+    assert json.loads(file.read_text(encoding="utf-8")) == [{"slug": "ü"}, {"slug": "b"}]
+    assert ended.err == f"{file.stat().st_size} bytes are in {file}.\n"

@@ -604,6 +604,15 @@ def test_name_that_steers_a_terminal_is_made_harmless(bourse: Bourse) -> None:
     assert "a?[2Jb?c" in ended.out
 
 
+@pytest.mark.parametrize("line", ["jobs submit - --pool main", "explain 7"])
+def test_sentence_that_steers_a_terminal_is_made_harmless(bourse: Bourse, line: str) -> None:
+    reason = {"code": "no", "numbers": {}, "sentence": "Waits for a\x1b[2Jb.", "help": "Ask\x1b[1m Ada."}
+    with stub_server(good(JOB | {"state": "rejected", "reason": reason}, status=201)) as stub:
+        ended = bourse(*line.split(), stdin='{"epochs": 1}', url=stub.address, token="t", tenant="lumen")
+    assert "Waits for a?[2Jb." in ended.out + ended.err
+    assert "\x1b" not in ended.out + ended.err
+
+
 def test_signs_of_two_columns_keep_the_table_straight(bourse: Bourse) -> None:
     with stub_server(page(JOB | {"name": "訓練"}, JOB | {"name": "four"})) as stub:
         first, second = bourse("jobs", "list", url=stub.address, token="t", tenant="lumen").out.splitlines()[1:]

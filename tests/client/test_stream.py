@@ -116,6 +116,19 @@ def test_stream_waits_out_an_outage(away: Answer) -> None:
     assert 300 < hours.now < 600
 
 
+def test_other_calls_beside_a_stream_wait_for_no_outage() -> None:
+    hours = Hours()
+    with (
+        stub_server(streaming(piece(1)), dropped) as stub,
+        Client(stub.address, "t", tenant="lumen", pace=hours.pace()) as caller,
+    ):
+        events = caller.events_followed()
+        assert next(events)["id"] == 1
+        with pytest.raises(Unreachable):
+            caller.job(7)
+        assert (len(stub.calls), hours.now < 90) == (7, True)
+
+
 def test_stream_ends_with_a_sentence_ten_minutes_into_an_outage() -> None:
     hours = Hours()
     with stub_server(streaming(piece(1)), dropped) as stub, pytest.raises(Unreachable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,7 @@ def api(session: Session) -> int:
         path, _, query_text = path.partition("?")
         query: dict[str, Any] = parse_qs(query_text) | fields
         if words.all:
-            session.screen.document(list(client.listed(path, query)))
-            return exits.DONE
+            return _show_all(session, list(client.listed(path, query)))
         return _show(session, client.transport.call("GET", path, query=query, accept=ANY))
     if words.all:
         raise exits.UsageError("--all is for lists, which are read by GET.")
@@ -94,16 +94,29 @@ def _body(session: Session, fields: dict[str, Any]) -> Any:
         raise exits.UsageError(f"{name}: it is no JSON. {str(error).rstrip('.')}.") from error
 
 
+def _show_all(session: Session, results: list[Any]) -> int:
+    if session.words.output:
+        _write(session, json.dumps(results, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace") + b"\n")
+    else:
+        session.screen.document(results)
+    return exits.DONE
+
+
+def _write(session: Session, content: bytes) -> None:
+    output = session.words.output
+    try:
+        Path(output).write_bytes(content)
+    except OSError as error:
+        raise exits.UsageError(f"{output}: {error.strerror}.") from error
+    session.screen.note(f"{len(content):,} bytes are in {output}.")
+
+
 def _show(session: Session, reply: Reply) -> int:
     """Show JSON as a document, and other text as it comes. An answer that is no text goes only to a file."""
     screen, output = session.screen, session.words.output
     kind = reply.headers.get("content-type", "").partition(";")[0].strip()
     if output:
-        try:
-            Path(output).write_bytes(reply.body)
-        except OSError as error:
-            raise exits.UsageError(f"{output}: {error.strerror}.") from error
-        screen.note(f"{len(reply.body):,} bytes are in {output}.")
+        _write(session, reply.body)
     elif kind == JSON:
         screen.document(reply.json())
     elif kind.startswith("text/"):

@@ -199,8 +199,8 @@ def _report(screen: Screen, job: JobWithSpec, status: int) -> int:
 def _more(reason: Reason) -> list[str]:
     """Return the lines below a reason's sentence: its code and figures, and what would help."""
     figures, advice = numbers_line(reason["numbers"]), reason.get("help", "")
-    code = f"  code {reason['code']}" + (f": {figures}" if figures else "")
-    return [code, f"  {advice}"] if advice else [code]
+    code = plain(f"  code {reason['code']}" + (f": {figures}" if figures else ""))
+    return [code, plain(f"  {advice}")] if advice else [code]
 
 
 def list_jobs(session: Session) -> int:
@@ -272,7 +272,7 @@ def explain(session: Session) -> int:
     if screen.as_json:
         screen.document(answer)
         return exits.DONE
-    screen.line(f"Job {answer['id']} is {screen.state_style(answer['state'])}. {answer['reason']['sentence']}")
+    screen.line(f"Job {answer['id']} is {screen.state_style(answer['state'])}. {plain(answer['reason']['sentence'])}")
     for line in _more(answer["reason"]):
         screen.line(line)
     projection = answer.get("projection")

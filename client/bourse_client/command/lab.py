@@ -7,7 +7,7 @@ from typing import Any
 
 from bourse_client.command import exits
 from bourse_client.command.exits import UsageError
-from bourse_client.command.screen import moment, zone
+from bourse_client.command.screen import moment, plain, zone
 from bourse_client.command.session import Session
 from bourse_client.command.written import INPUT, text_in
 from bourse_client.job_file import BadFile, read_study
@@ -118,7 +118,7 @@ def _show(session: Session, study: Study) -> None:
         ]
     )
     for number, why in history.get("bad", ()):
-        screen.line(f"line {number} {why}")
+        screen.line(plain(f"line {number} {why}"))
 
 
 def _document(session: Session) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import getpass
 from dataclasses import replace
 
 from bourse_client.command import exits
+from bourse_client.command.screen import plain
 from bourse_client.command.session import Session
 from bourse_client.command.settings import BrokenSettings, Settings, settings_file, settings_read, settings_write
 from bourse_client.shapes import Me
@@ -34,7 +35,8 @@ def login(session: Session) -> int:
     if screen.as_json:
         screen.document({"url": url.rstrip("/"), "tenant": tenant, "email": me["email"], "file": str(file)})
     else:
-        screen.line(f"Logged in as {me['name']} ({me['email']})" + (f" for {tenant}." if tenant else "."))
+        person = plain(f"{me['name']} ({me['email']})")
+        screen.line(f"Logged in as {person}" + (f" for {tenant}." if tenant else "."))
         screen.line(f"Kept in {file}, which only you can read.")
     return exits.DONE
 

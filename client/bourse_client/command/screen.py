@@ -45,7 +45,7 @@ class Screen:
         print(text, file=self.out, flush=True)
 
     def note(self, text: str) -> None:
-        print(text, file=self.err, flush=True)
+        print("\n".join(map(plain, text.split("\n"))), file=self.err, flush=True)
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
         for text in table_lines(heads, rows, right=right, head_style=self._style(QUIET), styles=self.state_style):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bourse_client.command import exits
-from bourse_client.command.screen import credits, several
+from bourse_client.command.screen import credits, plain, several
 from bourse_client.command.session import Session
 from bourse_client.job_file import read_json
 from bourse_client.shapes import WhatIfOutcome, WhatIfResult
@@ -44,7 +44,7 @@ def _value(text: str) -> Any:
 
 def _show(session: Session, result: WhatIfResult) -> None:
     screen = session.screen
-    screen.line(result["in_words"])
+    screen.line(plain(result["in_words"]))
     screen.line()
     jobs = [
         (f"{row['job'] or 'of another tenant'}", _words(row["before"]), _words(row["after"])) for row in result["jobs"]
