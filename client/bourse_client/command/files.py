@@ -47,8 +47,9 @@ def _fetched(session: Session) -> int:
     root, wanted = Path(words.fetch[0]), words.fetch[1:]
     answer = client.job_files(words.job)
     files = _choice(answer["files"], wanted)
-    if gone := [file["path"] for file in files if file["path"].endswith("/")]:
-        raise UsageError(f"{plain(gone[0])}: {answer['sentence'] or 'there is no such folder among the files listed.'}")
+    if folders := [file["path"] for file in files if file["path"].endswith("/")]:
+        why = answer["sentence"] or "there is no such folder among the files listed."
+        raise UsageError(f"{plain(folders[0])}: {why}")
     if not files:
         raise UsageError(answer["sentence"] or "the job has no files.")
     places = _places(root, [file["path"] for file in files], overwrite=words.force)

@@ -322,10 +322,11 @@ def _tell(screen: Screen, outcomes: Sequence[CancelOutcome]) -> None:
 
 def _rest(session: Session, rest: Sequence[int]) -> str:
     """Return a sentence about the jobs from a part on that came to nothing."""
-    sent = rest[:MOST_AT_ONCE] if session.is_unanswered else ()
-    known = f"Of {several(len(sent), 'job')} from {sent[0]} on it is not known. " if sent else ""
-    others = len(rest) - len(sent)
-    return (known + (f"Not cancelled: {several(others, 'job')} from {rest[len(sent)]} on." if others else "")).rstrip()
+    doubtful = rest[:MOST_AT_ONCE] if session.is_unanswered else ()
+    others = rest[len(doubtful) :]
+    sentences = [f"Of {several(len(doubtful), 'job')} from {doubtful[0]} on it is not known."] if doubtful else []
+    sentences += [f"Not cancelled: {several(len(others), 'job')} from {others[0]} on."] if others else []
+    return " ".join(sentences)
 
 
 def _cancelled(client: Client, wanted: Sequence[int], key: str) -> Iterator[list[CancelOutcome]]:

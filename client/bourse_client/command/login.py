@@ -29,7 +29,7 @@ def login(session: Session) -> int:
         raise exits.UsageError("No token was given. Make one on the page Tokens.")
     me = session.client_of(url, token).me()
     tenant = _tenant(me, words.tenant or session.environment.get("BOURSE_TENANT", ""))
-    settings = _kept(session)
+    settings = _settings_of_before(session)
     pool = settings.pool if settings.url == url.rstrip("/") else ""
     settings_write(file, Settings(url.rstrip("/"), token, tenant, pool))
     if screen.as_json:
@@ -43,14 +43,14 @@ def login(session: Session) -> int:
 
 def _address(session: Session) -> str:
     """Ask the person at the terminal for the address, and offer the last one again."""
-    url = _kept(session).url or USUAL
+    url = _settings_of_before(session).url or USUAL
     if not session.stdin.isatty():
         raise exits.UsageError("Say where: --url https://bourse.example, or BOURSE_URL.")
     print(f"Address [{url}]: ", end="", file=session.screen.err, flush=True)
     return session.stdin.readline().strip() or url
 
 
-def _kept(session: Session) -> Settings:
+def _settings_of_before(session: Session) -> Settings:
     """Return what is kept; nothing where that is broken, since it is written anew."""
     try:
         return settings_read(settings_file(session.environment), warn=session.screen.note)
@@ -89,9 +89,10 @@ def config_show(session: Session) -> int:
 def config_set(session: Session) -> int:
     """Set a tenant or pool. A name that the server does not know is refused, so that no later command fails for it."""
     name, value = session.words.name, session.words.value
-    asked, kept = session.settings.url, settings_read(settings_file(session.environment), warn=lambda _: None).url
-    if kept and asked != kept:
-        raise exits.UsageError(f"What is set is for {kept}, where you are logged in, and not for {asked}.")
+    file = settings_file(session.environment)
+    address, home = session.settings.url, settings_read(file, warn=lambda _: None).url
+    if home and address != home:
+        raise exits.UsageError(f"What is set is for {home}, where you are logged in, and not for {address}.")
     if name == "pool":
         slugs = [str(pool["slug"]) for pool in session.client.pools()]
         if value not in slugs:

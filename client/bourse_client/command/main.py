@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NOWHERE = "not_found"  # the interface's code for an address at which the caller has nothing
 LACKS = "scope_missing"  # its code for a token that has not what a call needs
-HEARD = "It may have been heard. To send it again and have it once: --key"
+KEY_SENTENCE = "It may have been heard. To send it again and have it once: --key"
 WAYS = {
     name: f"With --{name} NAME, or for every command with `bourse config set {name} NAME`."
     for name in ("pool", "tenant")
@@ -120,7 +120,7 @@ def _say_shape(session: Session, error: Exception) -> None:
     )
     session.screen.note("  Is this the address of Bourse, and its version one that suits this client?")
     if "key" in session.words:
-        session.screen.note(f"{HEARD} {session.key}")
+        session.screen.note(f"{KEY_SENTENCE} {session.key}")
 
 
 def _failed(session: Session, error: BourseError) -> int:
@@ -142,7 +142,7 @@ def _failed(session: Session, error: BourseError) -> int:
 def _say_key(session: Session) -> None:
     """Say how the command is given again where it may have been heard. A command without --key changes nothing."""
     if session.is_unanswered and "key" in session.words:
-        session.screen.note(f"{HEARD} {session.key}")
+        session.screen.note(f"{KEY_SENTENCE} {session.key}")
 
 
 def _say_more(session: Session, refused: Refused) -> None:
@@ -174,5 +174,5 @@ def _say_more(session: Session, refused: Refused) -> None:
     screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))
 
 
-def _faults(told: Any) -> list[Mapping[str, Any]]:
-    return [fault for fault in told if isinstance(fault, Mapping)] if isinstance(told, list) else []
+def _faults(value: Any) -> list[Mapping[str, Any]]:
+    return [fault for fault in value if isinstance(fault, Mapping)] if isinstance(value, list) else []
