@@ -77,7 +77,7 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
                 if message and message.kind != CLOSED:
                     yield _document(message)
             if not has_life:  # a server begins with how soon to come back; something else hangs up
-                raise http.client.RemoteDisconnected
+                raise http.client.RemoteDisconnected("nothing came")
             pause = place.retry
         except LOST as error:
             failures += 1

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import random
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -279,6 +280,9 @@ class Transport:
             before, self.unanswered = self.unanswered, call.key
             try:
                 return self._attempt(call)
+            except ssl.SSLCertVerificationError as error:  # nothing was sent, and asking again would not help
+                self.unanswered = before
+                raise unreachable_of(self.address, error, key=before) from error
             except LOST as error:
                 pause, failure = self.pause_after(attempt), unreachable_of(self.address, error, key=call.key)
             except Refused as refused:
@@ -397,6 +401,8 @@ def _why(error: Exception) -> str:
         return "the answer broke off"
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens there"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted here: {getattr(error, 'verify_message', '') or error.strerror}"
     if isinstance(error, http.client.RemoteDisconnected | ConnectionResetError | BrokenPipeError):
         return "the connection was closed"
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -358,6 +360,20 @@ def test_server_that_is_not_there_is_said_so(free_port: Callable[[], int]) -> No
         pytest.raises(Unreachable, match="nothing listens there"),
     ):
         caller.me()
+
+
+def test_certificate_that_is_not_trusted_is_said_at_once_and_nothing_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(connection: http.client.HTTPConnection) -> None:
+        raise ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+
+    monkeypatch.setattr(http.client.HTTPSConnection, "connect", refuse)
+    hours = Hours()
+    with (
+        Client("https://bourse.example", "t", tenant="lumen", pace=hours.pace()) as caller,
+        pytest.raises(Unreachable, match=r"its certificate is not trusted here: .*self-signed") as failure,
+    ):
+        caller.job_cancel(7, key="mine")
+    assert (hours.waits, failure.value.key, caller.transport.unanswered) == ([], None, None)
 
 
 def test_tenant_is_asked_for_once_where_the_token_has_only_one() -> None:
