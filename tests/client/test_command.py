@@ -938,7 +938,7 @@ def test_json_of_something_else_is_asked_about(bourse: Bourse, line: str, answer
 def test_own_mistake_is_not_blamed_on_a_server_that_was_not_asked(
     bourse: Bourse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bourse_client.command.jobs.text_in", lambda session, name: {}["no such thing"])
+    monkeypatch.setattr("bourse_client.command.jobs.text_in", lambda session, name: dict[str, str]()["no such thing"])
     with pytest.raises(KeyError):
         bourse("jobs", "submit", "-", url="http://127.0.0.1:9", token="t", tenant="lumen")
 
