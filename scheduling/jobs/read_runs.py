@@ -10,7 +10,7 @@ from scheduling.models import Run, TrainingJob
 from tenants.access import Refused
 
 UNKNOWN_RUN = "unknown_run"
-NO_RUNS = Refused(UNKNOWN_RUN, "The job has not begun, so it has no runs yet.")
+NO_RUNS = Refused(UNKNOWN_RUN, "The job has no runs: it has not begun.")
 
 
 @dataclass(frozen=True)

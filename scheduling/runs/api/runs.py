@@ -204,8 +204,8 @@ class JobLogs(TenantView):
         if isinstance(its, Refused):
             return self.refused(its)
         if its is None:
-            nothing = {"run": None, "run_number": None, "runs": 0, "lines": [], "after": 0, "more": False}
-            return self.shown(LogShown, nothing | {"sentence": ""})
+            nothing: dict[str, Any] = {"run": None, "run_number": None, "runs": 0, "after": 0, "more": False}
+            return self.shown(LogShown, nothing | {"lines": [], "sentence": ""})
         levels = query.get("level") or [""]
         question = LogQuestion(query.get("search", ""), min(levels, key=[*LEVELS, ""].index), query.get("who", ""))
         page = log_found(its.run, question, int(query.get("after") or 0), MOST_LINES)
