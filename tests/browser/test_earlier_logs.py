@@ -71,6 +71,7 @@ def test_page_follows_the_newest_run_and_keeps_the_one_that_was_chosen(visit: Ac
     one.page.wait_for_selector(f"{LOG}:has-text('attempt 1')")
     assert one.page.input_value("#id_run") == "1"
     assert "server s1 is gone" in one.page.inner_text("#log-live")
+    assert one.axe(colours_of=("#log-live",)) == []
 
     one.page.select_option("#id_run", "2")
     one.page.click("#h-log >> xpath=ancestor::section >> button[type=submit]")
