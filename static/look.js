@@ -183,10 +183,26 @@
     plot.over.addEventListener("mouseleave", () => requestAnimationFrame(settle));
     return plot;
   }
+  // What a reader zoomed into, by table: it stays while the chart is drawn again, as long as any of it is there.
+  const zooms = new Map();
+  function keepZoom({ host, plot }) {
+    const { min, max } = plot.scales.x, all = plot.data[0];
+    if (min == null) return;
+    if (min > all[0] || max < all.at(-1)) zooms.set(host.dataset.table, { min, max }); else zooms.delete(host.dataset.table);
+  }
+  function begin(host) {
+    const plot = draw(host), zoom = zooms.get(host.dataset.table), all = plot.data[0];
+    if (zoom && zoom.min < all.at(-1) && zoom.max > all[0]) plot.setScale("x", zoom);
+    charts.push({ host, plot });
+  }
+  function end(chart) {
+    keepZoom(chart);
+    chart.plot.destroy();
+  }
   function drawAll() {
-    for (const c of charts) c.plot.destroy();
+    for (const chart of charts) end(chart);
     charts.length = 0;
-    for (const host of document.querySelectorAll(".plot")) charts.push({ host, plot: draw(host) });
+    for (const host of document.querySelectorAll(".plot")) begin(host);
   }
   if (window.uPlot) {
     drawAll();
@@ -198,8 +214,8 @@
   // ---- a part of the page was replaced: its charts are drawn again, and those that went are let go
   const isDrawn = (host) => charts.some((chart) => chart.host === host);
   function redraw(part) {
-    for (let i = charts.length - 1; i >= 0; i--) if (!charts[i].host.isConnected) charts.splice(i, 1)[0].plot.destroy();
-    if (window.uPlot) for (const host of part.querySelectorAll(".plot")) if (!isDrawn(host)) charts.push({ host, plot: draw(host) });
+    for (let i = charts.length - 1; i >= 0; i--) if (!charts[i].host.isConnected) end(charts.splice(i, 1)[0]);
+    if (window.uPlot) for (const host of part.querySelectorAll(".plot")) if (!isDrawn(host)) begin(host);
   }
   // Before it settles, which comes later: nobody sees a frame without a line.
   document.addEventListener("htmx:before:settle", ({ target }) => { if (target instanceof Element) redraw(target); });

@@ -223,6 +223,43 @@ def test_a_chart_is_never_blank_while_its_part_is_replaced(visit: Act, act: Act)
     assert one.page.evaluate("window.blank") == 0
 
 
+def test_a_zoom_into_the_chart_stays_while_its_part_is_replaced(visit: Act, act: Act) -> None:
+    """What a reader chose to look at is theirs until they press twice."""
+
+    def leftmost() -> str:
+        one.page.mouse.move(0, 0)
+        until(lambda: one.page.evaluate(SLOT_SHOWN) != "–")
+        box = one.page.locator(".plot[data-chart=price] .u-over").bounding_box()
+        one.page.mouse.move(box["x"] + 3, box["y"] + box["height"] / 2)
+        one.page.evaluate("() => new Promise(requestAnimationFrame)")
+        return str(one.page.evaluate(SLOT_SHOWN))
+
+    pool, user = act(market)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    live(one.page)
+    one.page.locator(".plot[data-chart=price]").scroll_into_view_if_needed()
+    whole = leftmost()
+    box = one.page.locator(".plot[data-chart=price] .u-over").bounding_box()
+    height = box["y"] + box["height"] / 2
+    one.page.mouse.move(box["x"] + box["width"] * 0.6, height)
+    one.page.mouse.down()
+    one.page.mouse.move(box["x"] + box["width"] * 0.9, height, steps=5)
+    one.page.mouse.up()
+    chosen = leftmost()
+    assert chosen != whole
+    one.page.evaluate(BLANK)
+    act(submit, pool, user, "arrived-meanwhile")
+    one.page.wait_for_function("() => !window.first.isConnected")
+    one.page.wait_for_selector(".plot canvas")
+    one.page.wait_for_load_state("networkidle")
+    assert leftmost() == chosen
+    one.page.emulate_media(color_scheme="dark")  # all charts are drawn anew
+    assert leftmost() == chosen
+    one.page.locator(".plot[data-chart=price] .u-over").dblclick()
+    assert leftmost() == whole
+
+
 def test_bar_shows_all_of_its_sentence_about_late_decisions(visit: Act, act: Act) -> None:
     def late_market() -> User:
         pool, user = market()
