@@ -272,3 +272,20 @@ def test_bar_shows_all_of_its_sentence_about_late_decisions(visit: Act, act: Act
     sentence = one.page.wait_for_selector("#tape .late-word:not([hidden])")
     assert re.fullmatch(r"decisions are \d{4} s late", sentence.inner_text())
     assert one.page.evaluate("(bar => bar.scrollWidth - bar.clientWidth)(document.getElementById('tape'))") == 0
+
+
+def test_bar_shows_all_that_it_has_in_windows_of_every_width(visit: Act, act: Act) -> None:
+    def market_with_a_long_name() -> User:
+        pool, user = market()
+        pool.name = "Sweeps (elastic), second floor"
+        overwrite(pool)
+        return user
+
+    one = visit(act(market_with_a_long_name))
+    one.open("/t/lumen/jobs/")
+    live(one.page)
+    over = {}
+    for width in (641, 700, 768, 820, 960, 961, 1024, 1100, 1200, 1201, 1280):
+        one.page.set_viewport_size({"width": width, "height": 900})
+        over[width] = one.page.evaluate("(bar => bar.scrollWidth - bar.clientWidth)(document.getElementById('tape'))")
+    assert not {width: by for width, by in over.items() if by > 0}
