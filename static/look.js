@@ -59,6 +59,21 @@
   for (const event of ["click", "focusin"]) document.addEventListener(event, ({ target }) => { for (const menu of menus) if (menu.open && !menu.contains(target)) menu.open = false; });
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") for (const menu of menus) if (menu.open) { menu.open = false; menu.querySelector("summary").focus(); } });
 
+  // ---- a form was refused: the reader goes on at the first thing that it says against a field, or at the sentence, which may be far down the page
+  function complaint() {
+    const found = (what) => [...document.querySelectorAll(`main form ${what}`)].find((el) => !el.closest("[hidden]") && el.type !== "hidden");
+    const said = found(".error"), group = said && said.closest("fieldset, .field");
+    return found("[aria-invalid=true]") || (group && group.querySelector("input, select, textarea")) || said || found(".verdict.no[role=alert]");
+  }
+  addEventListener("load", () => { // by then the browser has scrolled to where the address points
+    const at = complaint();
+    if (!at || document.activeElement !== document.body) return;
+    for (let folded = at.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
+    if (!at.matches("input, select, textarea")) at.tabIndex = -1;
+    at.focus({ preventScroll: true });
+    at.scrollIntoView({ block: "center" });
+  });
+
   // ---- charts
   const charts = [];
   const column = (table, key) => [...table.querySelectorAll(`tbody [data-k="${key}"]`)].map((cell) => (cell.dataset.v === undefined || cell.dataset.v === "" ? null : Number(cell.dataset.v)));

@@ -9,10 +9,12 @@ import pytest
 
 from scheduling.feed.kinds import MONEY
 from scheduling.feed.notify import tenant_tell
-from tenants.models import Tenant
+from tenants.models import Tenant, User
+from tenants.roles import OPERATOR
 from tests.browser.conftest import Visitor, until
 from tests.browser.renting import market
 from tests.browser.test_open_forms import cancel, jobs_of
+from tests.tenants.builders import make_staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -74,3 +76,32 @@ def test_an_open_drop_down_stays_until_it_is_closed(visit: Act, act: Act) -> Non
     one.page.wait_for_selector("#f-kind:not([data-before])")
     assert one.page.input_value("#f-kind")
     until(lambda: focused(one) == "f-kind")
+
+
+def test_a_refused_form_goes_on_at_the_field_that_is_wrong(visit: Act, act: Act) -> None:
+    """The form may be far down its page, and what it says against a field would be out of sight."""
+
+    def operator() -> User:
+        return make_staff(OPERATOR).user
+
+    pool, _, _ = act(market)
+    one = visit(act(operator))
+    one.open(f"/operator/pools/{pool.slug}/")
+    one.page.fill("#form-steps textarea", "oops")
+    one.page.click("#form-steps button[type=submit]")
+    one.page.wait_for_selector("#form-steps .error")
+    until(lambda: focused(one) == "id_steps-steps")
+    said = one.page.locator("#id_steps-steps_error").bounding_box()
+    assert 0 < said["y"] < 900
+
+
+def test_a_refused_log_in_goes_on_at_what_it_says(visit: Act) -> None:
+    one = visit(None)
+    one.open("/accounts/login/")
+    one.page.fill("#id_login", "nobody@lumen.example")
+    one.page.fill("#id_password", "wrong")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("[role=alert]")
+    until(lambda: one.page.evaluate("document.activeElement.getAttribute('role')") == "alert")
+    one.page.keyboard.press("Tab")
+    assert focused(one) == "id_login"
