@@ -78,6 +78,38 @@ def test_an_open_drop_down_stays_until_it_is_closed(visit: Act, act: Act) -> Non
     until(lambda: focused(one) == "f-kind")
 
 
+HIDDEN = """() => {
+  const at = document.activeElement, box = at.getBoundingClientRect();
+  if (at.matches("body, main, .skip")) return "";
+  const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  return seen && (at.contains(seen) || seen.contains(at)) ? "" : at.outerHTML.slice(0, 120);
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_what_has_the_focus_is_in_sight(visit: Act, act: Act, width: int) -> None:
+    """Not in a head of a table that is not shown there, and not behind what stays at the foot of the window."""
+    pool, user, _ = act(market)
+    act(jobs_of, pool, *(number / 20 for number in range(12)))
+    one = visit(user, width=width)
+    for path in ("jobs/", "ledger/", "submit/"):
+        live(one, f"/t/lumen/{path}")
+        hidden = []
+        for _ in range(70):
+            one.page.keyboard.press("Tab")
+            hidden.append(one.page.evaluate(HIDDEN))
+        assert not [each for each in hidden if each], path
+
+
+def test_all_jobs_are_chosen_at_once_on_a_phone(visit: Act, act: Act) -> None:
+    pool, user, _ = act(market)
+    jobs = act(jobs_of, pool, 0.0, 0.1)
+    one = visit(user, width=390)
+    live(one, "/t/lumen/jobs/")
+    one.page.get_by_text("Choose all").click()
+    assert all(one.page.is_checked(f"#tick-{job}") for job in jobs)
+
+
 def test_a_refused_form_goes_on_at_the_field_that_is_wrong(visit: Act, act: Act) -> None:
     """The form may be far down its page, and what it says against a field would be out of sight."""
 
