@@ -195,3 +195,26 @@ def test_every_page_of_the_market_opens_in_an_elastic_pool() -> None:
     assert "0 differences" in proved
     text = text_of(client.get(f"/t/renter/jobs/{job.pk}/cancel/", secure=True).content.decode())
     assert "is its last, and is paid" in text
+
+
+def test_fairness_compares_nothing_that_an_elastic_pool_does_not_have() -> None:
+    """No auction, so nobody offers; no promise of what a tenant would have alone, so no certificate is kept."""
+    pool, owner, renter = make_elastic()
+    make_elastic_job(pool, renter, slots=4)
+    for slot in range(3):
+        advance(pool, slot)
+    with scope_disabled("the test works out the fairness"):
+        fairness_catch_up(most=10)
+    days = f"from={NOON:%Y-%m-%d}&to={NOON:%Y-%m-%d}"
+    auditor = client_as("auditor", None)
+    page = text_of(auditor.get(f"/fairness/?{days}", secure=True).content.decode())
+    assert "An elastic pool promises no job what it would have had alone" in page
+    assert "Earned and paid" in page
+    for untrue in ("no job got less", "kept in every interval", "No owner has earned", "No unit was idle", "Missed"):
+        assert untrue not in page
+    rows = auditor.get(f"/fairness/?{days}&table=rewards&format=csv", secure=True).getvalue().decode()
+    assert rows.splitlines()[0] == "Owner,Earned,Rent paid,Rent saved,Intervals waiting"
+    own = text_of(client_as("owner", owner).get(f"/t/owner/fairness/?{days}", secure=True).content.decode())
+    assert "Earned from others" in own
+    for untrue in ("got less than it would", "Idle units offered", "missed: idle"):
+        assert untrue not in own

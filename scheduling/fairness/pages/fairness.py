@@ -29,10 +29,11 @@ from tenants.ledger.amounts import micro
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
 from tenants.views.lists import list_csv, list_page
-from tenants.views.tables import asks_csv, csv_response, table_of
+from tenants.views.tables import Table, asks_csv, csv_response, table_of
 from tenants.zones import day_of
 
 TABLES = {"ratios": tables.RATIOS, "rewards": tables.REWARDS}
+TABLES_BY_USE = {"ratios": tables.RATIOS_BY_USE, "rewards": tables.REWARDS_BY_USE}
 SUMS = {"paid": "paid", "saved": "rent_saved"}
 MOST_REASONS = 6
 
@@ -48,9 +49,10 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
         return render(request, "fairness/none.html")
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
     overview = fairness_overview(pool, first=span.first, last=span.last)
+    by_name = TABLES_BY_USE if pool.is_elastic else TABLES
     table_wanted = request.GET.get("table", "ratios")
-    if asks_csv(request) and table_wanted in TABLES:
-        return list_csv(request, overview.tenants, TABLES[table_wanted])
+    if asks_csv(request) and table_wanted in by_name:
+        return list_csv(request, overview.tenants, by_name[table_wanted])
     context = _frame(pool, span, pools) | {
         "found": overview,
         "days": overview.days[::-1],
@@ -65,8 +67,8 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
         "reasons": [
             (reason_few(code), jobs) for code, jobs in list(overview.health.waiting_for.items())[:MOST_REASONS]
         ],
-        "ratio_table": _own_table(request, overview.tenants, "ratios", table_wanted),
-        "reward_table": _own_table(request, overview.tenants, "rewards", table_wanted),
+        "ratio_table": _own_table(request, overview.tenants, by_name, "ratios", table_wanted),
+        "reward_table": _own_table(request, overview.tenants, by_name, "rewards", table_wanted),
     }
     return render(request, "fairness/overview.html", context)
 
@@ -169,11 +171,11 @@ def _lowest(account: Any) -> int | None:
     return account.with_ratio[-1].tenant_id if len(account.with_ratio) > 1 else None
 
 
-def _own_table(request: AccessRequest, rows: Any, name: str, table: str) -> Any:
+def _own_table(request: AccessRequest, rows: Any, by_name: dict[str, Table], name: str, table: str) -> Any:
     """Return one of the two tables on the page: the address sorts and turns the pages of the one that it names."""
     query = request.GET.copy()
     if table != name:
         for key in ("sort", "after"):
             query.pop(key, None)
     query["table"] = name
-    return list_page(query, rows, TABLES[name])
+    return list_page(query, rows, by_name[name])

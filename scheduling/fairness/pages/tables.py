@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tenants.ledger.amounts import exported, micro
@@ -69,6 +70,9 @@ REWARDS = Table(
     key="tenant_id",
     file="fairness-rewards",
 )
+# In an elastic pool nothing is offered at an auction, and nobody is promised what it would have had alone.
+RATIOS_BY_USE = replace(RATIOS, columns=(*RATIOS.columns[:4], RATIOS.columns[5]))
+REWARDS_BY_USE = replace(REWARDS, columns=tuple(REWARDS.columns[place] for place in (0, 5, 9, 10, 11)), sort="-earned")
 INTERVALS = Table(
     (
         Column("number", "Interval", order="number"),
