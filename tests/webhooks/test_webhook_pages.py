@@ -123,6 +123,16 @@ def test_refused_change_keeps_what_was_typed(world: World) -> None:
     assert all_of(world.tenant)[0].url == URL
 
 
+def test_refused_change_keeps_the_log_on_the_page(world: World) -> None:
+    """It is what says which address does not answer."""
+    names, owner = told(world), browser(world)
+    path = place(world, f"{names['webhook']}/")
+    typed = {"url": "https://127.0.0.1/typed", "version": version(owner.get(path).content.decode())}
+    html = owner.post(f"{path}change/", typed).content.decode()
+    assert "This address is not a public one." in html
+    assert html.count("Delivered</span>") == 2
+
+
 def test_of_two_who_change_it_at_the_same_time_the_second_is_told(world: World) -> None:
     """The form sends the address with the events, and so would send events to an address that another owner has just
     changed."""

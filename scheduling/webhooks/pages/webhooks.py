@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -14,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from scheduling.feed import OWN_KINDS
-from scheduling.models import DeliveryState, Webhook
+from scheduling.models import DeliveryState, Webhook, WebhookDelivery
 from scheduling.webhooks import changes
 from scheduling.webhooks.addresses import LONGEST_URL
 from scheduling.webhooks.read_webhooks import DeliverySeen, deliveries_seen, delivery_list, webhook_by_id, webhook_list
@@ -94,21 +95,9 @@ def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
     webhook = webhook_by_id(pk)
     if webhook is None:
         raise Http404
-    rows = delivery_list(webhook)
-    if (state := request.GET.get("state", "")) in DeliveryState.values:
-        rows = rows.filter(state=state)
     if asks_csv(request):
-        return csv_response(request, rows, LOG)
-    table = table_of(request, rows, LOG)
-    deliveries: list[DeliverySeen] = deliveries_seen(table.rows)
-    context = {
-        "webhook": webhook,
-        "table": table,
-        "deliveries": deliveries,
-        "form": WebhookChangeForm(webhook),
-        "state": state,
-    }
-    return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
+        return csv_response(request, _log(webhook, _state_asked(request)), LOG)
+    return _webhook_page(request, webhook, WebhookChangeForm(webhook))
 
 
 @posted_from("tenant_webhook")
@@ -133,7 +122,7 @@ def webhook_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
             return redirect("tenant_webhook", tenant_slug, pk)
         form.add_error(_field_of(outcome), outcome.sentence)
     messages.error(request, "Nothing was changed: see what the form says.")
-    return render(request, "webhooks/webhook.html", {"webhook": webhook, "form": form})
+    return _webhook_page(request, webhook, form)
 
 
 @never_cache
@@ -165,6 +154,24 @@ def webhook_replay(request: AccessRequest, tenant_slug: str, pk: int, delivery: 
 def _field_of(refusal: Refused) -> str | None:
     """The field that a refusal is about; none for one that nothing typed here would change."""
     return ELSEWHERE.get(refusal.code, "url")
+
+
+def _state_asked(request: AccessRequest) -> str:
+    state = request.GET.get("state", "")
+    return state if state in DeliveryState.values else ""
+
+
+def _log(webhook: Webhook, state: str) -> QuerySet[WebhookDelivery]:
+    rows = delivery_list(webhook)
+    return rows.filter(state=state) if state else rows
+
+
+def _webhook_page(request: AccessRequest, webhook: Webhook, form: WebhookChangeForm) -> HttpResponse:
+    state = _state_asked(request)
+    table = table_of(request, _log(webhook, state), LOG)
+    deliveries: list[DeliverySeen] = deliveries_seen(table.rows)
+    context = {"webhook": webhook, "table": table, "deliveries": deliveries, "form": form, "state": state}
+    return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
 
 
 def _page(request: AccessRequest, form: NewWebhookForm, issued: changes.IssuedWebhook | None = None) -> HttpResponse:
