@@ -45,7 +45,7 @@ def _tenant_create(request: AccessRequest) -> HttpResponse:
         return _tenants_page(request, form)
     if outcome.issued is None:
         tell(request, outcome, f"{outcome.tenant} exists. {outcome.owner} is its owner.")
-        return redirect("tenant_home", outcome.tenant.slug)
+        return redirect("tenants")
     return _sent_page(request, outcome.issued)
 
 

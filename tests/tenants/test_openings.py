@@ -51,6 +51,17 @@ def test_a_lab_joins_by_the_pages() -> None:
     assert owners() == ["new@newlab.example"]
 
 
+def test_an_operator_who_makes_a_tenant_of_somebody_with_an_account_stays_at_all_tenants() -> None:
+    """With the list before them in which it now stands, not in the market of somebody else."""
+    make_person("new@newlab.example")
+    answer = client_of(make_staff(OPERATOR).user).post("/tenants/", FORM, follow=True)
+    assert answer.redirect_chain == [("/tenants/", 302)]
+    page = answer.content.decode()
+    assert "New Lab exists. new@newlab.example is its owner." in page
+    assert page.count("newlab") >= 2
+    assert owners() == ["new@newlab.example"]
+
+
 def test_a_tenant_whose_name_has_two_lines_is_made_and_its_owner_invited() -> None:
     """A program can send such a name; the head of the mail cannot have it."""
     page = client_of(make_staff(OPERATOR).user).post("/tenants/", FORM | {"name": "New\nLab"})
@@ -118,7 +129,7 @@ def test_link_is_shown_where_no_mail_can_be_sent(settings) -> None:
 def test_somebody_with_an_account_is_the_owner_at_once() -> None:
     person = make_person("new@newlab.example")
     reply = client_of(make_staff(OPERATOR).user).post("/tenants/", FORM)
-    assert reply["Location"] == "/t/newlab/"
+    assert reply["Location"] == "/tenants/"
     assert (owners(), invited(), mail.outbox) == ([person.email], [], [])
 
 
