@@ -138,6 +138,16 @@ def test_page_says_so_where_there_is_no_pool() -> None:
     assert open_page(make_tenant(), OWNER).status_code == 200
 
 
+def test_a_pool_without_servers_says_so_in_place_of_an_empty_chart() -> None:
+    make_pool()
+    tenant = make_tenant()
+    client = client_as("owner", tenant)
+    for path in ("market", "servers"):
+        page = text_of(client.get(f"/t/{tenant.slug}/{path}/", secure=True).content.decode())
+        assert "No server is in this pool yet, so nothing can run here. An operator adds the first one." in page
+        assert "Nothing is booked" not in page
+
+
 @pytest.mark.parametrize(
     ("code", "numbers", "sentence"),
     [
