@@ -13,7 +13,6 @@ from scheduling.feed.kinds import EventKind
 from scheduling.feed.notify import events_tell
 from scheduling.models import Event, TrainingJob
 
-
 # The database reads one text many times as fast as the ORM makes columns of thousands of objects.
 _APPEND = """
 INSERT INTO scheduling_event (pool_id, tenant_id, kind, subject, at, data)

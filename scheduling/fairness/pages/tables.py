@@ -34,6 +34,10 @@ def _amount(name: str, label: str) -> Column:
     return Column(name, label, order=name, numeric=True, value=value)
 
 
+def _without(table: Table, *names: str) -> Table:
+    return replace(table, columns=tuple(column for column in table.columns if column.name not in names))
+
+
 RATIOS = Table(
     (
         Column("name", "Tenant", order="name"),
@@ -71,8 +75,11 @@ REWARDS = Table(
     file="fairness-rewards",
 )
 # In an elastic pool nothing is offered at an auction, and nobody is promised what it would have had alone.
-RATIOS_BY_USE = replace(RATIOS, columns=(*RATIOS.columns[:4], RATIOS.columns[5]))
-REWARDS_BY_USE = replace(REWARDS, columns=tuple(REWARDS.columns[place] for place in (0, 5, 9, 10, 11)), sort="-earned")
+RATIOS_BY_USE = _without(RATIOS, "against_alone", "alone", "broken")
+REWARDS_BY_USE = replace(
+    _without(REWARDS, "offered_units", "sold_units", "sold_part", "kept_units", "contributed", "reward", "forgone"),
+    sort="-earned",
+)
 INTERVALS = Table(
     (
         Column("number", "Interval", order="number"),
