@@ -50,6 +50,15 @@ def test_a_line_that_is_nested_too_deeply_is_named(bourse: Bourse, tmp_path: Pat
     assert "line 2: this is not JSON." in ended.err
 
 
+def test_mark_of_byte_order_before_a_file_is_no_part_of_it(bourse: Bourse, tmp_path: Path) -> None:
+    file = tmp_path / "rates.jsonl"
+    file.write_text(json.dumps(SPEC), encoding="utf-8-sig")
+    with stub_server(made(1, 1)) as stub:
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+    assert ended.status == 0, ended.err
+    assert [job["spec"] for job in json.loads(stub.calls[0].body)["jobs"]] == [SPEC]
+
+
 def test_only_the_end_of_a_line_ends_a_line(bourse: Bourse, tmp_path: Path) -> None:
     file = tmp_path / "rates.jsonl"
     file.write_text(json.dumps(SPEC | {"name": "a\u2028b"}, ensure_ascii=False) + "\r\n", encoding="utf-8")

@@ -15,6 +15,7 @@ from bourse_client.job_file import BadFile, JobFile, read_job
 from bourse_client.shapes import Lane
 
 INPUT = "-"
+BYTE_ORDER_MARK = "\ufeff"  # some editors begin a file with it
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def text_in(session: Session, name: str) -> str:
     try:
         text = session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
         text.encode()  # in the locales C and POSIX standard input lets other bytes pass, as halves of characters
-        return text
+        return text.removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror}.") from error
     except UnicodeError as error:
