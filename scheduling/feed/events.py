@@ -18,6 +18,7 @@ _APPEND = """
 INSERT INTO scheduling_event (pool_id, tenant_id, kind, subject, at, data)
 SELECT * FROM json_to_recordset(%s) AS event
     (pool_id bigint, tenant_id bigint, kind text, subject text, at timestamptz, data jsonb)
+RETURNING id
 """
 
 
@@ -40,13 +41,15 @@ def job_event(kind: EventKind, job: TrainingJob, *, at: datetime, data: Mapping[
 
 
 def events_append(events: Iterable[Event]) -> None:
-    """Append the events in this order, in one statement. Call this in the transaction of the change that they report;
-    open pages get the news after the commit. The ids are not read back, because nobody needs them."""
+    """Append the events in this order, in one statement, and give them their ids. Call this in the transaction of the
+    change that they report; open pages get the news after the commit."""
     events = list(events)
     if not events:
         return
     with connection.cursor() as cursor:
         cursor.execute(_APPEND, [json.dumps([_columns(each) for each in events], allow_nan=False)])
+        for each, (number,) in zip(events, cursor.fetchall(), strict=True):
+            each.pk = number
     events_tell(events)
 
 

@@ -238,7 +238,8 @@ def test_a_zoom_into_the_chart_stays_while_its_part_is_replaced(visit: Act, act:
     one = visit(user)
     one.open("/t/lumen/market/")
     live(one.page)
-    one.page.locator(".plot[data-chart=price]").scroll_into_view_if_needed()
+    one.page.wait_for_load_state("networkidle")  # no part is replaced under the hand
+    one.page.evaluate("() => document.querySelector('.plot[data-chart=price]').scrollIntoView({ block: 'center' })")
     whole = leftmost()
     box = one.page.locator(".plot[data-chart=price] .u-over").bounding_box()
     height = box["y"] + box["height"] / 2
