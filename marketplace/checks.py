@@ -28,7 +28,7 @@ def no_database_stopped_among_removed_steps(databases: Sequence[str] | None = No
     return [
         Error(
             f"The database has early steps of {app} and not its step {last}, which this version does not have any more."
-            " Bring it there with version 1.0.0; then come back.",
+            " Bring it there with version 1.0.0, or with the one that this asks for; then come back.",
             id="marketplace.E001",
         )
         for app, last in LAST_REMOVED.items()

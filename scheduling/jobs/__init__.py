@@ -26,8 +26,15 @@ from scheduling.jobs.read_log import LogQuestion, log_found, log_name, log_whole
 from scheduling.jobs.read_numbers import numbers_view, series_of
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_rows import UNKNOWN_JOB, job_by_id
-from scheduling.jobs.read_run import curve, job_runs, predicted_end
-from scheduling.jobs.read_runs import UNKNOWN_RUN, NumberedRun, numbered_runs, run_numbered
+from scheduling.jobs.read_run import (
+    UNKNOWN_RUN,
+    NumberedRun,
+    curve,
+    job_runs,
+    numbered_runs,
+    predicted_end,
+    run_numbered,
+)
 from scheduling.jobs.submission import (
     Checked,
     InvalidJob,

@@ -18,9 +18,12 @@ from scheduling.market.view import is_divisible
 from scheduling.models import Run, RunState, TrainingJob
 from scheduling.models.runs import OPEN
 from scheduling.programs.progress import WHOLE
+from tenants.access import Refused
 
 MOST_RUNS = 50  # of a job, whose curves are joined: it has a run for each of its pieces
 MOST_POINTS = 400  # of a curve on the page
+UNKNOWN_RUN = "unknown_run"
+NO_RUNS = Refused(UNKNOWN_RUN, "The job has no runs: it has not begun.")
 P = TypeVar("P")
 
 
@@ -87,9 +90,43 @@ class RunView:
         return self.run.state in OPEN
 
 
+@dataclass(frozen=True)
+class NumberedRun:
+    """A run, its number in its job's story (1 is the first, and a run keeps its own), and how many runs the job has."""
+
+    run: Run
+    number: int
+    of: int
+
+
 def job_runs(job: TrainingJob) -> list[Run]:
     """Return the runs of the job, the newest first. Needs the tenant's scope."""
     return list(Run.objects.filter(job=job).select_related("award").order_by("-pk")[:MOST_RUNS])
+
+
+def numbered_runs(job: TrainingJob, newest: Sequence[Run]) -> list[NumberedRun]:
+    """Return what `job_runs` returned, with numbers."""
+    of = len(newest)
+    if of >= MOST_RUNS:  # there may be others, and one that began since is none of these
+        of = Run.objects.filter(job=job, pk__lte=newest[0].pk).count()
+    return [NumberedRun(run, of - place, of) for place, run in enumerate(newest)]
+
+
+def run_numbered(job: TrainingJob, newest: Sequence[NumberedRun], number: int | None) -> NumberedRun | Refused | None:
+    """Return the job's run of this number. Where none is named, return the newest one, or None if it has none. `newest`
+    comes from `numbered_runs`."""
+    if number is None:
+        return newest[0] if newest else None
+    if not newest:
+        return NO_RUNS
+    of = newest[0].of
+    if not 1 <= number <= of:
+        its_runs = f"its runs are 1 to {of}" if of > 1 else "its only run is 1"
+        return Refused(UNKNOWN_RUN, f"The job has no run {number}: {its_runs}.")
+    if of - number < len(newest):
+        return newest[of - number]
+    run = Run.objects.filter(job=job).order_by("pk")[number - 1]
+    return NumberedRun(run, number, of)
 
 
 def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:

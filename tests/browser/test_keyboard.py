@@ -123,8 +123,8 @@ def test_a_refused_form_goes_on_at_the_field_that_is_wrong(visit: Act, act: Act)
     one.page.click("#form-steps button[type=submit]")
     one.page.wait_for_selector("#form-steps .error")
     until(lambda: focused(one) == "id_steps-steps")
-    said = one.page.locator("#id_steps-steps_error").bounding_box()
-    assert 0 < said["y"] < 900
+    sentence = one.page.locator("#id_steps-steps_error").bounding_box()
+    assert 0 < sentence["y"] < 900
 
 
 def test_a_refused_log_in_goes_on_at_what_it_says(visit: Act) -> None:

@@ -716,8 +716,8 @@ def test_broken_settings_are_said_so_and_written_anew(bourse: Bourse, tmp_path: 
     assert ended.status == 2
     assert "`bourse login` writes it anew" in ended.err
     with stub_server(good(ME)) as stub:
-        given = bourse("tenants", url=stub.address, token="t", config=str(file))
-        assert (given.status, "It is not needed" in given.err) == (0, True)
+        ended = bourse("tenants", url=stub.address, token="t", config=str(file))
+        assert (ended.status, "It is not needed" in ended.err) == (0, True)
         ended = bourse("login", "--url", stub.address, stdin="bourse_secret\n", config=str(file))
         assert ended.status == 0, ended.err
         assert bourse("tenants", config=str(file)).status == 0

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from scheduling.engines.launcher.files import Folder
-from scheduling.jobs import read_runs
+from scheduling.jobs import read_run
 from scheduling.jobs.read_log import NEVER_BEGAN, NO_LOG
 from scheduling.models import Award, JobState, Run, RunState
 from scheduling.runs.old_files import files_remove, jobs_with_old_files
@@ -114,7 +114,7 @@ def test_job_that_has_not_begun_has_no_runs(award: Award) -> None:
     client, (page, api) = client_as(VIEWER, award.tenant), addresses(waits)
     empty = {"run": None, "run_number": None, "runs": 0, "lines": [], "after": 0, "more": False, "sentence": ""}
     assert client.get(api).json() == empty
-    assert client.get(f"{api}?run_number=1").json()["detail"] == read_runs.NO_RUNS.sentence
+    assert client.get(f"{api}?run_number=1").json()["detail"] == read_run.NO_RUNS.sentence
     assert "Nothing has been written yet." in client.get(f"{page}?run=1").content.decode()
 
 
@@ -153,7 +153,7 @@ def test_page_of_a_job_with_one_run_has_no_choice(award: Award) -> None:
 
 def test_run_that_is_older_than_the_list_is_found(award: Award, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduling.jobs.read_run.MOST_RUNS", 2)
-    monkeypatch.setattr(read_runs, "MOST_RUNS", 2)
+    monkeypatch.setattr(read_run, "MOST_RUNS", 2)
     client, (page, api) = client_as(VIEWER, award.tenant), addresses(award)
     shown = client.get(f"{api}?run_number=1").json()
     assert (first_words(shown)[0], shown["run_number"], shown["runs"]) == ("alpha 0", 1, 3)

@@ -127,8 +127,8 @@ def test_what_a_lost_attempt_wrote_is_read_beside_the_log_of_the_next_one(settin
         drive(engine, awarded_again(award), RunState.FINISHED)
         client, base = client_as("viewer", tenant), f"/api/v1/tenants/renter/jobs/{award.job_id}/logs/"
         shown = [client.get(base, {"run_number": number}).json() for number in (1, 2)]
-    said = [[line["text"] for line in each["lines"] if line["who"] != "engine"] for each in shown]
-    assert said == [["attempt 1"], ["attempt 2"]]
+    texts = [[line["text"] for line in each["lines"] if line["who"] != "engine"] for each in shown]
+    assert texts == [["attempt 1"], ["attempt 2"]]
     assert (shown[0]["runs"], shown[0]["run"]) == (2, first.pk)
 
 

@@ -27,8 +27,7 @@ from scheduling.jobs.read_log import log_name, log_view, log_whole, why_no_log
 from scheduling.jobs.read_numbers import numbers_view
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_page import job_page
-from scheduling.jobs.read_run import RunView, job_runs, run_sentence, run_view
-from scheduling.jobs.read_runs import numbered_runs, run_numbered
+from scheduling.jobs.read_run import RunView, job_runs, numbered_runs, run_numbered, run_sentence, run_view
 from scheduling.jobs.read_stranger_files import OpenedFile, path_said, path_shown
 from scheduling.market.pages.context import frame_in
 from scheduling.models import PROGRAM, TrainingJob

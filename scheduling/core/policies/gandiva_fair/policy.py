@@ -73,7 +73,7 @@ class GandivaFair:
                 bookings.append(self._booking(turn, view))
         level_passes(list(queues.values()))
         memory = {
-            "passes": {queue.name: queue.owed for queue in queues.values()},
+            "debts": {queue.name: queue.owed for queue in queues.values()},
             "jobs": {str(turn.job.number): turn.memory(view.slot) for queue in queues.values() for turn in queue.turns},
         }
         return Plan(bookings, refusals, memory=memory)

@@ -105,7 +105,7 @@ def entitle(queues: Sequence[TenantQueue], tickets: FloatArray, view: View) -> N
     part = min([1.0, *(free[wanted_amounts > 0] / wanted_amounts[wanted_amounts > 0]).tolist()])
     shares = max_min(demands, np.array([queue.tickets for queue in queues]), part * float(demands.sum()))
     for queue, share in zip(queues, shares.tolist(), strict=True):
-        queue.owed = view.memory.get("passes", {}).get(queue.name, 0.0) - share
+        queue.owed = view.memory.get("debts", {}).get(queue.name, 0.0) - share
 
 
 def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArray:
