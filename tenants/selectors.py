@@ -12,7 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from tenants.access import NOBODY, Access
 from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
-from tenants.repeated import RepeatedRead
+from tenants.repeated import RepeatedRead, Whose
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
 from tenants.sessions import Login, logins_open
@@ -132,7 +132,7 @@ def _tokens_of(token_hash: str) -> QuerySet[ApiToken]:
     return tokens.annotate(role=Subquery(memberships.values("role")))  # type: ignore[no-redef]
 
 
-_tokens = RepeatedRead(_tokens_of, scoped=False, token_hash="of a token")  # noqa: S106  an example
+_tokens = RepeatedRead(_tokens_of, of=Whose.NONE, token_hash="of a token")  # noqa: S106  an example
 
 
 def tokens_working(user: User, at: datetime) -> list[ApiToken]:

@@ -14,14 +14,14 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.common import boundary_marked
-from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.calendar.lanes import Busy, clocks_of, lane_lock, pool_now
 from scheduling.market.decide.dependents import dependents_move
 from scheduling.market.decide.interval import boundary_without_news, interval_run
 from scheduling.market.prices.posted import prices_refresh
 from scheduling.market.settle.deliveries import outage_next, outage_over, pulse
 from scheduling.market.settle.outages import outage_pass
 from scheduling.market.settle.slots import slot_settle
-from scheduling.market.view.rents import rents_open
+from scheduling.market.view.rents import rent_open
 from scheduling.models import Award, JobState, Lane, LaneClock, Pool, TrainingJob, unsettled_from
 from scheduling.runs.watch import runs_watch
 from tenants.scoping import scope_disabled
@@ -45,7 +45,7 @@ class Advanced:
 
 def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> Advanced:
     """Do every boundary that has passed by now, in order, each once."""
-    pool = Pool.objects.get(pk=pool_id)
+    pool = pool_now(pool_id)
     pulse(pool=pool, at=at)  # before anything is settled, so that slots that passed in silence are known
     last, done = pool.slot_at(at), 0
     for boundary in _boundaries(pool, last):
@@ -106,8 +106,8 @@ def _boundaries(pool: Pool, last: int) -> Iterator[int]:
 
 def next_boundary(pool: Pool) -> int:
     """Return the first boundary that is not decided."""
-    decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
-    return 0 if decided is None else decided + 1
+    clock = clocks_of(pool).get(Lane.BATCH)
+    return 0 if clock is None else clock.decided_slot + 1
 
 
 @transaction.atomic
@@ -129,7 +129,7 @@ def _skip_silence(pool: Pool, last: int) -> None:
     with scope_disabled("silence means that no tenant has anything in the market"):
         waiting_jobs = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, arrival__lte=last - 1)
         sold = Award.objects.filter(unsettled_from(batch.settled_slot + 1), pool=pool)
-        if waiting_jobs.exists() or sold.exists() or rents_open(pool, last, most=1):
+        if waiting_jobs.exists() or sold.exists() or rent_open(pool, last):
             return
         due = boundary_without_news(pool, batch, batch.decided_slot + 1)
     last = last if due is None else min(last, due)

@@ -13,7 +13,7 @@ from scheduling.market.reads import JobView, has_several, job_view, paid_beside
 from scheduling.models import CHARGES, MAY_HOLD, Award, Lane, LaneClock, TrainingJob, may_hold
 from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.access import Refused
-from tenants.repeated import RepeatedRead
+from tenants.repeated import RepeatedRead, Whose
 
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
@@ -69,7 +69,7 @@ def job_by_id(job_id: int) -> TrainingJob | None:
 
 _job = RepeatedRead(
     lambda job_id: TrainingJob.objects.select_related("pool", "tenant", "submitted_by").filter(pk=job_id).order_by(),
-    scoped=True,
+    of=Whose.ONE,
     job_id=-1,
 )
 
@@ -100,7 +100,7 @@ def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
     return rows.distinct("job_id").only(*_FIELDS)
 
 
-_newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
+_newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), of=Whose.ONE, job_id=-1)
 _FIELDS: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
 _FIELDS += ("returned", *CHARGES, "rent", "adjusted", "cut_at", "pays_from", "work_left", "paid_before", "work")
 

@@ -11,7 +11,7 @@ from django.db.models import F, Sum
 
 from scheduling.models import Award, Budget, TrainingJob
 from scheduling.money.view_spending import period_start
-from tenants.repeated import RepeatedRead
+from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope
 
 
@@ -46,7 +46,7 @@ def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[BudgetLimit, ...]:
         return _limits(_budgets(), at)
 
 
-_budgets = RepeatedRead(lambda: Budget.objects.order_by("pk"), scoped=True)
+_budgets = RepeatedRead(lambda: Budget.objects.order_by("pk"), of=Whose.ONE)
 
 
 def _limits(budgets: Collection[Budget], at: datetime) -> tuple[BudgetLimit, ...]:

@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from scheduling.models import ALIVE, PROGRAM, Award, Lane, LaneClock, Pool, Run, RunState
+from scheduling.market.calendar.lanes import clocks_of
+from scheduling.models import ALIVE, PROGRAM, Award, Lane, Pool, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.engines import patience_of
 from scheduling.runs.failures import award_fail
+from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 LONGEST_SILENCE = timedelta(seconds=10)  # an engine that runs notes that it has seen a run every four seconds
@@ -34,13 +36,11 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
     does not run by the market's own time."""
     with scope_disabled("the engine may be silent for any tenant"):
         # 1. Read the awards that should be running, and their runs.
-        settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
-        first = 0 if settled is None else settled + 1
-        running = Award.objects.filter(
-            pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at), end__gt=first, job__spec__has_key=PROGRAM
-        )
-        awards = [award for award in running.select_related("pool") if award.used_until > first]
-        all_runs = list(Run.objects.filter(award__in=awards).order_by("number"))
+        clock = clocks_of(pool).get(Lane.BATCH)
+        first = 0 if clock is None else clock.settled_slot + 1
+        running = _should_run(pool_id=pool.pk, now=pool.slot_at(at), first=first)
+        awards = [award for award in running if award.used_until > first]
+        all_runs = list(Run.objects.filter(award__in=awards).order_by("number")) if awards else []
         runs = {run.award_id: run for run in all_runs}  # the last run of each award
         paused = {run.award_id: run.ended_at or run.seen_at for run in all_runs if run.state == RunState.PAUSED}
         # 2. Decide of which nothing is known to run for too long.
@@ -57,6 +57,17 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         for award, slot, gone_at in late:
             award_fail(award_id=award.pk, slot=max(award.start, slot), detail=SILENT, at=at, gone_at=gone_at)
     return len(late)
+
+
+_should_run = RepeatedRead(
+    lambda pool_id, now, first: Award.objects.filter(
+        pool=pool_id, state__in=ALIVE, start__lte=now, end__gt=first, job__spec__has_key=PROGRAM
+    ).select_related("pool"),
+    of=Whose.ALL,
+    pool_id=-1,
+    now=-2,
+    first=-3,
+)
 
 
 def database_began() -> datetime:

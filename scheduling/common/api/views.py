@@ -9,7 +9,7 @@ from scheduling.models import Pool
 from tenants.access import Access, Refused
 from tenants.api.views import CoalitionView, TenantView
 from tenants.models import ApiToken, User
-from tenants.repeated import RepeatedRead
+from tenants.repeated import RepeatedRead, Whose
 
 UNKNOWN_POOL = Refused("unknown_pool", "There is no such pool.")
 # The codes with which every change by an operator may be refused.
@@ -20,7 +20,7 @@ def pool_by_slug(slug: str) -> Pool | None:
     return next(iter(_of_slug(slug=slug)), None)
 
 
-_of_slug = RepeatedRead(lambda slug: Pool.objects.filter(slug=slug).order_by(), scoped=False, slug="a slug")
+_of_slug = RepeatedRead(lambda slug: Pool.objects.filter(slug=slug).order_by(), of=Whose.NONE, slug="a slug")
 
 
 class PoolView(CoalitionView):

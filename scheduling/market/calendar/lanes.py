@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
 from scheduling.models import Lane, LaneClock, Pool
-from tenants.repeated import RepeatedRead
+from tenants.repeated import RepeatedRead, Whose
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,19 @@ def _lockable(pool_id: int, lane: str, *, wait: bool) -> QuerySet[LaneClock]:
     return LaneClock.objects.filter(pool=pool_id, lane=lane).select_for_update(no_key=True, skip_locked=not wait)
 
 
-_waited = RepeatedRead(partial(_lockable, wait=True), scoped=False, pool_id=-1, lane="a lane")
-_unlocked = RepeatedRead(partial(_lockable, wait=False), scoped=False, pool_id=-1, lane="a lane")
+_waited = RepeatedRead(partial(_lockable, wait=True), of=Whose.NONE, pool_id=-1, lane="a lane")
+_unlocked = RepeatedRead(partial(_lockable, wait=False), of=Whose.NONE, pool_id=-1, lane="a lane")
+
+
+def pool_now(pool_id: int) -> Pool:
+    """Return the pool as it is now."""
+    rows = _pools(pool_id=pool_id)
+    if not rows:
+        raise Pool.DoesNotExist(f"pool {pool_id}")
+    return rows[0]
+
+
+_pools = RepeatedRead(lambda pool_id: Pool.objects.filter(pk=pool_id).order_by(), of=Whose.NONE, pool_id=-1)
 
 
 def clocks_of(pool: Pool) -> dict[str, LaneClock]:
@@ -52,7 +63,7 @@ def clocks_of(pool: Pool) -> dict[str, LaneClock]:
     return {clock.lane: clock for clock in _clocks(pool_id=pool.pk)}
 
 
-_clocks = RepeatedRead(lambda pool_id: LaneClock.objects.filter(pool=pool_id).order_by(), scoped=False, pool_id=-1)
+_clocks = RepeatedRead(lambda pool_id: LaneClock.objects.filter(pool=pool_id).order_by(), of=Whose.NONE, pool_id=-1)
 
 
 def frontier_of(clocks: Mapping[str, LaneClock]) -> int:

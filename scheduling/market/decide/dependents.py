@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from scheduling.feed import EventKind, events_append, job_event
 from scheduling.market.calendar.lanes import Busy, closes, lane_lock
@@ -33,6 +33,7 @@ from scheduling.programs.ordering import (
     array_named,
     standing,
 )
+from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 _OUTCOMES: Mapping[str, str] = {**dict.fromkeys(LIVE_STATES, OPEN), JobState.FINISHED: DONE}
@@ -52,14 +53,13 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
     """Release or refuse jobs that wait for others, at a boundary before its interval is decided. Return how many no
     longer wait. `at` is the boundary: released jobs arrive then, and their value counts from then."""
     with scope_disabled("jobs of all tenants wait for others"):
-        held = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, not_before=AFTER_OTHERS)
-        if not held.exists():
+        if not _any_held(pool_id=pool.pk):
             return 0
         # Cancelling a job takes this lock too.
         if lane_lock(pool_id=pool.pk, lane=Lane.BATCH, wait=False) is None:
             return Busy()
         # 1. Gather which jobs wait for which, and the states of those.
-        waiting = dict(held.order_by("pk").values_list("pk", "after"))
+        waiting = dict(_held(pool.pk).order_by("pk").values_list("pk", "after"))
         waited = {each for after in waiting.values() for each in after}
         named = TrainingJob.objects.filter(Q(pk__in=after_jobs(waited)) | Q(array__in=after_arrays(waited)))
         named = named.annotate(unheard=not_heard_of()).order_by("pk")
@@ -82,6 +82,13 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
         )
         events_append(events)
         return len(rows)
+
+
+def _held(pool_id: int) -> QuerySet[TrainingJob]:
+    return TrainingJob.objects.filter(pool=pool_id, state=JobState.QUEUED, not_before=AFTER_OTHERS)
+
+
+_any_held = RepeatedRead(lambda pool_id: _held(pool_id).order_by().values_list("pk")[:1], of=Whose.ALL, pool_id=-1)
 
 
 def fates(

@@ -16,7 +16,7 @@ from scheduling.core import records
 from scheduling.core.collector import collector_resting
 from scheduling.core.types import WAITING, HasWindows, Plan, Policy, Reason, View
 from scheduling.feed import events_append
-from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.calendar.lanes import Busy, lane_lock, pool_now
 from scheduling.market.calendar.rows import batch_reserve, prices_post, ticks_write
 from scheduling.market.decide import plans
 from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
@@ -58,6 +58,7 @@ def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -
             return Busy()
         if clock.decided_slot != slot - 1:
             return None
+        clock.pool = pool_now(pool_id)
         steps = Steps("interval", f"{clock.pool.slug}:{slot}")
         interval = None
         if clock.held or over:

@@ -16,13 +16,13 @@ from django.db.models import Sum
 from scheduling.core import policies
 from scheduling.core.types import Booking, FloatArray, PostsPrices, View
 from scheduling.feed import EventKind, event, events_append
-from scheduling.market.calendar.lanes import lane_lock
+from scheduling.market.calendar.lanes import clocks_of, lane_lock
 from scheduling.market.calendar.rows import ticks_write
 from scheduling.market.calendar.units import CalendarUnit
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.instant import InstantSnapshot, after_booking, counter_view
 from scheduling.models import CalendarCell, Event, Lane, LaneClock, Pool, PriceTick
-from tenants.repeated import RepeatedRead
+from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 Ticks = dict[tuple[int, int], tuple[float | None, float, float]]  # (resource, slot) -> price, offered, sold
@@ -70,7 +70,7 @@ def prices_after(
 
 
 def _is_due(pool: Pool) -> bool:
-    decided = dict(LaneClock.objects.filter(pool=pool).values_list("lane", "decided_slot"))
+    decided = {lane: clock.decided_slot for lane, clock in clocks_of(pool).items()}
     return decided.get(Lane.BATCH, -1) > decided.get(Lane.INSTANT, -1)
 
 
@@ -130,7 +130,7 @@ _ticks = RepeatedRead(
     lambda pool_id, start, end: PriceTick.objects.filter(
         pool=pool_id, lane=Lane.INSTANT, slot__gte=start, slot__lt=end
     ).order_by(),
-    scoped=False,
+    of=Whose.NONE,
     pool_id=-1,
     start=-2,
     end=-3,

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from scheduling.models import Outage, Pool, Pulse
+from tenants.repeated import RepeatedRead, Whose
 
 
 def pulse(*, pool: Pool, at: datetime) -> Outage | None:
@@ -55,7 +56,15 @@ def silent_slots(pool: Pool, alive_at: datetime, at: datetime) -> range:
 
 def outage_over(pool_id: int, slot: int) -> Outage | None:
     """Return the outage that covers the slot, or None if the slot was delivered or is still to come."""
-    return Outage.objects.filter(pool=pool_id, start__lte=slot, end__gt=slot).first()
+    return next(iter(_outages(pool_id=pool_id, slot=slot)), None)
+
+
+_outages = RepeatedRead(
+    lambda pool_id, slot: Outage.objects.filter(pool=pool_id, start__lte=slot, end__gt=slot).order_by("start"),
+    of=Whose.NONE,
+    pool_id=-1,
+    slot=-2,
+)
 
 
 def outage_next(pool_id: int, slot: int) -> int | None:

@@ -32,6 +32,8 @@ def pieces_over(pool: Pool, award_ids: Sequence[int], unfinished: Mapping[int, o
     A program that is behind its plan when the last rented piece ends continues with what its last save leaves, if it
     reports that. When its award at home ends, its time is over, as for any job.
     """
+    if not award_ids:
+        return []
     over = list(Award.objects.filter(pk__in=award_ids, work__isnull=False).select_related("job").order_by("pk"))
     if not over:
         return []

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
+
+from django.db.models import QuerySet
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.settle.payments import rent_refund_key, slot_posting
 from scheduling.market.view.rents import cut_short
 from scheduling.models import BETTER_ALONE, Award, Event, Pool, RentState
 from tenants.ledger.postings import Posting, available, held
+from tenants.repeated import RepeatedRead, Whose
 
 
 class RefundTooLarge(RuntimeError):
@@ -35,8 +39,18 @@ class Closing:
 def rents_cut(pool: Pool) -> list[Closing]:
     """Return the rents of awards that were cut short, or whose jobs ended early; they end in their owner's world too.
     Delivered slots are paid for, so nothing is returned."""
-    rows = Award.objects.filter(cut_short(pool), pool=pool, rent=RentState.OPEN)
-    return [Closing(award) for award in rows.select_related("job").order_by("pk")]
+    return [Closing(award) for award in _cut[pool.parts_worth_nothing](pool_id=pool.pk)]
+
+
+def _open_but_cut(pool_id: int, *, parts_worth_nothing: bool) -> QuerySet[Award]:
+    rows = Award.objects.filter(cut_short(parts_worth_nothing), pool=pool_id, rent=RentState.OPEN)
+    return rows.select_related("job").order_by("pk")
+
+
+_cut = {
+    nothing: RepeatedRead(partial(_open_but_cut, parts_worth_nothing=nothing), of=Whose.ALL, pool_id=-1)
+    for nothing in (False, True)
+}
 
 
 def rents_close(

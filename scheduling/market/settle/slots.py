@@ -20,7 +20,7 @@ from scheduling.common import Steps
 from scheduling.core.collector import collector_resting
 from scheduling.core.stored_charges import slot_parts
 from scheduling.feed import EventKind, event, events_append, job_subject
-from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.calendar.lanes import Busy, lane_lock, pool_now
 from scheduling.market.settle.deliveries import outage_over
 from scheduling.market.settle.payments import paid_late, slot_posting
 from scheduling.market.settle.pieces import jobs_wait_again, pieces_over, saved_events
@@ -44,6 +44,7 @@ from scheduling.models import (
 from scheduling.money import low_balance_events
 from tenants.ledger.postings import InsufficientFunds, Posting
 from tenants.ledger.services import post_batches
+from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 BATCH = 2_500  # postings that the database writes in one call, while the next ones are built
@@ -108,7 +109,7 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
         raise NotDelivered(f"slot {slot} of pool {pool_id}")
     # The instant lane sells and starts up to this same boundary, so the two wait for each other while money moves.
     lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
-    pool = Pool.objects.get(pk=pool_id)
+    pool = pool_now(pool_id)
     steps = Steps("settlement", f"{pool.slug}:{slot}")
     with scope_disabled("a slot is settled for all tenants of a pool at once"), collector_resting():
         # 2. Gather what each award owes for the slot, and to whom; and rents that were cut short.
@@ -138,16 +139,23 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
 def _charges(pool: Pool, slot: int) -> list[Charge]:
     """Return what awards owe for the slot. Every slot before this one is settled. An open rent owes nothing until it is
     closed. `parts` has the slot of awards of older versions."""
-    due = Award.objects.filter(paying_for(slot), pool=pool, paid__gt=0).exclude(rent=RentState.OPEN)
-    rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
-    columns = ("pk", "job_id", "tenant_id", "start", "adjusted", "owners", "amounts", "parts")
-    entries = list(rows.order_by("pk").values_list(*columns))
-    adjusted = Award.objects.filter(pk__in=[pk for pk, _, _, _, refunded, *_ in entries if refunded])
-    less = {award.pk: award.owed[slot - award.start] for award in adjusted}
+    entries = _owing(pool_id=pool.pk, slot=slot)
+    adjusted = [pk for pk, _, _, _, refunded, *_ in entries if refunded]
+    less = {award.pk: award.owed[slot - award.start] for award in Award.objects.filter(pk__in=adjusted)}
     return [
         Charge(pk, job_id, tenant_id, less[pk] if pk in less else slot_parts(slot - start, owners, amounts, parts))
         for pk, job_id, tenant_id, start, _, owners, amounts, parts in entries
     ]
+
+
+def _owing_of(pool_id: int, slot: int) -> QuerySet[Award, Any]:
+    due = Award.objects.filter(paying_for(slot), pool=pool_id, paid__gt=0).exclude(rent=RentState.OPEN)
+    rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
+    columns = ("pk", "job_id", "tenant_id", "start", "adjusted", "owners", "amounts", "parts")
+    return rows.order_by("pk").values_list(*columns)
+
+
+_owing = RepeatedRead(_owing_of, of=Whose.ALL, pool_id=-1, slot=-2)
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:
@@ -175,12 +183,12 @@ def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Po
 def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     """Start and end awards at the boundary before slot `boundary`. Return (awards started, awards ended). Nothing
     starts in an outage."""
-    alive = Award.objects.filter(pool=pool, state__in=ALIVE)
-    ending = _moves(alive.filter(end__lte=boundary), "end")
+    ending = [AwardMove(*row) for row in _ending(pool_id=pool.pk, boundary=boundary)]
     over = [move for move in ending if move.cut_at is None]
-    Award.objects.filter(pk__in=[move.award_id for move in over]).update(state=AwardState.DONE)
-    cut = [move.award_id for move in ending if move.cut_at is not None]
-    Award.objects.filter(pk__in=cut).update(state=AwardState.ENDED)
+    cut = [move for move in ending if move.cut_at is not None]
+    for state, moves in ((AwardState.DONE, over), (AwardState.ENDED, cut)):
+        if moves:
+            Award.objects.filter(pk__in=[move.award_id for move in moves]).update(state=state)
     if pool.is_elastic:
         over = _last_of_their_jobs(over)
     short = unfinished([move.award_id for move in over])
@@ -189,7 +197,7 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     over = [move for move in over if move.award_id not in go_on]
     finished = _jobs_finish([move for move in over if move.job_id not in short], at)
     stopped = _jobs_stop([move for move in over if move.job_id in short], short, at)
-    due = _moves(alive.filter(state=AwardState.BOOKED, start__lte=boundary), "start")
+    due = [AwardMove(*row) for row in _starting(pool_id=pool.pk, boundary=boundary)]
     if due and outage_over(pool.pk, boundary) is not None:
         due = []
     begun = awards_start(due)
@@ -204,10 +212,25 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     return len(due), len(ending)
 
 
-def _moves(awards: QuerySet[Award], slot_field: str) -> list[AwardMove]:
-    """Return these awards, which begin or end now. `slot_field` is "start" or "end" accordingly."""
-    rows = awards.order_by("pk").values_list("pk", "job_id", "tenant_id", "cut_at", slot_field)
-    return [AwardMove(*row) for row in rows]
+_MOVE = ("pk", "job_id", "tenant_id", "cut_at")
+_ending = RepeatedRead(
+    lambda pool_id, boundary: (
+        Award.objects.filter(pool=pool_id, state__in=ALIVE, end__lte=boundary).order_by("pk").values_list(*_MOVE, "end")
+    ),
+    of=Whose.ALL,
+    pool_id=-1,
+    boundary=-2,
+)
+_starting = RepeatedRead(
+    lambda pool_id, boundary: (
+        Award.objects.filter(pool=pool_id, state=AwardState.BOOKED, start__lte=boundary)
+        .order_by("pk")
+        .values_list(*_MOVE, "start")
+    ),
+    of=Whose.ALL,
+    pool_id=-1,
+    boundary=-2,
+)
 
 
 def _last_of_their_jobs(moves: Sequence[AwardMove]) -> list[AwardMove]:
@@ -224,6 +247,8 @@ def awards_start(moves: Sequence[AwardMove]) -> set[int]:
 
     For these jobs the real start and price are written beside the estimates of them.
     """
+    if not moves:
+        return set()
     pks = [move.award_id for move in moves]
     Award.objects.filter(pk__in=pks).update(state=AwardState.RUNNING)
     begun = _jobs_move(moves, (JobState.AWARDED,), state=JobState.RUNNING, reason_code="", reason_numbers={})
@@ -241,6 +266,8 @@ def awards_start(moves: Sequence[AwardMove]) -> set[int]:
 def _jobs_move(moves: Sequence[AwardMove], among: Sequence[JobState], **changes: object) -> set[int]:
     """Change the jobs of these awards that are in one of the states `among`, and return them. Others, such as a
     cancelled job, stay as they are."""
+    if not moves:
+        return set()
     jobs = TrainingJob.objects.filter(pk__in=[move.job_id for move in moves], state__in=among)
     moved = set(jobs.values_list("pk", flat=True))
     TrainingJob.objects.filter(pk__in=moved).update(**changes)

@@ -7,9 +7,10 @@ first, and once; everything else is about them, or about earlier decisions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 from django.db import connection
@@ -24,7 +25,7 @@ from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.held import held_array, held_rows, held_sql
 from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
-from scheduling.market.view.rents import rents_open, undone, values_given_up
+from scheduling.market.view.rents import rent_open, rents_open, undone, values_given_up
 from scheduling.market.view.windows import published_windows
 from scheduling.models import (
     PROGRAM,
@@ -42,6 +43,7 @@ from scheduling.money import BudgetLimit, limits, member_caps, rent_spent, tenan
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balances
+from tenants.repeated import RepeatedRead, Whose
 
 ENDLESS = 2**53  # the horizon, as the market has no last slot: the end of the whole numbers that a float holds exactly
 
@@ -87,7 +89,8 @@ def batch_view(
     not read.
     """
     # 1. Who asks: the jobs that wait. What was decided before and still counts: awards and open rents.
-    waiting = {row.pk: row for row in _queue(pool, slot).order_by("arrival", "pk")}
+    queue = _waiting_jobs[pool.is_elastic](pool_id=pool.pk, slot=slot, now=float(slot))
+    waiting = {row.pk: row for row in queue}
     if supposed is not None:
         waiting[supposed.pk] = supposed
     its = Q() if alone is None else Q(tenant=alone)
@@ -172,11 +175,14 @@ def batch_view(
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
     """Read just what shows whether anything is due at the boundary before `slot`: of the queue the first job and the
     new ones, and one open rent, if there is any (K5)."""
-    in_order = _queue(pool, slot).order_by("arrival", "pk")
-    waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
+    where = {"pool_id": pool.pk, "slot": slot, "now": float(slot)}
+    first = _first_waiting_job[pool.is_elastic](**where)
+    new = _new_jobs[pool.is_elastic](**where, before=float(slot - 1)) if first else []
+    waiting = {row.pk: row for row in (*first, *new)}
     if supposed is not None:
         waiting[supposed.pk] = supposed
-    rents = rents_open(pool, slot, most=1)
+    open_rent = rent_open(pool, slot)
+    rents = {} if open_rent is None else {open_rent.job_id: [open_rent]}
     frame = planning_frame(pool, _tenants_of(waiting, rents))
     cache = known_pool(frame)
     jobs = cache.read(waiting.values())
@@ -200,14 +206,37 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
 def states_decided(pool: Pool) -> list[str]:
     """Return the states in which a job may be given a schedule, or be refused one. In an elastic pool running jobs are
     decided about again."""
-    return [JobState.QUEUED.value, JobState.RUNNING.value] if pool.is_elastic else [JobState.QUEUED.value]
+    return _states_decided(pool.is_elastic)
 
 
-def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
-    """Return all jobs that may be decided about. Jobs that the platform failed repeatedly, and that pause until
-    `not_before`, are left out."""
-    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool))
-    return without_spec(queued.filter(arrival__lte=slot, not_before__lte=slot))
+def _states_decided(elastic: bool) -> list[str]:
+    return [JobState.QUEUED.value, JobState.RUNNING.value] if elastic else [JobState.QUEUED.value]
+
+
+def _queue(pool_id: int, slot: int, now: float, *, elastic: bool) -> QuerySet[TrainingJob]:
+    """Return all jobs that may be decided about, in order. Jobs that the platform failed repeatedly, and that pause
+    until `not_before`, are left out. `now` is the slot as a time."""
+    queued = TrainingJob.objects.filter(pool=pool_id, lane=Lane.BATCH, state__in=_states_decided(elastic))
+    return without_spec(queued.filter(arrival__lte=now, not_before__lte=slot)).order_by("arrival", "pk")
+
+
+def _first_waiting(pool_id: int, slot: int, now: float, *, elastic: bool) -> QuerySet[TrainingJob]:
+    return _queue(pool_id, slot, now, elastic=elastic)[:1]
+
+
+def _new(pool_id: int, slot: int, now: float, before: float, *, elastic: bool) -> QuerySet[TrainingJob]:
+    return _queue(pool_id, slot, now, elastic=elastic).filter(arrival__gt=before)
+
+
+def _reads(rows: Callable[..., QuerySet[TrainingJob]], **examples: float) -> Mapping[bool, RepeatedRead[TrainingJob]]:
+    """Return the read for elastic pools (True) and all others (False)."""
+    return {
+        elastic: RepeatedRead(partial(rows, elastic=elastic), of=Whose.ALL, pool_id=-1, slot=-2, now=-3.5, **examples)
+        for elastic in (False, True)
+    }
+
+
+_waiting_jobs, _first_waiting_job, _new_jobs = _reads(_queue), _reads(_first_waiting), _reads(_new, before=-4.5)
 
 
 def _tenants_of(waiting: Mapping[int, TrainingJob], rents: Mapping[int, Sequence[Award]]) -> set[int]:

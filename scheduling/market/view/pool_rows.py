@@ -16,6 +16,7 @@ from django.db import connection
 
 from scheduling.models import Pool, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
+from tenants.repeated import RepeatedRead, Whose
 from tenants.scoping import scope_disabled
 
 CACHE_SIZE = 8  # texts, and frames made from them, in each process
@@ -74,8 +75,16 @@ def pool_text(pool: Pool) -> str:
 def live_tenants(pool: Pool) -> frozenset[int]:
     """Return the tenants that have live jobs."""
     with scope_disabled("a plan is made for all tenants of a pool at once"):
-        live = TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).order_by()
-        return frozenset(live.values_list("tenant_id", flat=True).distinct())
+        return frozenset(tenant_id for (tenant_id,) in _live(pool_id=pool.pk))
+
+
+_live = RepeatedRead(
+    lambda pool_id: (
+        TrainingJob.objects.filter(pool=pool_id, state__in=LIVE_STATES).order_by().values_list("tenant_id").distinct()
+    ),
+    of=Whose.ALL,
+    pool_id=-1,
+)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
