@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
+from tests.sources import trees
+
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "scheduling" / "core"
 PROGRAMS = ROOT / "scheduling" / "programs"
@@ -90,15 +92,14 @@ def test_import_contracts_of_pyproject_are_kept(monkeypatch: pytest.MonkeyPatch)
 
 def test_nobody_else_answers_with_a_stream() -> None:
     """The asynchronous server reads a stream that is none of its own whole, before it sends the first byte of it."""
+    answers = ("StreamingHttpResponse", "FileResponse")
     makers = {
-        str(file.relative_to(ROOT))
-        for app in ("marketplace", "scheduling", "tenants")
-        for file in (ROOT / app).rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        path
+        for path, tree in trees("marketplace", "scheduling", "tenants", naming=answers)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name | ast.Attribute)
-        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
-        in ("StreamingHttpResponse", "FileResponse")
+        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in answers
     }
     assert makers == {"scheduling/feed/api/events.py", "tenants/downloads.py"}
 
@@ -107,12 +108,14 @@ def test_every_rule_that_the_code_names_stands_on_a_page() -> None:
     """A docstring or comment that says R17 is worth something only if R17 can be read."""
     pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "rules").glob("*.md"))
     rules = set(re.findall(r"\*\*([A-Z]\d+)\*\*", pages))
+    rule = re.compile(r"\b[RLGOCAPBK][1-9]\d?\b")
     named: dict[str, str] = {}
     for file in sorted((ROOT / "scheduling").rglob("*.py")):
-        for token in tokenize.generate_tokens(StringIO(file.read_text(encoding="utf-8")).readline):
+        text = file.read_text(encoding="utf-8")
+        for token in tokenize.generate_tokens(StringIO(text).readline) if rule.search(text) else ():
             if token.type == tokenize.COMMENT or token.string.startswith('"""'):
                 place = f"{file.name}:{token.start[0]}"
-                named |= dict.fromkeys(re.findall(r"\b[RLGOCAPBK][1-9]\d?\b", token.string), place)
+                named |= dict.fromkeys(rule.findall(token.string), place)
     assert len(named) > 40
     assert {tag: place for tag, place in named.items() if tag not in rules} == {}
 

@@ -18,8 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
-def published() -> list[tuple[str, dict[str, Any]]]:
-    return [(found["operationId"], found) for path in document()["paths"].values() for found in path.values()]
+def published() -> dict[str, dict[str, Any]]:
+    operations_of_all = [found for path in document()["paths"].values() for found in path.values()]
+    by_name = {found["operationId"]: found for found in operations_of_all}
+    assert len(by_name) == len(operations_of_all)
+    return by_name
 
 
 def test_checked_in_schema_is_the_one_that_is_published() -> None:
@@ -32,8 +35,7 @@ def test_checked_in_schema_is_the_one_that_is_published() -> None:
 def test_schema_is_openapi_3_1_and_has_every_operation_once() -> None:
     validate_schema(document())
     assert document()["openapi"] == "3.1.0"
-    names = [name for name, _ in published()]
-    assert sorted(names) == sorted(found.name for found in operations())
+    assert sorted(published()) == sorted(found.name for found in operations())
 
 
 def examples_of(media: dict[str, Any]) -> list[Any]:
@@ -44,8 +46,9 @@ KINDS = ("application/zip", "application/gzip", "application/octet-stream", "tex
 FILES = [[kind] for kind in KINDS]
 
 
-@pytest.mark.parametrize(("name", "found"), published(), ids=lambda part: part if isinstance(part, str) else "")
-def test_operation_says_what_it_does_with_examples_that_fit(name: str, found: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", [found.name for found in operations()])
+def test_operation_says_what_it_does_with_examples_that_fit(name: str) -> None:
+    found = published()[name]
     assert found["summary"]
     assert len(found["description"]) > 20
     body = found.get("requestBody", {}).get("content", {})
@@ -110,6 +113,6 @@ def test_schema_is_open_and_comes_in_both_forms(client: Client) -> None:
     as_text = client.get("/api/v1/schema/")
     assert as_text["Content-Type"] == "application/vnd.oai.openapi"
     as_json = client.get("/api/v1/schema/", headers={"Accept": "application/json"})
-    assert yaml.safe_load(as_text.content) == as_json.json()
+    assert yaml.load(as_text.content, yaml.CSafeLoader) == as_json.json()
     again = client.get("/api/v1/schema/", headers={"If-None-Match": as_text["ETag"]})
     assert (again.status_code, again.content) == (304, b"")

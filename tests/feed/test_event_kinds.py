@@ -13,9 +13,9 @@ from scheduling.common.written import EVENT_MONEY
 from scheduling.feed.kinds import OWN_KINDS, Audience, EventKind
 from scheduling.feed.notify import EVERYBODY
 from scheduling.models import Event
+from tests.sources import trees
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PRODUCT = [file for file in (ROOT / "scheduling").rglob("*.py") if "migrations" not in file.parts]
 # Data that a message may need.
 DATA = {"paid": 3, "available": 5, "slots_left": 2, "title": "Gini", "days": 7, "policy": "dl2", "server": "s1"}
 DATA |= {"refunded": 3, "awards": 2, "per_slot": 4, "slot_seconds": 10}
@@ -58,12 +58,16 @@ def kinds_in(tree: ast.Module) -> set[str]:
     }
 
 
-TREES = [ast.parse(file.read_text(encoding="utf-8")) for file in PRODUCT if file.name != "kinds.py"]
+@pytest.fixture(scope="module")
+def naming_kinds() -> list[ast.Module]:
+    """Return the modules that mention a kind, without the list of them."""
+    modules = trees("scheduling", naming=["EventKind"])
+    return [tree for path, tree in modules if not path.endswith("/kinds.py") and "/migrations/" not in path]
 
 
-def test_every_kind_is_written_somewhere() -> None:
+def test_every_kind_is_written_somewhere(naming_kinds: list[ast.Module]) -> None:
     """Not on the list alone: a kind that nobody writes is a promise to webhooks that nobody keeps."""
-    assert set.union(*map(kinds_in, TREES)) == {kind.name for kind in EventKind}
+    assert set.union(*map(kinds_in, naming_kinds)) == {kind.name for kind in EventKind}
 
 
 # Kinds with amounts that more people read than those who may see the tenant's money, and why they may. What a job pays
@@ -83,10 +87,10 @@ AMOUNTS_FOR_OTHERS = {
 }
 
 
-def test_amounts_of_a_tenant_are_for_those_who_may_see_its_money() -> None:
+def test_amounts_of_a_tenant_are_for_those_who_may_see_its_money(naming_kinds: list[ast.Module]) -> None:
     """A kind has amounts here if a file that makes events mentions the kind, and names an amount anywhere in it."""
     with_amounts = set[str]()
-    for tree in TREES:
+    for tree in naming_kinds:
         nodes = list(ast.walk(tree))
         makes = any(isinstance(node, ast.Name) and node.id in ("event", "job_event") for node in nodes)
         names = {

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants.csv_files import ROWS_AT_ONCE, csv_pieces, csv_text
+from tests.sources import trees
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,12 +85,12 @@ def test_long_lists_come_in_pieces() -> None:
 
 def test_nobody_else_writes_csv() -> None:
     """The core and the lab read traces of others; only one module writes."""
+    makers = ("writer", "DictWriter")
     writers = {
-        str(file.relative_to(ROOT))
-        for folder in ("tenants", "scheduling", "marketplace")
-        for file in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        path
+        for path, tree in trees("tenants", "scheduling", "marketplace", naming=makers)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute | ast.alias)
-        and (node.attr if isinstance(node, ast.Attribute) else node.name) in ("writer", "DictWriter")
+        and (node.attr if isinstance(node, ast.Attribute) else node.name) in makers
     }
     assert writers == {"tenants/csv_files.py"}
