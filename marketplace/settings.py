@@ -9,6 +9,7 @@ from csp.constants import NONCE, NONE, SELF
 from marketplace import addresses, env, places
 from marketplace.embedded.programs import SHARED
 from marketplace.embedded.state import state_for
+from marketplace.version import VERSION
 from scheduling.core.currency import DIGITS_IN_WORDS
 from tenants.patience import Patience
 
@@ -336,7 +337,7 @@ SPECTACULAR_SETTINGS = {
         "`Idempotency-Key`. Reads carry an ETag and heed `If-None-Match`. The headers `RateLimit-...` tell how many "
         "calls are left."
     ),
-    "VERSION": "1.0.0",
+    "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,

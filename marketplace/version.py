@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 
 
 def version_context(request: HttpRequest) -> dict[str, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from bourse_client.transport import Pace
 
-__version__ = "1.0.0"  # the version of the product whose interface it uses
+__version__ = "1.1.0"  # the version of the product whose interface it uses
 __all__ = [
     "BourseError",
     "Client",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+import bourse_client
 from marketplace.version import VERSION
 from tenants.roles import VIEWER
 from tests.patience import PATIENCE
@@ -35,3 +37,6 @@ def test_it_is_written_nowhere_else() -> None:
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "marketplace.version.VERSION"}
+    assert settings.SPECTACULAR_SETTINGS["VERSION"] == bourse_client.__version__ == VERSION
+    changes = (settings.BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## {re.escape(VERSION)} \(\d{{4}}-\d\d-\d\d\)$", changes, re.MULTILINE)
