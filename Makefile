@@ -27,8 +27,8 @@ install: .venv/everything ## create .venv and install all requirements (quick wh
 run: .venv/runtime ## run the whole product until Ctrl-C (PORT=8000)
 	@PORT=$(PORT) $(BIN)/python manage.py up
 
-test: .venv/everything ## run the tests (ARGS=... for a part of them)
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not wide" $(ARGS)
+test: .venv/everything ## run the tests (ARGS=... for a part of them, WIDE=2/4 with a part of the wide ones)
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(WIDE),--wide=$(WIDE),-m "not wide") $(ARGS)
 
 test-wide: .venv/everything ## and those that repeat them in width or take long (PART=2/4 for a part of them)
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m wide $(if $(PART),--part=$(PART)) $(ARGS)

@@ -110,6 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", default="1/1", help="one part of the chosen tests only: 2/4 is the second of four")
+    parser.addoption("--wide", default="1/1", help="of the wide ones among them one part only")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -124,9 +125,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what another part has, and begin with the longest tests, as a worker that began one of them last would
     work alone in the end."""
-    part = Part.of(config.getoption("part"))
-    config.hook.pytest_deselected(items=[item for item in items if not part.has(item.nodeid)])
-    items[:] = [item for item in items if part.has(item.nodeid)]
+    part, wide = Part.of(config.getoption("part")), Part.of(config.getoption("wide"))
+
+    def is_chosen(item: pytest.Item) -> bool:
+        return part.has(item.nodeid) and (wide.has(item.nodeid) or not item.get_closest_marker("wide"))
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_chosen(item)])
+    items[:] = [item for item in items if is_chosen(item)]
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
