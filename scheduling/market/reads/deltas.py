@@ -15,30 +15,38 @@ BETWEEN_ROWS = b"},{"
 
 
 class Original:
-    """A text from which other texts are written as deltas."""
+    """A text from which other texts are written as deltas. All rows but the last one end with the separator, which is
+    left out here, so that no row is written twice to be compared."""
 
     def __init__(self, text: bytes) -> None:
-        self._rows = _rows(text)
-        self._starts = [0, *accumulate(map(len, self._rows))]
-        self._place_by_row = {row: place for place, row in reversed(list(enumerate(self._rows)))}
+        *self._rows, self._last = text.split(BETWEEN_ROWS)
+        self._starts = [0, *accumulate(len(row) + len(BETWEEN_ROWS) for row in self._rows)]
+        self._place_by_row: dict[bytes, int] = {}
+        for place, row in enumerate(self._rows):
+            self._place_by_row.setdefault(row, place)
 
     def delta(self, text: bytes) -> bytes:
         """Return the delta from which `delta_apply` restores the text. Takes time linear in both texts."""
         rows, starts, last = self._rows, self._starts, len(self._rows)
         steps, news, new, end, following = list[int](), list[bytes](), 0, 0, last
-        for row in _rows(text):
+        *before, final = text.split(BETWEEN_ROWS)
+        for row in before:
             # Prefer the row that follows the last copy: with a row that occurs twice, a copy would break into pieces.
             place = following if following < last and rows[following] == row else self._place_by_row.get(row, -1)
             if place < 0:
-                news.append(row)
-                new, following = new + len(row), last
+                news += [row, BETWEEN_ROWS]
+                new, following = new + len(row) + len(BETWEEN_ROWS), last
                 continue
             if steps and new == 0 and place == following:
-                steps[-1] += len(row)
+                steps[-1] += starts[place + 1] - starts[place]
             else:
-                steps += [new, starts[place] - end, len(row)]
+                steps += [new, starts[place] - end, starts[place + 1] - starts[place]]
             new, end, following = 0, starts[place + 1], place + 1
-        steps += [new, 0, 0] if new else []
+        if final == self._last:
+            steps += [new, starts[last] - end, len(final)]
+        elif new or final:
+            news.append(final)
+            steps += [new + len(final), 0, 0]
         return json.dumps(steps, separators=(",", ":")).encode("ascii") + b"\n" + b"".join(news)
 
 
@@ -58,9 +66,3 @@ def delta_apply(original: bytes, delta: bytes) -> bytes:
     if offset != len(news):
         raise ValueError("it has other new bytes than it says")
     return b"".join(pieces)
-
-
-def _rows(text: bytes) -> list[bytes]:
-    """Split the text into rows; each of them, except the last, includes the separator that ends it."""
-    *rows, last = text.split(BETWEEN_ROWS)
-    return [row + BETWEEN_ROWS for row in rows] + [last]
