@@ -154,9 +154,12 @@ def _digest(file: Path) -> str:
 def _pack(root: Path, target: Path) -> None:
     """Pack each file as it is when it is read: logs grow meanwhile, and a file that is gone by then is left out. An
     error in writing the archive ends the backup."""
-    with tarfile.open(target, "w:gz", compresslevel=1) as packed:
+    names: dict[tuple[int, int], str] = {}  # of the files with several names, each by its device and number
+    with tarfile.open(target, "w:gz", compresslevel=1, dereference=True) as packed:
         for entry in looked_through(root, deepest=MOST_HELD) if root.is_dir() else ():
             path = "/".join((*entry.above, entry.name))
+            if not entry.above:  # another job: its file may have got the number of one that is gone by now
+                names.clear()
             if entry.name == SECRETS and "plan.json" in os.listdir(entry.folder):
                 continue  # the secrets of processes in plain text: the database has them, encrypted
             if len(os.fsencode(path)) > LONGEST_PATH:
@@ -170,7 +173,18 @@ def _pack(root: Path, target: Path) -> None:
                 continue
             with open(descriptor, "rb") as content:
                 about = packed.gettarinfo(arcname=path, fileobj=content)
-                packed.addfile(about, AsLongAs(content, about.size) if about.isreg() else None)
+                first = _first_name(names, descriptor, about.name)
+                if first == about.name:
+                    packed.addfile(about, AsLongAs(content, about.size))
+                else:
+                    about.type, about.linkname, about.size = tarfile.LNKTYPE, first, 0
+                    packed.addfile(about)
+
+
+def _first_name(names: dict[tuple[int, int], str], descriptor: int, name: str) -> str:
+    """Return the name under which an open file was packed before, or this one, which is kept in `names`."""
+    about = os.fstat(descriptor)
+    return name if about.st_nlink == 1 else names.setdefault((about.st_dev, about.st_ino), name)
 
 
 def _folder_info(path: str, about: os.stat_result) -> tarfile.TarInfo:
@@ -181,13 +195,16 @@ def _folder_info(path: str, about: os.stat_result) -> tarfile.TarInfo:
 
 
 def _unpack(packed: Path, root: Path) -> None:
-    """Unpack what `_pack` wrote: files and folders below `root`, each with its mode. The `filter` of `extractall`,
-    which checks the same, is missing in some Python 3.11, such as that of Debian 12."""
+    """Unpack what `_pack` wrote: folders, files and further names of them below `root`, each with its mode. The
+    `filter` of `extractall`, which checks the same, is missing in some Python 3.11, such as that of Debian 12."""
     with tarfile.open(packed) as files:
-        entries = files.getmembers()
+        entries, present = files.getmembers(), set[str]()
         for entry in entries:
             place = Path(entry.name)
-            if place.is_absolute() or ".." in place.parts or not (entry.isreg() or entry.isdir()):
+            ours = entry.isreg() or entry.isdir() or (entry.islnk() and entry.linkname in present)
+            if entry.isreg():
+                present.add(entry.name)
+            if place.is_absolute() or ".." in place.parts or not ours:
                 raise BackupFailed(f"{packed} has an entry that no backup writes: {entry.name}.")
         files.extraction_filter = lambda entry, _: entry
         files.extractall(root, entries)  # noqa: S202  each entry was checked

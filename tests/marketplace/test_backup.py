@@ -257,3 +257,38 @@ def test_entry_that_leads_elsewhere_is_not_unpacked(tmp_path: Path) -> None:
     with pytest.raises(BackupFailed, match="no backup writes"):
         _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_file_with_two_names_is_unpacked_under_both(tmp_path: Path) -> None:
+    """Programs make such names: the best of their saved states, caches of what they have loaded."""
+    work = tmp_path / "runs" / "job-7" / "work"
+    work.mkdir(parents=True)
+    (work / "epoch-3").write_text("saved")
+    os.link(work / "epoch-3", work / "best")
+    _pack(tmp_path / "runs", tmp_path / "files.tar.gz")
+    _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+    names = [tmp_path / "there" / "job-7" / "work" / name for name in ("best", "epoch-3")]
+    assert [name.read_text() for name in names] == ["saved", "saved"]
+    assert names[0].samefile(names[1])  # it takes its room once, in the backup and after it
+
+
+def test_second_name_leads_to_no_file_of_another_job(tmp_path: Path) -> None:
+    """The number of a file that was removed meanwhile may be that of another job's file."""
+    for job in ("job-7", "job-8"):
+        (tmp_path / "runs" / job).mkdir(parents=True)
+    (tmp_path / "runs" / "job-7" / "state").write_text("saved")
+    os.link(tmp_path / "runs" / "job-7" / "state", tmp_path / "runs" / "job-8" / "state")
+    _pack(tmp_path / "runs", tmp_path / "files.tar.gz")
+    _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+    first, second = (tmp_path / "there" / job / "state" for job in ("job-7", "job-8"))
+    assert (first.read_text(), second.read_text(), first.samefile(second)) == ("saved", "saved", False)
+
+
+def test_second_name_of_what_no_backup_has_is_not_unpacked(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "files.tar.gz", "w:gz") as packed:
+        other = tarfile.TarInfo("state")
+        other.type, other.linkname = tarfile.LNKTYPE, "../elsewhere"
+        packed.addfile(other)
+    (tmp_path / "elsewhere").write_text("ours")
+    with pytest.raises(BackupFailed, match="no backup writes"):
+        _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
