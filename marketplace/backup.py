@@ -30,7 +30,7 @@ from marketplace.checks import beyond_sentence, steps_beyond
 from marketplace.embedded import programs
 from marketplace.version import VERSION
 from scheduling.engines.launcher.files import SECRETS
-from scheduling.engines.launcher.strangers import MOST_HELD, looked_through
+from scheduling.engines.launcher.strangers import MOST_HELD, FolderEntry, looked_through
 from tenants import history
 from tenants.access import access_of_system
 from tenants.ownership import as_owner, has_owner
@@ -74,13 +74,14 @@ def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
 
 def _write(folder: Path, at: datetime) -> Mapping[str, Any]:
     _run("pg_dump", ["--format=custom", "--no-owner", "--no-privileges", "--file", str(folder / DATABASE)])
-    _pack(settings.RUNS_DIR, folder / FILES)
+    unreadable = _pack(settings.RUNS_DIR, folder / FILES)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "made_at": at.isoformat(),
         "key": _fingerprint(settings.SECRET_KEY),
         "files": {name: _digest(folder / name) for name in (DATABASE, FILES)},
+        "unreadable": unreadable,
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
@@ -151,9 +152,13 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _pack(root: Path, target: Path) -> None:
+def _pack(root: Path, target: Path) -> list[str]:
     """Pack each file as it is when it is read: logs grow meanwhile, and a file that is gone by then is left out. An
-    error in writing the archive ends the backup."""
+    error in writing the archive ends the backup. Return the files and folders that our account may not read, which are
+    left out, too."""
+    if root.is_dir() and not os.access(root, os.R_OK | os.X_OK, effective_ids=True):
+        raise BackupFailed(f"{root} may not be read by this account: make the backup as root.")
+    unreadable: list[str] = []
     names: dict[tuple[int, int], str] = {}  # of the files with several names, each by its device and number
     with tarfile.open(target, "w:gz", compresslevel=1, dereference=True) as packed:
         for entry in looked_through(root, deepest=MOST_HELD) if root.is_dir() else ():
@@ -166,9 +171,14 @@ def _pack(root: Path, target: Path) -> None:
                 continue  # nobody could unpack it
             if entry.is_folder:
                 packed.addfile(_folder_info(path, entry.about))
+                if _is_closed(entry):
+                    unreadable.append(path)
                 continue
             try:
                 descriptor = entry.opened()
+            except PermissionError:
+                unreadable.append(path)
+                continue
             except OSError:  # links, the sockets of running gangs, and files that are gone by now
                 continue
             with open(descriptor, "rb") as content:
@@ -179,6 +189,14 @@ def _pack(root: Path, target: Path) -> None:
                 else:
                     about.type, about.linkname, about.size = tarfile.LNKTYPE, first, 0
                     packed.addfile(about)
+    return unreadable
+
+
+def _is_closed(folder: FolderEntry) -> bool:
+    """Return whether our account may not look into a folder. In one of its own, `looked_through` gives it the right."""
+    if folder.about.st_uid == os.geteuid():
+        return False
+    return not os.access(folder.name, os.R_OK | os.X_OK, dir_fd=folder.folder, effective_ids=True)
 
 
 def _first_name(names: dict[tuple[int, int], str], descriptor: int, name: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import tracemalloc
 from collections.abc import Iterator, Mapping
@@ -20,6 +22,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection, transaction
 
 from marketplace.backup import AsLongAs, BackupFailed, _pack, _unpack, backup_make
@@ -292,3 +295,46 @@ def test_second_name_of_what_no_backup_has_is_not_unpacked(tmp_path: Path) -> No
     (tmp_path / "elsewhere").write_text("ours")
     with pytest.raises(BackupFailed, match="no backup writes"):
         _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+
+
+@contextmanager
+def another_account() -> Iterator[bool]:
+    """One without rights, if we are root. Yield whether we are it now."""
+    ours = os.geteuid()
+    if ours == 0:
+        os.seteuid(65_534)
+    try:
+        yield ours == 0
+    finally:
+        os.seteuid(ours)
+
+
+def test_files_that_the_account_of_the_backup_may_not_read_are_named() -> None:
+    """An engine of root gives each gang an account of its own, and the backup may be made under another one."""
+    with tempfile.TemporaryDirectory() as outer:
+        root, target = Path(outer) / "runs", Path(outer) / "files.tar.gz"
+        for name in ("job-7/work/state", "job-8/log", "job-9/log"):
+            (root / name).parent.mkdir(parents=True)
+            (root / name).write_text("saved")
+        for place, mode in ((outer, 0o777), (root / "job-7" / "work", 0o700), (root / "job-8" / "log", 0)):
+            Path(place).chmod(mode)
+        with another_account() as is_other:  # a folder of our own would be opened
+            assert _pack(root, target) == (["job-7/work", "job-8/log"] if is_other else ["job-8/log"])
+            with tarfile.open(target) as packed:
+                assert "job-9/log" in packed.getnames()
+        if is_other:
+            root.chmod(0o711)
+            with another_account(), pytest.raises(BackupFailed, match="runs may not be read by this account"):
+                _pack(root, target)
+
+
+def test_backup_without_files_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marketplace.backup._run", lambda *_: None)
+    monkeypatch.setattr("marketplace.backup._digest", lambda _: "")
+    monkeypatch.setattr("marketplace.backup._pack", lambda *_: ["job-7/work", "job-8/log"])
+    warned = io.StringIO()
+    call_command("backup", str(tmp_path / "backup"), stdout=io.StringIO(), stderr=warned)
+    assert json.loads((tmp_path / "backup" / "manifest.json").read_text())["unreadable"] == ["job-7/work", "job-8/log"]
+    assert "2 files or folders of programs are not in it, as this account may not read them: job-7/work, " in (
+        warned.getvalue()
+    )
