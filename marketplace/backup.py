@@ -104,9 +104,15 @@ def backup_restore(folder: Path) -> Mapping[str, Any]:
         raise BackupFailed(beyond_sentence("The backup", beyond))
     options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
     _run("pg_restore", [*options, "--dbname", _database()["NAME"], str(folder / DATABASE)])
-    settings.RUNS_DIR.mkdir(parents=True, exist_ok=True)
-    _unpack(folder / FILES, settings.RUNS_DIR)
     _skip_numbers()
+    try:
+        settings.RUNS_DIR.mkdir(parents=True, exist_ok=True)
+        _unpack(folder / FILES, settings.RUNS_DIR)
+    except OSError as error:
+        raise BackupFailed(
+            f"{settings.RUNS_DIR} cannot be written: {error.strerror or error}. The database is restored already: mend"
+            " this, empty the folder, and restore again into a new database."
+        ) from None
     return manifest
 
 

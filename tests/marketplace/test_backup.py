@@ -25,7 +25,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from marketplace.backup import AsLongAs, BackupFailed, _pack, _unpack, backup_make
+from marketplace.backup import AsLongAs, BackupFailed, _fingerprint, _pack, _unpack, backup_make, backup_restore
 from marketplace.embedded import state_for
 from marketplace.embedded.state import DATABASE, OWNER
 from scheduling.app.clock import pool_advance
@@ -338,3 +338,25 @@ def test_backup_without_files_that_may_not_be_read_says_so(tmp_path: Path, monke
     assert "2 files or folders of programs are not in it, as this account may not read them: job-7/work, " in (
         warned.getvalue()
     )
+
+
+def test_files_that_find_no_room_are_told_of_once_the_numbers_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is restored by then: whoever unpacks the files by hand has all that `restore` does beside it."""
+    done: list[str] = []
+
+    def full(*_: object) -> None:
+        done.append("files")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("marketplace.backup._manifest", lambda _: {"key": _fingerprint(settings.SECRET_KEY)})
+    monkeypatch.setattr("marketplace.backup.connection.introspection.table_names", list)
+    monkeypatch.setattr("marketplace.backup._steps_of", lambda _: [])
+    monkeypatch.setattr("marketplace.backup._run", lambda *_: done.append("database"))
+    monkeypatch.setattr("marketplace.backup._skip_numbers", lambda: done.append("numbers"))
+    monkeypatch.setattr("marketplace.backup._unpack", full)
+    monkeypatch.setattr(settings, "RUNS_DIR", tmp_path / "runs")
+    with pytest.raises(BackupFailed, match="runs cannot be written: No space left on device"):
+        backup_restore(tmp_path / "backup")
+    assert done == ["database", "numbers", "files"]
