@@ -259,6 +259,36 @@ def test_a_forger_who_lets_an_award_pay_once_more_is_found(built: Proven, tmp_pa
         assert told in findings[0], (key, findings)
 
 
+def test_a_forger_who_lets_a_booking_pay_twice_is_found(built: Proven, tmp_path: Path) -> None:
+    """By a second award on the terms of the first, with all that the book would say of it; or by another award under
+    the same number, which stands before the one that was given."""
+    path = make_bundle(built, tmp_path)
+    files = files_of(path)
+    awards = [json.loads(row) for row in files["awards.jsonl"].splitlines()]
+    before = [json.loads(one) for one in files["transactions.jsonl"].splitlines()]
+    award = next(row for row in awards if row["paid"])
+    number = awards[-1]["id"] + 1
+    more, closing = [*before], json.loads(files["balances.json"])
+    for row in before:
+        if json.loads(row["facts"]).get("award") == award["id"]:
+            facts = json.dumps(json.loads(row["facts"]) | {"award": number})
+            again(more, row, key=re.sub(rf":{award['id']}$", f":{number}", row["key"]), facts=facts)
+            for account, amount in row["entries"]:
+                closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    assert len(more) > len(before) + 1
+    other = {
+        "awards.jsonl": b"".join(map(line, [*awards, award | {"id": number}])),
+        "transactions.jsonl": b"".join(map(line, more)),
+        "balances.json": line(closing),
+    }
+    findings = check.check(forged(path, {**files, **other}))
+    assert len(findings) == 1, findings
+    assert f"award {number} of job {award['job']}: its " in findings[0]
+    assert "gave the job another one for these slots" in findings[0]
+    twice = b"".join(map(line, [award | {"charges": [], "paid": 0}, *awards]))
+    assert check.check(forged(path, {**files, "awards.jsonl": twice})) == [f"award {award['id']} is there twice"]
+
+
 def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) -> None:
     bundle = make_bundle(built, tmp_path)
     files = files_of(bundle)
@@ -407,7 +437,7 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert check.check(tmp_path / "b.zip")[0].startswith("the bundle cannot be read")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--key"], ["b.zip", "--key"], []])
+@pytest.mark.parametrize("words", [["--help"], ["--key"], ["b.zip", "--key"], [], ["b.zip", "--key", ""]])
 def test_the_checker_says_how_it_is_called(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert check.main(words) == 2
     assert "python3 check.py BUNDLE.zip [--key HEX]" in capsys.readouterr().out

@@ -109,6 +109,7 @@ def check(path, known_key=""):
         findings += check_intervals(stated["chain"], rows["intervals.jsonl"], plans)
         findings += check_answers(stated["answers"], rows["answers.jsonl"], rows["frames.jsonl"], plans)
         digits = stated.get("digits", DIGITS_UNSAID)
+        findings += check_twice(rows["awards.jsonl"])
         findings += check_awards(awards, plans, digits)
         findings += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"])
         findings += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
@@ -212,6 +213,14 @@ def check_answers(chain, answers, frames, plans):
         yield "the last answer is not the one that the bundle ends with"
 
 
+def check_twice(awards):
+    numbers = set()
+    for row in awards:
+        if row["id"] in numbers:
+            yield f"award {row['id']} is there twice"
+        numbers.add(row["id"])
+
+
 def check_awards(awards, plans, digits):
     served = {}
     for number, award in awards.items():
@@ -222,7 +231,10 @@ def check_awards(awards, plans, digits):
         if (kind, award[kind]) not in plans:
             continue
         owners, bookings = plans[kind, award[kind]]
-        served.setdefault((kind, award[kind]), set()).add((award["job"], award["start"]))
+        given = served.setdefault((kind, award[kind]), set())
+        if (award["job"], award["start"]) in given:
+            yield f"{name}: its {kind} gave the job another one for these slots"
+        given.add((award["job"], award["start"]))
         booking = bookings.get((award["job"], award["start"]))
         if booking is None and award["job"] not in {job for job, _ in bookings}:
             yield f"{name}: its {kind} gives the job nothing"
@@ -473,6 +485,8 @@ def main(arguments):
     if "--key" in arguments[:-1]:
         place = arguments.index("--key")
         known_key, arguments = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+        if not known_key.strip():  # as where a script's variable is empty: without a key nothing would be compared
+            arguments = []
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__)
         return 2
