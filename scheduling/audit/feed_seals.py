@@ -110,7 +110,7 @@ def members_of(rows: Sequence[EventRow]) -> bytes:
 
 def event_digests(rows: Sequence[EventRow]) -> dict[int, bytes]:
     """Return by event id 32 bytes of SHA-256 over each event."""
-    older = _untold(rows)
+    older = events_beside(rows)
     return {row.id: hashlib.sha256(event_text(row) + older.get(row.id, b"")).digest() for row in rows}
 
 
@@ -120,7 +120,7 @@ def event_text(row: EventRow) -> bytes:
     return json.dumps(columns, separators=(",", ":")).encode("ascii") + b"\n" + row.data.encode()
 
 
-def _untold(rows: Sequence[EventRow]) -> dict[int, bytes]:
+def events_beside(rows: Sequence[EventRow]) -> dict[int, bytes]:
     """Return what events of older versions do not contain, and the seal closes over as well: the digest of the
     submission, and the terms of an award of the instant lane whose answer has no record."""
     jobs, awards = dict[int, tuple[int, str]](), dict[int, int]()

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import pytest
@@ -22,9 +23,12 @@ from django.utils import timezone
 from scheduling.audit.bundle import check, public_key, signing_seed
 from scheduling.audit.bundle.signature import sign
 from scheduling.core.currency import DIGITS
-from scheduling.models import Pool
-from tests.audit.proven import Proven, make_proven
-from tests.scheduling.markets import at
+from scheduling.models import Award, Pool
+from tenants.ledger.models import Transaction
+from tenants.scoping import scope_disabled
+from tests.audit.proven import Proven, make_proven, seal_feed
+from tests.ledger.builders import tamper
+from tests.scheduling.markets import at, make_market, make_waiting, run_slots
 from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
@@ -132,12 +136,20 @@ def test_a_bundle_that_states_no_digits_is_counted_as_all_were_before_any_did(bu
     assert check.check(forged(bundle, {**files, "manifest.json": line(manifest)})) == []
 
 
-def test_a_bundle_of_the_form_before_is_read_too(built: Proven, tmp_path: Path) -> None:
-    """Its rents have their payouts themselves, which `tests/core/test_supplies.py` reads with the same program."""
+def test_bundles_of_forms_before_are_read_too_and_are_said_to_be_older(
+    built: Proven, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rents of the oldest have their payouts themselves, which `tests/core/test_supplies.py` reads with the same
+    program."""
     bundle = make_bundle(built, tmp_path, middle=True)
     files = files_of(bundle)
-    manifest = json.loads(files["manifest.json"]) | {"format": check.READ_TOO}
-    assert check.check(forged(bundle, {**files, "manifest.json": line(manifest)})) == []
+    for form, is_older in ((check.FORMAT, False), *((form, True) for form in check.READ_TOO)):
+        manifest = json.loads(files["manifest.json"]) | {"format": form}
+        path = forged(bundle, {**files, "manifest.json": line(manifest)})
+        assert check.check(path) == []
+        assert check.main([str(path)]) == 0
+        output = capsys.readouterr().out
+        assert ("An older version wrote this bundle" in output, "everything agrees" in output) == (is_older, True)
 
 
 def numbers_in(content: bytes, most: int) -> list[tuple[int, int]]:
@@ -287,6 +299,91 @@ def test_a_forger_who_lets_a_booking_pay_twice_is_found(built: Proven, tmp_path:
     assert "gave the job another one for these slots" in findings[0]
     twice = b"".join(map(line, [award | {"charges": [], "paid": 0}, *awards]))
     assert check.check(forged(path, {**files, "awards.jsonl": twice})) == [f"award {award['id']} is there twice"]
+
+
+def test_a_forger_who_takes_what_would_be_compared_out_of_the_rows_is_found(built: Proven, tmp_path: Path) -> None:
+    """An event that says no digest, an award that does not say what came back, a payment under an award that is in no
+    file, and a price that was never set aside: each of them left the program nothing to compare with."""
+    path = make_bundle(built, tmp_path)
+    files = files_of(path)
+    awards, events, book = (
+        [json.loads(one) for one in files[f"{name}.jsonl"].splitlines()]
+        for name in ("awards", "events", "transactions")
+    )
+
+    def told(name: str, rows: Rows, **others: bytes) -> list[str]:
+        return check.check(forged(path, {**files, f"{name}.jsonl": b"".join(map(line, rows)), **others}))
+
+    submitted = next(row for row in events if row["kind"] == "job_submitted" and '"digest"' in row["data"])
+    data = json.dumps({name: value for name, value in json.loads(submitted["data"]).items() if name != "digest"})
+    gone = [row for row in files["submissions.jsonl"].splitlines() if json.loads(row)["job"] != number_of(submitted)]
+    findings = told(
+        "events",
+        [submitted | {"data": data} if row is submitted else row for row in events],
+        **{"submissions.jsonl": b"".join(row + b"\n" for row in gone)},
+    )
+    assert findings == [f"event {submitted['id']} (job_submitted) is not as its seal closed over it"]
+
+    silent = [{name: value for name, value in row.items() if name != "adjusted"} for row in awards]
+    assert f"award {awards[0]['id']} does not say what came back of it" in told("awards", silent)
+
+    settled = next(row for row in book if row["kind"] == "settle" and built.pool.pk == int(row["key"].split(":")[1]))
+    facts, closing = json.loads(settled["facts"]), json.loads(files["balances.json"])
+    for account, amount in settled["entries"]:
+        closing["closing"][str(account)] = closing["closing"].get(str(account), 0) + amount
+    of_nobody = f"settle:{built.pool.pk}:{facts['slot']}:{awards[-1]['id'] + 99}"
+    for other in ({}, {"award": awards[-1]["id"] + 99, "slot": facts["slot"]}):
+        more = [*book]
+        again(more, settled, key=of_nobody, facts=json.dumps(other))
+        findings = told("transactions", more, **{"balances.json": line(closing)})
+        assert findings == [f"transaction {of_nobody} is of an award that the bundle does not have"]
+
+    keys, closing = {f"award:{row['id']}" for row in awards}, json.loads(files["balances.json"])
+    held = next(row for row in book if row["key"] in keys)
+    for account, amount in held["entries"]:
+        closing["closing"][str(account)] = closing["closing"].get(str(account), 0) - amount
+    findings = told("transactions", [row for row in book if row is not held], **{"balances.json": line(closing)})
+    number = json.loads(held["facts"])["award"]
+    assert findings == [f"award {number} of job {number_of(held)}: what it pays was never set aside"]
+
+
+def number_of(row: dict[str, Any]) -> int:
+    return int(row["subject"].removeprefix("job:"))
+
+
+def test_events_of_an_older_version_are_compared_with_their_seals_by_what_these_close_over(tmp_path: Path) -> None:
+    pool, (owner,) = make_market("of-before", slug="before")
+    job = make_waiting(pool, owner)
+    run_slots(pool, 0, 1)
+    tamper("UPDATE scheduling_event SET data = data - 'digest' WHERE kind = 'job_submitted'")
+    seal_feed(at(pool, 1))
+    path = make_bundle(SimpleNamespace(pool=pool), tmp_path)
+    assert check.check(path) == []
+    (submission,) = files_of(path)["submissions.jsonl"].splitlines()
+    assert json.loads(submission)["job"] == job.pk
+
+    def other(rows: Rows) -> None:
+        row = next(row for row in rows if row["kind"] == "job_submitted")
+        row["beside"] = another(row["beside"])
+
+    findings = check.check(changed(path, "events.jsonl", other, listed=True))
+    assert any("(job_submitted) is not as its seal closed over it" in one for one in findings)
+    assert any(f"job {job.pk} is not what was submitted" in one for one in findings)
+
+
+def test_an_award_whose_money_came_back_before_it_began_comes_along(built: Proven, tmp_path: Path) -> None:
+    """It was decided before the period, and would have run after it."""
+    with scope_disabled("the refund of any tenant's award"):
+        refund = next(row for row in Transaction.objects.filter(kind="refund").order_by("pk"))
+        award = Award.objects.get(pk=refund.facts["award"])
+    start, pool = refund.occurred_at, built.pool
+    end = start + timedelta(seconds=1)
+    assert award.awarded_at < start
+    assert pool.slot_at(end) < award.start
+    call_command("audit_bundle", pool=pool.slug, start=start, end=end, out=tmp_path / "b.zip", stdout=io.StringIO())
+    rows = [json.loads(row) for row in files_of(tmp_path / "b.zip")["awards.jsonl"].splitlines()]
+    assert award.pk in {row["id"] for row in rows}
+    assert check.check(tmp_path / "b.zip") == []
 
 
 def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) -> None:

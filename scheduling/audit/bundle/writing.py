@@ -14,7 +14,7 @@ from typing import IO, Any
 from django.db.models import Max, Min, Q, QuerySet
 
 from scheduling.audit.bundle import check, signature
-from scheduling.audit.feed_seals import EventRow, events_told, seal_place
+from scheduling.audit.feed_seals import EventRow, events_beside, events_told, seal_place
 from scheduling.common import one_moment
 from scheduling.core import records
 from scheduling.feed import EventKind
@@ -27,7 +27,6 @@ from scheduling.models import (
     InstantAnswer,
     Interval,
     Pool,
-    RentState,
     StartEstimate,
     TrainingJob,
 )
@@ -47,7 +46,8 @@ README = """An audit bundle of the pool {pool}, for what happened from {start} t
 intervals.jsonl     every decision of the period: its whole input, its answer, its digest and the one it follows
 answers.jsonl       every answer of the instant lane, in the same way; frames.jsonl has the pool as answers found it
 awards.jsonl        what these decisions gave, and every award about which the book says something in the period
-events.jsonl        what the feed told of the pool in the period; seals.jsonl has the seals that closed over them
+events.jsonl        what the feed told of the pool in the period; seals.jsonl has the seals that closed over them, and
+                    `beside` of an event of an older version is what its seal closes over as well
 submissions.jsonl   every job that was submitted in the period, as it was submitted
 transactions.jsonl  the whole book of the period (all pools): amounts are micro-credits, lines are [account, amount]
 balances.json       every account after the period
@@ -110,7 +110,7 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
         feed = events_told(pool.pk, start, end)
         seals = _seals(feed)
         writer.rows("seals.jsonl", (_seal(row) for row in seals.iterator(chunk_size=5)))
-        events = writer.rows("events.jsonl", (asdict(row) for row in feed))
+        events = writer.rows("events.jsonl", _events(feed))
         writer.rows("submissions.jsonl", _submissions(feed))
         transactions = writer.rows("transactions.jsonl", transactions_between(start=start, end=end))
         writer.file("balances.json", [_line({"closing": balances_at(moment=end)})])
@@ -222,10 +222,19 @@ def _seal(row: FeedSeal) -> dict[str, Any]:
     return {**seal_place(row), "members": members, "previous": row.previous, "digest": row.digest}
 
 
+def _events(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
+    """Return the events; those of older versions with what their seals also close over."""
+    beside = events_beside(events)
+    for row in events:
+        more = {"beside": beside[row.id].decode().removeprefix("\n")} if row.id in beside else {}
+        yield asdict(row) | more
+
+
 def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
-    """Return the submissions as canonical JSON, whose digest the event of each submission has."""
+    """Return the submissions as canonical JSON, whose digest the event of each submission has, or, of an older version,
+    has beside it."""
     lanes = {row.subject: json.loads(row.data) for row in events if row.kind == EventKind.JOB_SUBMITTED}
-    lanes_by_job = {int(subject[4:]): data["lane"] for subject, data in lanes.items() if "digest" in data}
+    lanes_by_job = {int(subject[4:]): str(data.get("lane")) for subject, data in lanes.items()}
     estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=lanes_by_job).order_by("-pk")}
     for job in TrainingJob.objects.filter(pk__in=lanes_by_job).order_by("pk").iterator(chunk_size=1_000):
         document = submission_document(job, lane=lanes_by_job[job.pk], estimate=estimates.get(job.pk))
@@ -233,12 +242,13 @@ def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
 
 
 def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[InstantAnswer]) -> Iterator[dict[str, Any]]:
-    """Return the awards that were decided in the period, those that ran in it, and those whose open rent was settled in
-    it: these are paid for at their settlement, which may be long after they ran."""
+    """Return the awards that were decided in the period, those that ran in it, and those of which the book says
+    something in it: an open rent is paid for at its settlement, which may be long after it ran, and what is not
+    delivered comes back before it would have run."""
     ran = Q(start__lte=pool.slot_at(end), end__gte=pool.slot_at(start))
     decided = Q(awarded_at__gte=start, awarded_at__lt=end) | Q(pk__in=answers.order_by().values("award"))
-    settled = Q(rent=RentState.CLOSED, pk__in=awards_between(start=start, end=end))
-    rows = Award.objects.filter(ran | decided | settled, pool=pool).select_related("interval").order_by("pk")
+    booked = Q(pk__in=awards_between(start=start, end=end))
+    rows = Award.objects.filter(ran | decided | booked, pool=pool).select_related("interval").order_by("pk")
     of_lane = InstantAnswer.objects.filter(pool=pool, award__in=rows.order_by().values("pk"))
     numbers = dict(of_lane.order_by().values_list("award", "number"))
     for award in rows.defer("interval__view", "interval__plan", "interval__windows").iterator(chunk_size=500):
