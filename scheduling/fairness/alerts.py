@@ -33,13 +33,14 @@ Concerned = Callable[[Overview], Iterable[int]]
 @dataclass(frozen=True)
 class AlertMeasure:
     """A figure that may have a limit. `is_most` says that the limit is the most that is well; otherwise it is the
-    least. `concerns` returns the tenants that are notified as well."""
+    least. `concerns` returns the tenants that are notified as well. `by_use`: an elastic pool has it, too."""
 
     title: str
     is_most: bool
     usual: float  # the limit that the form proposes
     value: Value
     concerns: Concerned = lambda overview: ()
+    by_use: bool = False
 
     def is_beyond(self, value: float | None, threshold: float) -> bool:
         if value is None:
@@ -65,10 +66,10 @@ MEASURES: Mapping[str, AlertMeasure] = MappingProxyType(
             "Broken certificates", True, 0.0, lambda overview: float(overview.broken), _broken
         ),
         "ratio_variance": AlertMeasure(
-            "Variance of the ratio", True, 0.5, lambda overview: overview.spread.ratio_variance
+            "Variance of the ratio", True, 0.5, lambda overview: overview.spread.ratio_variance, by_use=True
         ),
         "lowest_ratio": AlertMeasure(
-            "Lowest ratio", False, 0.5, lambda overview: overview.spread.lowest_ratio, _lowest
+            "Lowest ratio", False, 0.5, lambda overview: overview.spread.lowest_ratio, _lowest, by_use=True
         ),
         "jain_index": AlertMeasure(
             "Jain's index of reward", False, 0.8, lambda overview: overview.spread.jain_index, _worst
@@ -76,7 +77,9 @@ MEASURES: Mapping[str, AlertMeasure] = MappingProxyType(
         "reward_dispersion": AlertMeasure(
             "Dispersion of reward", True, 0.5, lambda overview: overview.spread.reward_dispersion, _worst
         ),
-        "one_bidder": AlertMeasure("Part with one bidder", True, 0.5, lambda overview: overview.health.one_bidder_part),
+        "one_bidder": AlertMeasure(
+            "Part with one bidder", True, 0.5, lambda overview: overview.health.one_bidder_part, by_use=True
+        ),
         "price_jumps": AlertMeasure("Price jumps", True, 10.0, lambda overview: float(overview.health.price_jumps)),
         "idle_beside_waiting": AlertMeasure(
             "Part with unsold units beside waiting work",

@@ -13,6 +13,7 @@ from tenants.models import Tenant
 from tenants.zones import midnight
 
 ALL, BROKEN, BLOCKED, ONE_BIDDER, UNSOLD = "all", "broken", "blocked", "one-bidder", "unsold"
+WAITING = "waiting"
 LOOKED_FOR: Mapping[str, str] = MappingProxyType(
     {
         ALL: "Every interval",
@@ -21,6 +22,10 @@ LOOKED_FOR: Mapping[str, str] = MappingProxyType(
         ONE_BIDDER: "One bidder only",
         UNSOLD: "Units stayed unsold",
     }
+)
+# An elastic pool has no certificates, and offers nothing that could stay unsold.
+LOOKED_FOR_BY_USE: Mapping[str, str] = MappingProxyType(
+    {ALL: LOOKED_FOR[ALL], WAITING: "Work goes on waiting", ONE_BIDDER: LOOKED_FOR[ONE_BIDDER]}
 )
 
 
@@ -39,7 +44,7 @@ def fairness_intervals(
         return rows.filter(renters=1)
     if what in (BLOCKED, UNSOLD):
         rows = rows.filter(_unsold(pool))
-    return rows.exclude(waiting_for={}) if what == BLOCKED else rows
+    return rows.exclude(waiting_for={}) if what in (BLOCKED, WAITING) else rows
 
 
 def own_intervals(tenant: Tenant, pool: Pool, *, first: date, last: date) -> QuerySet[TenantFairness]:

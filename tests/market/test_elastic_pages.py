@@ -218,3 +218,47 @@ def test_fairness_compares_nothing_that_an_elastic_pool_does_not_have() -> None:
     assert "Earned from others" in own
     for untrue in ("got less than it would", "Idle units offered", "missed: idle"):
         assert untrue not in own
+
+
+def test_the_tables_of_fairness_have_no_columns_that_are_always_nothing() -> None:
+    """No promise of what a tenant would have alone, so no certificates; no auction, so nothing is offered or missed."""
+    pool, _, renter = make_elastic()
+    for _ in range(3):
+        make_elastic_job(pool, renter, slots=4)
+    for slot in range(3):
+        advance(pool, slot)
+    with scope_disabled("the test works out the fairness"):
+        fairness_catch_up(most=10)
+    days, inner = f"from={NOON:%Y-%m-%d}&to={NOON:%Y-%m-%d}", f"/fairness/pools/{pool.slug}"
+    auditor, own = client_as("auditor", None), client_as("owner", renter)
+
+    def main(client: Client, path: str) -> str:
+        page = text_of(client.get(path, secure=True).content.decode())
+        return page[page.rindex("Go on") : page.index("How it works")]
+
+    rows = own.get(f"/t/renter/fairness/?{days}&format=csv", secure=True).getvalue().decode()
+    assert rows.splitlines()[0] == "Interval,Ratio,Jobs waiting on,Gain,Paid,Earned"
+    rows = auditor.get(f"{inner}/intervals/?{days}&format=csv", secure=True).getvalue().decode()
+    assert rows.splitlines()[0] == "Interval,Decided,Value,Variance of ratio,Renters,Waiting jobs"
+    rows = auditor.get(f"{inner}/intervals/2/?format=csv", secure=True).getvalue().decode()
+    assert "Alone" not in rows.splitlines()[0]
+    overview = main(auditor, f"/fairness/?{days}")
+    assert "Day Intervals One bidder Work waits 2 Mar 3 3 3" in overview
+    assert "Work goes on waiting 3" in overview
+    assert main(auditor, f"{inner}/intervals/?{days}&what=waiting").count("no room: 1") == 3
+    pages = {
+        f"/fairness/?{days}": auditor,
+        f"{inner}/intervals/?{days}": auditor,
+        f"{inner}/intervals/2/": auditor,
+        f"{inner}/alerts/": auditor,
+        f"/t/renter/fairness/?{days}": own,
+        f"/t/renter/fairness/{pool.slug}/intervals/2/": own,
+    }
+    for path, client in pages.items():
+        page = main(client, path)
+        for untrue in ("Alone", "Missed", "Certificate", "Broken", "Jain", "Unsold", "Jumps", "Blocked", "What if"):
+            assert untrue not in page, (path, untrue)
+        for untrue in ("was broken", "were kept", "offered", "floors. "):
+            assert untrue not in page, (path, untrue)
+    assert "it has no certificates" in main(own, f"/t/renter/fairness/{pool.slug}/intervals/2/")
+    assert "cannot be asked about" in main(own, f"/t/renter/what-if/?pool={pool.slug}")

@@ -57,13 +57,17 @@ class AlertsForm(ChangeForm):
                 initial=each.row.threshold if each.row else None,
                 help_text=f"{word} there is one notice. Empty: never. A usual limit: {each.measure.usual:g}.",
             )
-        self.order_fields([*MEASURES, "reason"])
+        self.order_fields([*self.names, "reason"])
+
+    @property
+    def names(self) -> list[str]:
+        return [each.name for each in self.standings]
 
     def limits(self) -> Iterator[forms.BoundField]:
-        return (self[name] for name in MEASURES)
+        return (self[name] for name in self.names)
 
     def thresholds(self) -> dict[str, float | None]:
-        return {name: self.cleaned_data.get(name) for name in MEASURES}
+        return {name: self.cleaned_data.get(name) for name in self.names}
 
     def moves(self) -> list[PageChange]:
         if not self.is_bound:
@@ -72,7 +76,7 @@ class AlertsForm(ChangeForm):
         after = self.thresholds()
         return [
             PageChange(MEASURES[name].title, _limit(before[name]), _limit(after[name]))
-            for name in MEASURES
+            for name in self.names
             if before[name] != after[name] and name not in self.errors
         ]
 
@@ -112,10 +116,15 @@ def _page(request: AccessRequest, pool: Pool, form: ChangeForm) -> HttpResponse:
 
 
 def _standings(pool: Pool) -> list[LimitStanding]:
+    """Return the figures that the pool has, and those with a limit from before, which can be taken away."""
     first, last = period_of_days(DAYS, today=day_of(timezone.now(), UTC))
     overview = fairness_overview(pool, first=first, last=last)
     rows = {row.measure: row for row in alerts_of(pool)}
-    return [LimitStanding(name, measure, measure.value(overview), rows.get(name)) for name, measure in MEASURES.items()]
+    return [
+        LimitStanding(name, measure, measure.value(overview), rows.get(name))
+        for name, measure in MEASURES.items()
+        if measure.by_use or name in rows or not pool.is_elastic
+    ]
 
 
 def _limit(value: float | None) -> str:

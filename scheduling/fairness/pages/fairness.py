@@ -20,7 +20,13 @@ from scheduling.fairness.pages.spans import LENGTHS, DaySpan, span_asked
 from scheduling.fairness.read_alerts import alerts_passed
 from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import PARTS, interval_account, interval_part
-from scheduling.fairness.read_lists import ALL, LOOKED_FOR, fairness_intervals, own_intervals
+from scheduling.fairness.read_lists import (
+    ALL,
+    LOOKED_FOR,
+    LOOKED_FOR_BY_USE,
+    fairness_intervals,
+    own_intervals,
+)
 from scheduling.fairness.read_values import units_by_resource
 from scheduling.market.reads import reason_few
 from scheduling.models import Pool
@@ -79,15 +85,18 @@ def intervals(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
     """List intervals, by what the reader looks for in them (`?what=`)."""
     pool = get_object_or_404(Pool, slug=pool_slug)
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
+    choices, columns = LOOKED_FOR, tables.INTERVALS
+    if pool.is_elastic:
+        choices, columns = LOOKED_FOR_BY_USE, tables.INTERVALS_BY_USE
     what = request.GET.get("what", ALL)
-    what = what if what in LOOKED_FOR else ALL
+    what = what if what in choices else ALL
     rows = fairness_intervals(pool, what, first=span.first, last=span.last)
     if asks_csv(request):
-        return csv_response(request, rows, tables.INTERVALS)
+        return csv_response(request, rows, columns)
     context = _frame(pool, span, []) | {
         "what": what,
-        "choices": list(LOOKED_FOR.items()),
-        "table": table_of(request, rows, tables.INTERVALS),
+        "choices": list(choices.items()),
+        "table": table_of(request, rows, columns),
         "count": rows.count(),
     }
     return render(request, "fairness/intervals.html", context)
@@ -103,9 +112,10 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
     account = interval_account(pool, number)
     if account is None:
         raise Http404
+    columns = tables.IN_INTERVAL_BY_USE if pool.is_elastic else tables.IN_INTERVAL
     if asks_csv(request):
-        return list_csv(request, account.tenants, tables.IN_INTERVAL)
-    table = list_page(request.GET, account.tenants, tables.IN_INTERVAL)
+        return list_csv(request, account.tenants, columns)
+    table = list_page(request.GET, account.tenants, columns)
     context = {"pool": pool, "account": account, "table": table, "labels": _labels(pool)}
     return render(request, "fairness/interval.html", context)
 
@@ -120,7 +130,7 @@ def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBas
         return render(request, "market/no_pool.html", {"heading": "Fairness"})
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
     rows = own_intervals(tenant, pool, first=span.first, last=span.last)
-    columns = tables.own(money=request.access.allows(Permission.LEDGER_VIEW))
+    columns = tables.own(money=request.access.allows(Permission.LEDGER_VIEW), by_use=pool.is_elastic)
     if asks_csv(request):
         return csv_response(request, rows, columns)
     own = fairness_overview(pool, first=span.first, last=span.last).tenant(tenant.pk)

@@ -74,7 +74,7 @@ REWARDS = Table(
     key="tenant_id",
     file="fairness-rewards",
 )
-# In an elastic pool nothing is offered at an auction, and nobody is promised what it would have had alone.
+# Tables of elastic pools: nothing is offered at an auction there, and nobody is promised what it would have had alone.
 RATIOS_BY_USE = _without(RATIOS, "against_alone", "alone", "broken")
 REWARDS_BY_USE = replace(
     _without(REWARDS, "offered_units", "sold_units", "sold_part", "kept_units", "contributed", "reward", "forgone"),
@@ -97,6 +97,7 @@ INTERVALS = Table(
     key="number",
     file="fairness-intervals",
 )
+INTERVALS_BY_USE = _without(INTERVALS, "certificates", "broken_count", "jain_index", "unsold")
 IN_INTERVAL = Table(
     (
         Column("name", "Tenant", order="name"),
@@ -116,6 +117,7 @@ IN_INTERVAL = Table(
     sort="-gain",
     file="fairness-interval",
 )
+IN_INTERVAL_BY_USE = _without(IN_INTERVAL, "alone", "contributed", "reward")
 OWN = (
     Column("number", "Interval", order="number"),
     _column("ratio", "Ratio"),
@@ -130,7 +132,9 @@ OWN_MONEY = (
 )
 
 
-def own(*, money: bool) -> Table:
-    """Return the table of a tenant's own intervals. `money` says whether the reader may see amounts."""
+def own(*, money: bool, by_use: bool) -> Table:
+    """Return the table of a tenant's own intervals. `money` says whether the reader may see amounts, `by_use` whether
+    the pool is elastic."""
     columns = (*OWN, *OWN_MONEY) if money else OWN
-    return Table(columns, sort="-number", rows=20, key="number", file="my-fairness")
+    table = Table(columns, sort="-number", rows=20, key="number", file="my-fairness")
+    return _without(table, "alone", "forgone") if by_use else table
