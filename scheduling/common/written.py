@@ -68,7 +68,8 @@ def _number(name: str, value: Any) -> Any:
 def _datum(name: str, value: Any) -> Any:
     if name == "numbers" and isinstance(value, Mapping):
         return numbers_shown(value)
-    if name == "instant" and isinstance(value, Mapping):  # why the instant lane did not take the job
+    # Why the instant lane did not take the job, and why a job of an elastic pool is smaller than it could be.
+    if name in ("instant", "smaller") and isinstance(value, Mapping):
         return {inner: _datum(inner, each) for inner, each in value.items()}
     if name == "prices" and isinstance(value, Mapping):
         return {resource: _price(each) for resource, each in value.items()}

@@ -133,6 +133,11 @@ def test_tenant_sees_public_events_and_its_own_as_its_roles_allow() -> None:
             {"instant": {"reason": "outbid", "numbers": {"price": 1.5}}},
             {"instant": {"reason": "outbid", "numbers": {"price": "1.500000"}}},
         ),
+        (
+            "job_resized",
+            {"paid": 750_000, "smaller": {"reason": "smaller_size", "numbers": {"price": 0.75, "workers": 1}}},
+            {"paid": "0.750000", "smaller": {"reason": "smaller_size", "numbers": {"price": "0.750000", "workers": 1}}},
+        ),
     ],
 )
 def test_programs_are_told_credits_as_decimal_texts(kind: str, data: dict[str, Any], told: dict[str, Any]) -> None:
