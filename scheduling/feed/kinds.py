@@ -37,7 +37,8 @@ class Audience(Enum):
 
 @dataclass(frozen=True)
 class NoticeWords:
-    """The words of a notice. `text` returns a sentence from a job's name and the event's data."""
+    """The words of a notice. `text` returns a sentence from the event's data and a name: the job's, and where the event
+    is about no job, the pool's."""
 
     is_good: bool
     title: str
@@ -63,6 +64,18 @@ def _failed(name: str, data: Data) -> str:
     if came_back:
         return f"{name} failed, and {shown(came_back)} credits came back. Its page says why."
     return f"{name} failed. Its page says why."
+
+
+def _refused(name: str, data: Data) -> str:
+    if data.get("begun"):
+        return f"{name} gets no other place. Its page says what it paid for."
+    return f"{name}: nothing was charged."
+
+
+def _expired(name: str, data: Data) -> str:
+    if data.get("begun"):
+        return f"{name} found no other place as long as it was worth something. Its page says what it paid for."
+    return f"{name} found no place as long as it was worth something."
 
 
 def _stopped(name: str, data: Data) -> str:
@@ -210,11 +223,11 @@ class EventKind(StrEnum):
     )  # fmt: skip
     JOB_REFUSED = (
         "job_refused", *_JOB, "Refused",
-        NoticeWords(False, "Refused.", lambda name, _: f"{name}: nothing was charged."),
+        NoticeWords(False, "Refused.", _refused),
     )  # fmt: skip
     JOB_EXPIRED = (
         "job_expired", *_JOB, "Expired",
-        NoticeWords(False, "Expired.", lambda name, _: f"{name} found no place as long as it was worth something."),
+        NoticeWords(False, "Expired.", _expired),
     )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
     AWARD_GIVEN_UP = "award_given_up", Audience.TENANT, (JOBS, SERVERS, MONEY), "Given up"

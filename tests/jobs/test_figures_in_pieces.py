@@ -15,7 +15,7 @@ from scheduling.cluster import pool_overview
 from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.fairness.read_accounts import CertificateRow
 from scheduling.fairness.read_interval import interval_account
-from scheduling.feed import EventKind
+from scheduling.feed import EventKind, kind_of, message_text
 from scheduling.jobs.cancel_preview import CancelPreview, cancel_preview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_arrays import array_sums
@@ -41,7 +41,7 @@ from tests.market.test_parts_worth_nothing import SOON, World, fail, world_of
 from tests.market.test_pieces import World as Prorated
 from tests.market.test_pieces import pieces_market
 from tests.scheduling.clocks import advance, moment
-from tests.scheduling.live import member
+from tests.scheduling.live import events, member
 from tests.scheduling.pages import client_as, text_of
 from tests.scheduling.renewing import renewing
 
@@ -206,6 +206,13 @@ def test_what_was_delivered_before_a_loss_is_told_of_a_job_that_never_got_anothe
     assert book_of(job).paid > 0
     assert f"It paid {shown(book_of(job).paid)}" in told(client, job)
     assert "It cost nothing" not in told(client, job)
+    if end == "expired":
+        [event] = events("job_expired")
+        kind = kind_of(event.kind)
+        assert kind is not None
+        assert kind.message is not None
+        sentence = "long found no other place as long as it was worth something. Its page says what it paid for."
+        assert message_text(kind.message, "long", event.data) == sentence
 
 
 def told(client: Client, job: TrainingJob) -> str:

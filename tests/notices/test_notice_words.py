@@ -80,6 +80,12 @@ SAID: list[tuple[EventKind, dict[str, Any], str]] = [
         "vision waits for another place. No credits came back: what was not delivered cost none, or is settled.",
     ),
     (EventKind.JOB_REQUEUED, {"reason": "floor_lost"}, "vision gets a new place at home."),
+    (EventKind.JOB_REFUSED, {"reason": "no_room"}, "vision: nothing was charged."),
+    (
+        EventKind.JOB_REFUSED,
+        {"reason": "no_room", "begun": True},
+        "vision gets no other place. Its page says what it paid for.",
+    ),
 ]
 
 

@@ -307,7 +307,7 @@ def refusal_events(
 ) -> list[Event]:
     """Return events that tell each tenant of its jobs that got nothing. A reason's numbers change at every boundary, so
     a waiting job has an event only when the code is new. `last` are waiting jobs that had their last chance, for which
-    there is another event too (`last_chance_events`)."""
+    there is another event too (`last_chance_events`). `begun` is said of a job that is over and has paid before."""
     events = []
     for refusal in refusals:
         job = snapshot.waiting[refusal.job]
@@ -315,6 +315,7 @@ def refusal_events(
         if refusal.state != WAITING or pauses or job.reason_code != refusal.reason.code:
             data = {"job": job.pk, "reason": refusal.reason.code, "numbers": numbers_of(refusal.reason)}
             data |= {"last_chance": True} if refusal.job in last else {}
+            data |= {"begun": True} if refusal.state != WAITING and snapshot.paid_before(job.pk) else {}
             events.append(_job_event(_KINDS[refusal.state], job.pool_id, job.tenant_id, job.pk, data, at))
     return events
 
