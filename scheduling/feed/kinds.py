@@ -109,7 +109,7 @@ def _adjusted(name: str, data: Data) -> str:
 
 
 def _concern(name: str, data: Data) -> str:
-    return f"{data['title']} of {data['days']} days passed its limit, and it concerns you."
+    return f"{data['title']} of {data['days']} days in {name} passed its limit, and it concerns you."
 
 
 def _low_balance(_: str, data: Data) -> str:
@@ -151,13 +151,22 @@ def _whose(data: Data) -> str:
     return f"The budget of {whose} for this {data['period']}"
 
 
-def _server_lost(_: str, data: Data) -> str:
+def _server_lost(name: str, data: Data) -> str:
+    silent = f"{data['server']} in {name} does not answer."
     if "awards" not in data:
-        return f"{data['server']} does not answer."
+        return silent
     if not data["awards"]:
-        return f"{data['server']} does not answer. Nothing was booked on it."
+        return f"{silent} Nothing was booked on it."
     booked = _several(data["awards"], "booked place")
-    return f"{data['server']} does not answer. It ended {booked}, and {shown(data['refunded'])} credits went back."
+    return f"{silent} It ended {booked}, and {shown(data['refunded'])} credits went back."
+
+
+def _taken_over(name: str, data: Data) -> str:
+    return f"{name}: the teacher of {data['policy']} decides."
+
+
+def _server_changed(name: str, data: Data) -> str:
+    return f"{data['server']} in {name} is {str(data['state']).replace('_', ' ')}."
 
 
 def _several(count: int, word: str) -> str:
@@ -262,28 +271,29 @@ class EventKind(StrEnum):
     MARKET_STOPPED = "market_stopped", *_POOL
     POLICY_TAKEN_OVER = (
         "policy_taken_over", *_POOL, "",
-        NoticeWords(False, "Policy taken over.", lambda _, data: f"{data['policy']}: its teacher decides."),
+        NoticeWords(False, "Policy taken over.", _taken_over),
     )  # fmt: skip
-    POOL_HELD = "pool_held", *_POOL, "", NoticeWords(False, "Market on hold.", lambda *_: "Nothing new is decided.")
+    POOL_HELD = (
+        "pool_held",
+        *_POOL,
+        "",
+        NoticeWords(False, "Market on hold.", lambda name, _: f"{name}: nothing new is decided."),
+    )
     POOL_DRAINING = (
         "pool_draining",
         *_POOL,
         "",
-        NoticeWords(False, "Market closing.", lambda *_: "Nothing new is accepted."),
+        NoticeWords(False, "Market closing.", lambda name, _: f"{name}: nothing new is accepted."),
     )
     POOL_RESUMED = (
         "pool_resumed",
         *_POOL,
         "",
-        NoticeWords(True, "Market open.", lambda *_: "Intervals are decided again."),
+        NoticeWords(True, "Market open.", lambda name, _: f"{name}: intervals are decided again."),
     )
     SERVER_CHANGED = (
         "server_changed", *_CLUSTER, "",
-        NoticeWords(
-            False,
-            "Cluster changed.",
-            lambda _, data: f"{data['server']} is {str(data['state']).replace('_', ' ')}.",
-        ),
+        NoticeWords(False, "Cluster changed.", _server_changed),
     )  # fmt: skip
     SERVER_LOST = (
         "server_lost", *_CLUSTER, "",

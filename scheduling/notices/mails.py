@@ -85,7 +85,7 @@ def _claim(at: datetime) -> NoticeMail | None:
     again = None if is_last else at + PAUSE * 2**first.mail_tries
     Notice.objects.filter(pk__in=numbers).update(mail_due_at=again, mail_tries=F("mail_tries") + 1)
     person = User.objects.get(pk=first.person_id)
-    notices = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event", "tenant")
+    notices = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event__pool", "tenant")
     lines = notice_lines(notices.order_by("pk")[:MOST_LINES])
     return NoticeMail(person, tuple(numbers), tuple(lines), max(notices.count() - MOST_LINES, 0))
 

@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from scheduling.feed import feed_cursor, kind_of, message_text, subject_job
-from scheduling.models import Notice, TrainingJob
+from scheduling.models import Event, Notice, TrainingJob
 from scheduling.notices.kinds import NoticeKind, notice_kind_of
 from tenants.models import Invitation, JoinRequest, JoinState, Membership, User
 from tenants.names import in_one_line
@@ -97,7 +97,8 @@ def _kinds_by_permission() -> Mapping[Permission, list[str]]:
 
 
 def notice_lines(notices: Iterable[Notice]) -> list[NoticeLine]:
-    """Return the lines of notices that their person may see, with their events and tenants at hand."""
+    """Return the lines of notices that their person may see, with their events, the pools of these, and tenants at
+    hand."""
     rows = list(notices)
     names, invitations, requests = _job_names(rows), _invitations(rows), _join_requests(rows)
     return [line for row in rows if (line := _line(row, names, invitations, requests)) is not None]
@@ -120,11 +121,13 @@ def _line(
             return None
         job_id = subject_job(row.event.subject)
         is_good, title = about.message.is_good, about.message.title
-        text = message_text(about.message, names.get(job_id or 0, "A job"), row.event.data)
+        name = pool_name(row.event) if job_id is None else names.get(job_id, "A job")
+        text = message_text(about.message, name, row.event.data)
         if job_id in names and slug:
             link = reverse("job", args=[slug, job_id])
         elif slug:
             link = reverse(_PAGES.get(kind, "tenant_market"), args=[slug])
+            link += f"?pool={row.event.pool.slug}" if kind in _OF_A_POOL and row.event.pool else ""
     elif kind is NoticeKind.INVITATION:
         invitation = invitations.get(_number(row.source))
         title = "Invitation."
@@ -146,6 +149,11 @@ def _line(
     return NoticeLine(
         row.pk, kind, row.at, tenant.name if tenant else "", is_good, title, text, link, row.read_at is None
     )
+
+
+def pool_name(event: Event) -> str:
+    """Return the name by which words for people call the pool that an event is about."""
+    return event.pool.name if event.pool else "the market"
 
 
 def _request_words(request: JoinRequest) -> str:
@@ -174,6 +182,7 @@ _PAGES: Mapping[NoticeKind, str] = {
     NoticeKind.BUDGET: "tenant_share",
     NoticeKind.FAIRNESS: "tenant_fairness",
 }
+_OF_A_POOL = frozenset({NoticeKind.FAIRNESS})  # whose page is about one pool; what is about credits is about all
 
 
 _OF_JOIN_REQUESTS = (NoticeKind.JOIN_REQUEST, NoticeKind.JOIN_ANSWER)

@@ -10,6 +10,7 @@ from scheduling.feed import event_messages, kind_of, message_text, subject_job
 from scheduling.models import Event, TrainingJob
 from scheduling.notices.kinds import OF_JOBS, notice_kind
 from scheduling.notices.read_choices import choices_of
+from scheduling.notices.read_notices import pool_name
 from tenants.access import Access
 from tenants.models import User
 from tenants.roles import Permission
@@ -64,8 +65,10 @@ def _toast(event: Event, jobs: dict[int, TrainingJob]) -> Toast:
     kind = kind_of(event.kind)
     assert kind is not None  # noqa: S101  `notice_kind` knows it,
     assert kind.message is not None  # noqa: S101  and every kind that makes notices has words
-    message, job = kind.message, jobs.get(subject_job(event.subject) or 0)
-    text = message_text(message, job.name if job else "A job", event.data)
+    message, job_id = kind.message, subject_job(event.subject)
+    job = jobs.get(job_id or 0)
+    name = job.name if job else "A job" if job_id else pool_name(event)
+    text = message_text(message, name, event.data)
     return Toast("good" if message.is_good else "bad", message.title, text, job.pk if job else None)
 
 

@@ -148,7 +148,7 @@ def _begin(row: ChatAddress, at: datetime) -> ChatLetter | None:
     due = Notice.objects.filter(person=row.person_id, chat_due_at__lte=at)
     numbers = tuple(due.order_by("pk").values_list("pk", flat=True))
     Notice.objects.filter(pk__in=numbers).update(chat_due_at=at + LEASE, chat_tries=F("chat_tries") + 1)
-    events = may_be_seen().filter(pk__in=numbers).select_related("event", "tenant").order_by("pk")
+    events = may_be_seen().filter(pk__in=numbers).select_related("event__pool", "tenant").order_by("pk")
     lines = notice_lines(events[:MOST_LINES])
     if not lines:
         Notice.objects.filter(pk__in=numbers).update(chat_due_at=None)

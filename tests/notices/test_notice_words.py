@@ -55,14 +55,14 @@ SAID: list[tuple[EventKind, dict[str, Any], str]] = [
     (
         EventKind.SERVER_LOST,
         {"server": "s1", "awards": 3, "refunded": 12_500_000},
-        "s1 does not answer. It ended 3 booked places, and 12.50 credits went back.",
+        "s1 in Main does not answer. It ended 3 booked places, and 12.50 credits went back.",
     ),
     (
         EventKind.SERVER_LOST,
         {"server": "s1", "awards": 0, "refunded": 0},
-        "s1 does not answer. Nothing was booked on it.",
+        "s1 in Main does not answer. Nothing was booked on it.",
     ),
-    (EventKind.SERVER_LOST, {"server": "s1"}, "s1 does not answer."),
+    (EventKind.SERVER_LOST, {"server": "s1"}, "s1 in Main does not answer."),
     (EventKind.JOB_FAILED, {"reason": "program_failed", "numbers": {}}, "vision failed. Its page says why."),
     (
         EventKind.JOB_FAILED,
@@ -92,7 +92,7 @@ SAID: list[tuple[EventKind, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("kind", "data", "sentence"), SAID)
 def test_a_notice_says_it_with_its_numbers(kind: EventKind, data: dict[str, Any], sentence: str) -> None:
     assert kind.message is not None
-    assert message_text(kind.message, "vision", data) == sentence
+    assert message_text(kind.message, "vision" if kind.heading else "Main", data) == sentence
 
 
 def test_an_event_without_the_numbers_that_its_words_need_has_its_title_alone() -> None:

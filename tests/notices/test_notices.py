@@ -114,7 +114,7 @@ def test_what_everybody_may_know_reaches_members_and_staff_once() -> None:
     tell(None, EventKind.SERVER_LOST, "server:s1", server="s1")
     notices_collect(at=NOW)
     assert told([person, operator, nobody]) == [1, 1, 0]
-    assert lines(person)[0].text == "s1 does not answer."
+    assert lines(person)[0].text == "s1 in the market does not answer."
 
 
 def test_events_are_read_once_and_those_that_come_later_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,3 +362,33 @@ def test_whoever_finds_somebody_at_it_leaves() -> None:
         other.join(PATIENCE)
     assert notices_collect(at=NOW) == 1
     assert told([owner]) == [1]
+
+
+def test_a_notice_of_a_pool_names_it_and_leads_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are several, one of them is on hold, and another page would open."""
+    monkeypatch.setattr("scheduling.feed.read_events._settled", collecting.feed_cursor)  # the test's own transaction
+    tenant, pools = make_tenant(), [make_pool("runs", name="Long runs"), make_pool("main", name="Main")]
+    person = member(tenant, OWNER)
+    choices_set(person=person, ways=dict.fromkeys(NoticeKind, ALL), all_jobs=False)
+    concern = {"title": "Lowest ratio", "days": 7}
+    for pool in pools:
+        about: dict[str, Any] = {"pool_id": pool.pk, "at": NOW}
+        lost = event(EventKind.SERVER_LOST, data={"server": "s1", "awards": 0}, **about)
+        held = event(EventKind.POOL_HELD, **about)
+        events_append([lost, held, event(EventKind.FAIRNESS_CONCERN, tenant_id=tenant.pk, data=concern, **about)])
+    notices_collect(at=NOW)
+    assert [(line.text, line.link) for line in lines(person)[:3]] == [
+        (
+            "Lowest ratio of 7 days in Main passed its limit, and it concerns you.",
+            f"/t/{tenant.slug}/fairness/?pool=main",
+        ),
+        ("Main: nothing new is decided.", ""),
+        ("s1 in Main does not answer. Nothing was booked on it.", ""),
+    ]
+    assert [line.text for line in lines(person)[4:]] == [
+        "Long runs: nothing new is decided.",
+        "s1 in Long runs does not answer. Nothing was booked on it.",
+    ]
+    with scope(tenant):
+        toasts = toasts_after(by=access_of(person, tenant), after=0).toasts
+    assert [toast.text for toast in toasts] == [line.text for line in reversed(lines(person)[:3])]

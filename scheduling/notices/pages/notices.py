@@ -35,7 +35,7 @@ def notices(request: AccessRequest) -> HttpResponse:
     if "part" in request.GET:
         return part_or_page(request, "shell/bell.html", PARTS, {})
     person = _person(request)
-    rows = notices_of(person).select_related("event", "tenant")
+    rows = notices_of(person).select_related("event__pool", "tenant")
     only_unread = request.GET.get("show") == "unread"
     table = table_of(request, rows.filter(read_at=None) if only_unread else rows, LIST)
     context = {
