@@ -4,17 +4,21 @@ back."""
 from __future__ import annotations
 
 import copy
+import re
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from scheduling.fairness.alerts import MEASURES, alerts_look, alerts_set
+from scheduling.fairness.read_alerts import alerts_of
 from scheduling.feed.kinds import OWN_KINDS
 from scheduling.models import Event, FairnessAlert, PoolDay
 from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import AUDITOR, OPERATOR
 from tests.fairness.fair_world import Fair, make_fair
+from tests.scheduling.pages import client_as, text_of
 from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +38,11 @@ def limit(fair: Fair, **thresholds: float | None) -> Refused | None:
 
 def told(kind: str) -> list[Event]:
     return list(Event.objects.filter(kind=kind).order_by("pk"))
+
+
+def version_in(page: Any) -> str:
+    field = re.search(r'<input type="hidden" name="version"(?: value="([^"]*)")?', page.content.decode())
+    return (field[1] or "") if field else ""
 
 
 def look() -> int:
@@ -109,3 +118,17 @@ def test_every_measure_is_beyond_on_its_bad_side_only() -> None:
         assert measure.is_beyond(0.5, 1.0) is not measure.is_most
         assert not measure.is_beyond(1.0, 1.0)
         assert not measure.is_beyond(None, 1.0)
+
+
+def test_of_two_operators_who_set_limits_the_second_is_told_of_the_first(fair: Fair) -> None:
+    """The form sends all limits: that of the other one would be taken away without a word."""
+    pool, client = fair.pool, client_as(OPERATOR, None)
+    there = f"/fairness/pools/{pool.slug}/alerts/"
+    page = {"version": version_in(client.get(there)), "reason": "The audit asks."}
+    assert client.post(there, page | {"jain_index": "0.9"}).status_code == 302
+    refused = client.post(there, page | {"lowest_ratio": "0.5"})
+    assert "The limits were changed while you looked at them" in text_of(refused.content.decode())
+    assert {row.measure: row.threshold for row in alerts_of(pool)} == {"jain_index": 0.9}
+    again = page | {"version": version_in(refused), "lowest_ratio": "0.5", "jain_index": "0.9"}
+    assert client.post(there, again).status_code == 302
+    assert {row.measure: row.threshold for row in alerts_of(pool)} == {"jain_index": 0.9, "lowest_ratio": 0.5}

@@ -20,7 +20,7 @@ from scheduling.fairness.read_alerts import alerts_of
 from scheduling.fairness.read_days import fairness_overview, period_of_days
 from scheduling.models import FairnessAlert, Pool
 from scheduling.operator import entries_of
-from scheduling.operator.pages.changes import ChangeForm, PageChange, answer
+from scheduling.operator.pages.changes import ChangeForm, PageChange, WholeChangeForm, answer
 from tenants.access import AccessRequest
 from tenants.form_fields import NumberField
 from tenants.roles import Permission
@@ -42,12 +42,15 @@ class LimitStanding:
         return self.row is not None and self.measure.is_beyond(self.value, self.row.threshold)
 
 
-class AlertsForm(ChangeForm):
+class AlertsForm(WholeChangeForm):
     """A form with a field for each figure. An empty field means no alert."""
+
+    changed_meanwhile = "The limits were changed while you looked at them. Look again, and send it again."
 
     def __init__(self, standings: list[LimitStanding], *args: Any, **kwargs: Any) -> None:
         self.standings = standings
-        super().__init__(*args, **kwargs)
+        version = " ".join(f"{each.name}={each.row.threshold:g}" for each in standings if each.row)
+        super().__init__(version, *args, **kwargs)
         for each in standings:
             word = "More than" if each.measure.is_most else "Less than"
             self.fields[each.name] = NumberField(
