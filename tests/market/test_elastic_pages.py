@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -262,3 +263,23 @@ def test_the_tables_of_fairness_have_no_columns_that_are_always_nothing() -> Non
             assert untrue not in page, (path, untrue)
     assert "it has no certificates" in main(own, f"/t/renter/fairness/{pool.slug}/intervals/2/")
     assert "cannot be asked about" in main(own, f"/t/renter/what-if/?pool={pool.slug}")
+
+
+def test_the_line_at_the_foot_of_a_quote_says_what_the_quote_says() -> None:
+    """A job that waits for the next slot is not refused, and what the next slot costs is no price of the job."""
+    pool, _, renter = make_elastic(credits=7)
+    client = client_as("owner", renter)
+
+    def quote(**spec: Any) -> str:
+        text = json.dumps({"name": "train", "spec": SPEC | {"minibatches": 6} | spec})
+        sent = {"pool": pool.slug, "key": "k", "source": "text", "text": text, "wanted": "batch"}
+        page = client.post("/t/renter/submit/quote/", sent, secure=True).content.decode()
+        assert "quote-line" in page
+        return text_of(page)
+
+    runs = quote()
+    assert "Would run in the next slot, for 3.00 credits. A slot costs 3.00 credits at its largest size" in runs
+    assert "Next slot: 3.00" in runs
+    waits = quote(max_price=1.0, min_workers=4)
+    assert waits.count("Would wait for now") == 3
+    assert not [untrue for untrue in ("efused", "Batch:") if untrue in runs + waits]

@@ -88,6 +88,22 @@ class LaneCard:
         return self.admitted and not parts and (self.worth <= 0 or shown(self.worth) == shown(0))
 
     @property
+    def summary(self) -> str:
+        """Return the quote of the lane in one sentence, without its full stop."""
+        if self.by_use is not None:
+            now = (
+                f"Would run in the next slot, for {shown(self.price)} credits"
+                if self.admitted
+                else "Would wait for now"
+            )
+            why = f". {self.reason.removesuffix('.')}" if self.reason else ""
+            return f"{now}{why}. A slot costs {shown(self.by_use.per_slot)} credits at its largest size"
+        if not self.admitted:
+            return f"{self.lane.capitalize()}: would be refused. {self.reason}"
+        nothing = ", but worth nothing when it ends" if self.worth_nothing else ""
+        return f"{self.lane.capitalize()}: would be admitted, about {shown(self.price, self.digits)} credits{nothing}"
+
+    @property
     def gain(self) -> int | None:
         """Return how much more it is than at home; None where there is nothing to compare with, or it is the same."""
         return None if self.home_worth is None or self.at_home else self.surplus - self.home_worth
@@ -120,14 +136,7 @@ class QuoteCard:
     @property
     def summary(self) -> str:
         """Return one polite sentence for people who use a screen reader."""
-        parts = [
-            f"{lane.lane.capitalize()}: would be {'admitted' if lane.admitted else 'refused'}"
-            + (f", about {shown(lane.price, lane.digits)} credits" if lane.admitted else f". {lane.reason}")
-            + (", but worth nothing when it ends" if lane.worth_nothing and not lane.by_use else "")
-            + (f". A slot costs {shown(lane.by_use.per_slot)} credits at its largest size" if lane.by_use else "")
-            for lane in self.lanes
-        ]
-        return ". ".join(parts)
+        return ". ".join(lane.summary for lane in self.lanes)
 
 
 def quote_card(
