@@ -106,14 +106,23 @@ def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
 
 
 def fairness_values(
-    interval: Interval, view: View, plan: Plan, policy: Policy | None = None, *, with_refunds: bool = True
+    interval: Interval,
+    view: View,
+    plan: Plan,
+    policy: Policy | None = None,
+    *,
+    with_refunds: bool = True,
+    by_part: bool = True,
 ) -> FairnessValues:
     """Return what the rows of an interval must say. This depends on nothing but the arguments. `policy` is the one that
-    the interval names, where it is built already. Versions before worked out their rows without refunds."""
+    the interval names, where it is built already. Versions before worked out their rows without refunds, and of an
+    elastic pool with the whole job in each of its slots."""
     policy = policy or policy_built(json.loads(bytes(interval.policy)), view.cluster)
     with_floors = bool(getattr(policy, "floor", False))
     alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
-    values = figures.interval_fairness(view, plan, alone, with_floors=with_floors, with_refunds=with_refunds)
+    values = figures.interval_fairness(
+        view, plan, alone, with_floors=with_floors, with_refunds=with_refunds, by_part=by_part
+    )
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
     whole = _interval_row(interval, values, ids, view.cluster.resources) | {"with_floors": with_floors}
     took_part = np.flatnonzero(_took_part(values.columns))

@@ -105,7 +105,9 @@ class RowsMade(Sequence[Row], Generic[Source, Row]):
 class IntervalAccount:
     """An interval's fairness. `fairness` is None where it is not worked out yet. `readable` is False where the stored
     bytes were changed; verification names them. `jobs` has broken certificates first. `without_refunds` means that its
-    figures are of a version before, and that something came back of open rents that they do not take off."""
+    figures are of a version before, and that something came back of open rents that they do not take off.
+    `whole_in_each_slot` means that those of an elastic pool are of a version that counted a whole job in each of its
+    slots."""
 
     interval: Interval
     fairness: IntervalFairness | None
@@ -115,6 +117,7 @@ class IntervalAccount:
     payments: Sequence[RentPayment]
     readable: bool
     without_refunds: bool
+    whole_in_each_slot: bool
     before: int | None
     after: int | None
 

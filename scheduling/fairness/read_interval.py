@@ -10,6 +10,8 @@ from math import isclose
 from scheduling.core import records
 from scheduling.core.collector import collector_resting
 from scheduling.core.metrics.certificates import FLOOR_MISSED, OTHER_FLOOR, Certificate, certificates, realised
+from scheduling.core.metrics.fairness import values_of
+from scheduling.core.policies.elastic import Elastic
 from scheduling.core.stored_jobs import view_shown
 from scheduling.core.types import WAITING, Booking, Plan, Settlement, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, RowsMade, TenantAccount
@@ -48,7 +50,7 @@ def _account(pool: Pool, number: int, tenant: Tenant | None) -> IntervalAccount 
     fairness = IntervalFairness.objects.filter(interval=interval).first()
     with collector_resting():
         rows = _read(interval, fairness, tenant)
-    jobs, payments = rows or ((), ())
+    jobs, payments, revenue = rows or ((), (), None)
     accounts = tuple(_tenants(fairness, tenant)) if fairness else ()
     last = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAccount(
@@ -60,6 +62,7 @@ def _account(pool: Pool, number: int, tenant: Tenant | None) -> IntervalAccount 
         payments=payments,
         readable=rows is not None,
         without_refunds=fairness is not None and _without_refunds(accounts, payments),
+        whole_in_each_slot=fairness is not None and revenue is not None and not isclose(fairness.revenue, revenue),
         before=number - 1 if number > 1 else None,
         after=number + 1 if last else None,
     )
@@ -81,15 +84,17 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
 
 def _read(
     interval: Interval, fairness: IntervalFairness | None, tenant: Tenant | None
-) -> tuple[Sequence[CertificateRow], Sequence[RentPayment]] | None:
-    """Return certificates, broken ones first, and payments: those of all tenants, or one tenant's own. Return None
-    where the bytes are unreadable."""
+) -> tuple[Sequence[CertificateRow], Sequence[RentPayment], float | None] | None:
+    """Return certificates, broken ones first, and payments: those of all tenants, or one tenant's own; and where a
+    single slot was decided, what all jobs are worth in it. Return None where the bytes are unreadable."""
     try:
         contents = contents_of(interval)
         view, plan = view_shown(contents.view), records.plan_from(contents.plan)
         who = _who(view)
         own = None if tenant is None else who.place(tenant)
-        return _jobs(view, plan, fairness, who, own), _payments(view, plan, who, own)
+        if json.loads(contents.policy)["name"] == Elastic.name:  # it gives no certificates
+            return (), _payments(view, plan, who, own), sum(value for _, value in values_of(view, plan))
+        return _jobs(view, plan, fairness, who, own), _payments(view, plan, who, own), None
     except READING_ERRORS:
         return None
 

@@ -13,7 +13,7 @@ from django.db import connection
 
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import Replayed, name_of
-from scheduling.core.types import FloatArray
+from scheduling.core.types import FloatArray, Plan
 from scheduling.fairness import FairnessValues, fairness_values
 from scheduling.models import Interval, IntervalFairness, TenantFairness
 from tenants.scoping import tenant_require
@@ -92,21 +92,28 @@ def fairness_verify(
     interval: Interval, replayed: Replayed, stored: IntervalFairness | None, tenants: Columns
 ) -> list[Finding]:
     """Compare the stored fairness of an interval with what its replay gives. An interval whose fairness was not worked
-    out yet has no findings. Neither has one of a version before, which did not take off what comes back of open
-    rents."""
+    out yet has no findings. Neither has one of a version before, which did not take off what comes back of open rents,
+    and counted the whole job in each slot of an elastic pool."""
     if stored is None:
         return []
-    findings = _findings_by(interval, replayed, stored, tenants, with_refunds=True)
-    if findings and any(settled.refund for settled in replayed.plan.settlements):
-        return findings if _findings_by(interval, replayed, stored, tenants, with_refunds=False) else []
+    findings = _findings_by(interval, replayed, stored, tenants, {})
+    if findings and (before := _as_before(replayed.plan)):
+        return findings if _findings_by(interval, replayed, stored, tenants, before) else []
     return findings
 
 
+def _as_before(plan: Plan) -> Mapping[str, bool]:
+    """Return how versions before worked out the figures of this plan; empty where they did as today."""
+    if any(settled.refund for settled in plan.settlements):
+        return {"with_refunds": False}
+    return {"by_part": False} if plan.bookings and not plan.windows else {}
+
+
 def _findings_by(
-    interval: Interval, replayed: Replayed, stored: IntervalFairness, tenants: Columns, *, with_refunds: bool
+    interval: Interval, replayed: Replayed, stored: IntervalFairness, tenants: Columns, how: Mapping[str, bool]
 ) -> list[Finding]:
     where = f"fairness of {name_of(interval)}"
-    values = fairness_values(interval, replayed.view, replayed.plan, replayed.policy, with_refunds=with_refunds)
+    values = fairness_values(interval, replayed.view, replayed.plan, replayed.policy, **how)
     findings = differences(where, {name: (getattr(stored, name), values.interval[name]) for name in WHOLE})
     # The cluster lists its tenants by their ids. If it did not, the rows would be compared one by one.
     return findings if tenants.agree(_columns(values)) else findings + _tenants_differ(where, stored, values)

@@ -15,14 +15,15 @@ import numpy.typing as npt
 
 from scheduling.core.metrics.certificates import Certificate, certificates, finishing, realised
 from scheduling.core.metrics.figures import dispersion, jain_index
-from scheduling.core.types import OWN, SHARED, WAITING, FloatArray, Plan, View, Window
+from scheduling.core.types import OWN, SHARED, WAITING, Booking, FloatArray, Plan, View, Window
 
 
 @dataclass(frozen=True)
 class TenantFairness:
     """One tenant in one interval. Amounts are credits; lists are unit-slots by resource.
 
-    gain = own_value + rented_value - paid + received (Astraea, R23). `received` includes the part of a payment that
+    gain = own_value + rented_value - paid + received (Astraea, R23). Where jobs are decided slot by slot, each slot
+    counts with the part of its job's work that it does. `received` includes the part of a payment that
     flows back to the payer; `earned` does not. What comes back of an open rent (K4) is taken off in the interval that
     settles it, so `paid`, `received`, `earned` and `reward` are below zero where more comes back than is paid.
     """
@@ -90,20 +91,36 @@ class _Units:
     forgone: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What the figures are made of: what each booking is worth, units, and gains alone (tenants,)."""
+
+    values: Sequence[tuple[Booking, float]]
+    units: _Units
+    alone: Sequence[float]
+
+
 def interval_fairness(
-    view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool, with_refunds: bool = True
+    view: View,
+    plan: Plan,
+    alone: Mapping[int, Plan],
+    *,
+    with_floors: bool,
+    with_refunds: bool = True,
+    by_part: bool = True,
 ) -> Fairness:
     """Return the fairness of one interval. `alone` is what the policy decides for each tenant by itself, see
-    `certificates.alone_plans`. Figures of before had no refunds."""
+    `certificates.alone_plans`. Figures of before had no refunds, and counted a whole job in each of its slots."""
     listed_certificates, without = certificates(view, plan, alone, with_floors=with_floors)
     units = _units(view, plan)
-    columns = _columns(view, plan, units, without, with_refunds=with_refunds)
+    values = values_of(view, plan, by_part=by_part)
+    columns = _columns(view, plan, _Sums(values, units, without), with_refunds=with_refunds)
     rewards, ratios = (columns[name][~np.isnan(columns[name])] for name in ("reward", "ratio"))
     prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     codes = [refusal.reason.code for refusal in plan.refusals if refusal.state == WAITING]
     return Fairness(
         columns=columns,
-        revenue=float(sum(realised(view.jobs[b.job], b) for b in finishing(view, plan))),
+        revenue=float(sum(value for _, value in values)),
         ratio_variance=float(ratios.var()) if ratios.size else None,
         jain_index=jain_index(rewards),
         reward_dispersion=dispersion(rewards),
@@ -117,11 +134,20 @@ def interval_fairness(
     )
 
 
-def _columns(
-    view: View, plan: Plan, units: _Units, alone: Sequence[float], *, with_refunds: bool
-) -> dict[str, npt.NDArray[Any]]:
+def values_of(view: View, plan: Plan, *, by_part: bool = True) -> list[tuple[Booking, float]]:
+    """Return the bookings that count, each with what it is worth. Where windows are dealt out, the whole job counts
+    with the booking that ends it. Where single slots are, nobody knows which one will be the last: a program may be
+    done sooner or later than planned. So each slot counts with its part of the work, as if the job ended with it."""
+    if plan.windows or not by_part:
+        return [(booking, realised(view.jobs[booking.job], booking)) for booking in finishing(view, plan)]
+    parts = [(booking, view.jobs[booking.job]) for booking in plan.bookings]
+    return [(booking, realised(job, booking) * min(booking.work / job.work, 1.0)) for booking, job in parts]
+
+
+def _columns(view: View, plan: Plan, sums: _Sums, *, with_refunds: bool) -> dict[str, npt.NDArray[Any]]:
     """Return figure -> array (tenants,) or (tenants, resources), see `TenantFairness`."""
-    money, share = _money(view, plan, with_refunds=with_refunds), _shares(view.cluster.quota)
+    units = sums.units
+    money, share = _money(view, plan, sums.values, with_refunds=with_refunds), _shares(view.cluster.quota)
     revenue = float(money["own_value"].sum() + money["rented_value"].sum())
     gain = money["own_value"] + money["rented_value"] - money["paid"] + money["received"]
     total = view.cluster.total
@@ -137,7 +163,7 @@ def _columns(
         "forgone": units.forgone[:-1],
         "ratio": _quotients(gain / revenue, share) if revenue > 0 else np.full(len(gain), np.nan),
         "reward": _quotients(money["earned"], contributed),
-        "alone": np.array(alone),
+        "alone": np.array(sums.alone),
         "waiting": np.bincount(np.array(waiting, np.int64), minlength=len(gain)),
     }
 
@@ -147,14 +173,16 @@ def _quotients(amounts: FloatArray, weights: FloatArray) -> FloatArray:
     return np.divide(amounts, weights, out=np.full(len(weights), np.nan), where=weights > 0)
 
 
-def _money(view: View, plan: Plan, *, with_refunds: bool) -> dict[str, FloatArray]:
+def _money(
+    view: View, plan: Plan, values: Sequence[tuple[Booking, float]], *, with_refunds: bool
+) -> dict[str, FloatArray]:
     """Return the sums of money, each (tenants,). The value of a job that rents in pieces counts when its last piece is
     booked."""
     names = ("own_value", "rented_value", "paid", "received", "earned", "rent_saved")
     money = {name: np.zeros(len(view.cluster.tenants)) for name in names}
-    for booking in finishing(view, plan):
-        job = view.jobs[booking.job]
-        money["rented_value" if booking.phase == SHARED else "own_value"][job.tenant] += realised(job, booking)
+    for booking, value in values:
+        phase = "rented_value" if booking.phase == SHARED else "own_value"
+        money[phase][view.jobs[booking.job].tenant] += value
     for booking in plan.bookings:
         job = view.jobs[booking.job]
         money["paid"][job.tenant] += booking.paid
