@@ -20,7 +20,8 @@ from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job
 from tests.scheduling.live import events
 from tests.scheduling.markets import MICRO, SPEC
-from tests.scheduling.pages import client_as, text_of
+from tests.scheduling.pages import client_as, client_of, text_of
+from tests.tenants.builders import make_member
 
 pytestmark = pytest.mark.django_db
 OPERATOR = access_of_system("the tests")
@@ -283,3 +284,23 @@ def test_the_line_at_the_foot_of_a_quote_says_what_the_quote_says() -> None:
     waits = quote(max_price=1.0, min_workers=4)
     assert waits.count("Would wait for now") == 3
     assert not [untrue for untrue in ("efused", "Batch:") if untrue in runs + waits]
+
+
+def test_the_page_of_an_interval_says_what_was_paid_for_its_slot() -> None:
+    """It deals out one slot without a window; the page said that none was decided, and that nothing was paid."""
+    pool, owner, renter = make_elastic()
+    make_elastic_job(pool, renter, slots=4)
+    for slot in range(3):
+        advance(pool, slot)
+    pages = {}
+    for tenant in (owner, renter):
+        client = client_of(make_member(tenant, "owner").user)
+        for path in ("", f"{pool.slug}/2/"):
+            page = text_of(client.get(f"/t/{tenant.slug}/intervals/{path}", secure=True).content.decode())
+            pages[tenant.slug, path] = page[page.rindex("Go on") : page.index("How it works")]
+    assert "place in the slots from 2 Mar, 12:00:10 to 2 Mar, 12:00:20" in pages["renter", "main/2/"]
+    assert "1 of 1 slots paid, all tenants Payments in, 1 3.00" in pages["renter", "main/2/"]
+    assert "Your cells earned 0.50" in pages["owner", "main/2/"]
+    assert "2 2 Mar, 12:00:10 2 Mar, 12:00:10 – 2 Mar, 12:00:20 1 1 3.00" in pages["owner", ""]
+    for untrue in ("No slot was decided", "nothing was paid", "Prices posted", "Worth here", "Nothing."):
+        assert untrue not in pages["owner", "main/2/"] + pages["renter", "main/2/"]

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from scheduling.audit.api.charges import FindingShown
+from scheduling.market.reads import slots_dealt
 from scheduling.models import Interval, Lane
 from tenants.api.fields import Answer, CoreCredits, Credits, Moment, time_text
 
@@ -14,10 +15,8 @@ from tenants.api.fields import Answer, CoreCredits, Credits, Moment, time_text
 class IntervalRowShown(Answer):
     number = serializers.IntegerField()
     slot = serializers.IntegerField(help_text="It was decided at the boundary before this slot.")
-    start_slot = serializers.IntegerField(
-        source="window_start", allow_null=True, help_text="Null: nothing but the clock or refusals changed."
-    )
-    end_slot = serializers.IntegerField(source="window_end", allow_null=True, help_text="The first slot after it.")
+    start_slot = serializers.SerializerMethodField(help_text="Null: nothing but the clock or refusals changed.")
+    end_slot = serializers.SerializerMethodField(help_text="The first slot after it.")
     starts_at = serializers.SerializerMethodField()
     ends_at = serializers.SerializerMethodField()
     decided_at = Moment()
@@ -27,11 +26,17 @@ class IntervalRowShown(Answer):
     previous = serializers.CharField(help_text="The digest of the interval before.")
     digest = serializers.CharField(help_text="Over the one before, the input, the answer and the policy.")
 
+    def get_start_slot(self, row: Interval) -> int | None:
+        return _edge(row, 0)
+
+    def get_end_slot(self, row: Interval) -> int | None:
+        return _edge(row, 1)
+
     def get_starts_at(self, row: Interval) -> str | None:
-        return _time(row, row.window_start)
+        return _time(row, _edge(row, 0))
 
     def get_ends_at(self, row: Interval) -> str | None:
-        return _time(row, row.window_end)
+        return _time(row, _edge(row, 1))
 
 
 class OfferShown(Answer):
@@ -88,6 +93,12 @@ class IntervalVerdict(Answer):
     plan_bytes = serializers.IntegerField(help_text="Of the answer, compared one by one.")
     findings = FindingShown(many=True)
     hidden = serializers.IntegerField(help_text="Findings that name somebody's jobs, which are not shown.")
+
+
+def _edge(row: Interval, place: int) -> int | None:
+    """Return the first of the slots that the interval dealt out, or the first one after them."""
+    span = slots_dealt(row.pool, row)
+    return span[place] if span else None
 
 
 def _time(row: Interval, slot: int | None) -> str | None:

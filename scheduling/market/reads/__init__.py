@@ -14,7 +14,7 @@ from scheduling.market.reads.prices import prices_now
 from scheduling.market.reads.public_intervals import interval_public, interval_rows
 from scheduling.market.reads.share_units import ResourceShare, holdings_in, units_now
 from scheduling.market.reads.stored_intervals import READING_ERRORS, REPLAY_ERRORS, Contents, contents_of, unpacked
-from scheduling.market.reads.windows import WindowSpan, spans_of
+from scheduling.market.reads.windows import WindowSpan, slots_dealt, spans_of
 from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "reason_help",
     "reason_in_words",
     "reason_sentence",
+    "slots_dealt",
     "slots_missed",
     "spans_of",
     "total",

@@ -14,7 +14,7 @@ from scheduling.core.stored_jobs import document_and_jobs
 from scheduling.market.reads.anonymous import awards_seen
 from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to
 from scheduling.market.reads.stored_intervals import contents_of
-from scheduling.market.reads.windows import Published, published_of
+from scheduling.market.reads.windows import Published, published_of, slots_dealt
 from scheduling.models import Interval, Pool, ResourceKind, TrainingJob
 from scheduling.reasons import reason_sentence
 from tenants.access import Refused
@@ -142,15 +142,15 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
     contents = None if is_archived else contents_of(interval)
     view, plan = (contents.view, contents.plan) if contents else (b"", b"")
     kinds = list(ResourceKind.objects.filter(pool=pool))
-    windows = published_of([interval], tenant.pk)
+    windows, span = published_of([interval], tenant.pk), slots_dealt(pool, interval)
     after = Interval.objects.filter(pool=pool, number=number + 1).values_list("number", flat=True).first()
     policy = json.loads(bytes(interval.policy))
     longest = policy["clock"].get("cap") if isinstance(policy.get("clock"), dict) else None
     return IntervalView(
         interval=interval,
         policy=str(policy["name"]),
-        starts_at=None if interval.window_start is None else pool.slot_start(interval.window_start),
-        ends_at=None if interval.window_end is None else pool.slot_start(interval.window_end),
+        starts_at=pool.slot_start(span[0]) if span else None,
+        ends_at=pool.slot_start(span[1]) if span else None,
         decided_at=interval.decided_at,
         before=number - 1 if number > 1 else None,
         after=after,
@@ -162,8 +162,8 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
         offers=tuple(_offered(kind, index, windows) for index, kind in enumerate(kinds)),
         slots=tuple(_slots(pool, windows, kinds)),
         labels=tuple(kind.label for kind in kinds),
-        payouts=tuple(_payouts(tenant, pool, interval)) if money else (),
-        payments=_payments(tenant, pool, interval) if money else None,
+        payouts=tuple(_payouts(tenant, pool, span)) if money and span else (),
+        payments=_paid(tenant, pool, [(number, *span)])[0] if money and span else None,
         tries=tuple(_tries(windows)),
     )
 
@@ -172,20 +172,16 @@ def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool)
     """Return one page of intervals, the newest first. For the next page, `below` is the number of the last one."""
     rows = Interval.objects.filter(pool=pool).order_by("-number").defer("view", "plan", "policy", "windows")
     intervals = list((rows.filter(number__lt=below) if below else rows)[:PAGE])
-    spans = [
-        (row.number, row.window_start, row.window_end)
-        for row in intervals
-        if row.window_start is not None and row.window_end is not None
-    ]
-    paid = _paid(tenant, pool, spans) if money else []
+    spans = {row.number: span for row in intervals if (span := slots_dealt(pool, row)) is not None}
+    paid = _paid(tenant, pool, [(number, *span) for number, span in spans.items()]) if money else []
     by_number = {row.number: row for row in paid}
     return [
         IntervalRow(
             row.number,
             row.slot,
             row.decided_at,
-            None if row.window_start is None else pool.slot_start(row.window_start),
-            None if row.window_end is None else pool.slot_start(row.window_end),
+            pool.slot_start(spans[row.number][0]) if row.number in spans else None,
+            pool.slot_start(spans[row.number][1]) if row.number in spans else None,
             row.jobs_waiting,
             row.jobs_awarded,
             by_number.get(row.number),
@@ -278,13 +274,10 @@ def _slots(pool: Pool, windows: Sequence[Published], kinds: Sequence[ResourceKin
     ]
 
 
-def _payouts(tenant: Tenant, pool: Pool, interval: Interval) -> list[Payout]:
+def _payouts(tenant: Tenant, pool: Pool, span: tuple[int, int]) -> list[Payout]:
     """Return what the tenant was paid in the interval's slots, from both lanes. A slot is paid at its end, so the
     payment for the last slot carries the time of the window's end."""
-    if interval.window_start is None or interval.window_end is None:
-        return []
-    start = pool.slot_start(interval.window_start + 1)
-    end = pool.slot_start(interval.window_end) + timedelta(microseconds=1)
+    start, end = pool.slot_start(span[0] + 1), pool.slot_start(span[1]) + timedelta(microseconds=1)
     earned = [row for row in earned_by_award(tenant_id=tenant.pk, start=start, end=end) if row.kind == "settle"]
     awards = awards_seen(tenant_id=tenant.pk, award_ids=[row.award_id for row in earned if row.award_id])
     here = [row for row in earned if row.award_id in awards and awards[row.award_id].pool_id == pool.pk]
@@ -299,10 +292,3 @@ def _payout(row: EarnedFrom, awards: Mapping[int, Any], number: int) -> Payout:
 
 def _paid(tenant: Tenant, pool: Pool, spans: Sequence[tuple[int, int, int]]) -> list[IntervalPayments]:
     return payments_of_intervals(pool=pool, spans=spans, tenant_id=tenant.pk, until=settled_to(pool))
-
-
-def _payments(tenant: Tenant, pool: Pool, interval: Interval) -> IntervalPayments | None:
-    if interval.window_start is None or interval.window_end is None:
-        return None
-    span = (interval.number, interval.window_start, interval.window_end)
-    return _paid(tenant, pool, [span])[0]

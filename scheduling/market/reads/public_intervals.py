@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from scheduling.market.reads.windows import published_of
+from scheduling.market.reads.windows import published_of, slots_dealt
 from scheduling.models import Interval, Pool, ResourceKind
 
 NOBODY = -1  # an owner's id that does not exist, where no owner's part is needed
@@ -56,10 +56,11 @@ def interval_public(pool: Pool, number: int) -> IntervalPublic | None:
                 highest=max(prices, default=None),
             )
         )
+    span = slots_dealt(pool, interval)
     return IntervalPublic(
         interval=interval,
-        starts_at=None if interval.window_start is None else pool.slot_start(interval.window_start),
-        ends_at=None if interval.window_end is None else pool.slot_start(interval.window_end),
+        starts_at=pool.slot_start(span[0]) if span else None,
+        ends_at=pool.slot_start(span[1]) if span else None,
         policy=str(json.loads(bytes(interval.policy))["name"]),
         offers=tuple(offers),
     )

@@ -23,6 +23,16 @@ class WindowSpan:
     end: int
 
 
+def slots_dealt(pool: Pool, interval: Interval) -> tuple[int, int] | None:
+    """Return the slots [start, end) that an interval dealt out: those of its window, in an elastic pool the one that it
+    decided. Return None if only reasons or the clock changed."""
+    if pool.is_elastic:
+        return interval.slot, interval.slot + 1
+    if interval.window_start is None or interval.window_end is None:
+        return None
+    return interval.window_start, interval.window_end
+
+
 @dataclass(frozen=True, eq=False)
 class Published:
     """One stored window, with one owner's part. Arrays are (resources, slots)."""
