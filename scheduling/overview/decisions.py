@@ -12,6 +12,8 @@ from scheduling.models import Event, FairnessAlert, ServerState
 from scheduling.operator import EngineState
 from scheduling.overview.read_overview import LATE, PoolUseNow, ServerTrouble
 from tenants.ledger.amounts import rounded
+from tenants.ledger.postings import available
+from tenants.ledger.selectors import balances
 from tenants.models import Invitation, Tenant
 from tenants.scoping import scope_disabled
 from tenants.selectors import invitations_of_owners
@@ -123,14 +125,17 @@ def _of_group(word: str, group: Sequence[ServerTrouble]) -> Decision:
 
 
 def _of_balances(at: datetime, tenants: Mapping[int, Tenant]) -> list[Decision]:
-    """Return the latest warning of each tenant, as long as its predicted moment is still to come."""
+    """Return the latest warning of each tenant, as long as its predicted moment is still to come, and the tenant has
+    not got enough since."""
     with scope_disabled("the staff sees whose credits run out"):
         rows = Event.objects.filter(kind=EventKind.LOW_BALANCE, tenant__in=list(tenants), at__gt=at - LATELY)
-        notices = list(rows.order_by("tenant_id", "-id").distinct("tenant_id")[:MOST_NOTICES])
+        rows = rows.select_related("pool").order_by("tenant_id", "-id").distinct("tenant_id")
+        notices = [notice for notice in rows[:MOST_NOTICES] if datetime.fromisoformat(notice.data["until"]) > at]
+        funds = balances(accounts=[available(notice.tenant_id or 0) for notice in notices]) if notices else {}
     wanted = []
     for notice in notices:
         tenant, until = tenants.get(notice.tenant_id or 0), datetime.fromisoformat(notice.data["until"])
-        if tenant is None or until <= at:
+        if tenant is None or _has_enough(notice, funds[available(tenant.pk)]):
             continue
         text = (
             "At the pace of its last slots its credits end then. What it has booked goes on; new jobs may be refused."
@@ -138,6 +143,13 @@ def _of_balances(at: datetime, tenants: Mapping[int, Tenant]) -> list[Decision]:
         title, query = f"{tenant.name} runs out of credits", f"?tenant={tenant.slug}"
         wanted.append(Decision(title, text, "Decide", "operator_credits", query=query, due=until))
     return wanted
+
+
+def _has_enough(notice: Event, funds: int) -> bool:
+    """Return whether these credits would last so long, at the pace of the warning, that nobody would be warned now. An
+    older version did not write the pace."""
+    pace = notice.data.get("per_slot")
+    return bool(pace and notice.pool) and funds // pace >= notice.pool.clock_cap
 
 
 def _of_fairness() -> list[Decision]:

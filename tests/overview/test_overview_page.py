@@ -17,6 +17,9 @@ from scheduling.models import Event, LaneClock, Server, ServerState
 from scheduling.overview import read_overview
 from scheduling.overview.decisions import decisions
 from scheduling.overview.pages.overview import PARTS
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import available
+from tenants.ledger.selectors import balance
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tenants.scoping import scope_disabled
@@ -182,3 +185,19 @@ def test_interval_of_an_elastic_pool_deals_out_the_slot_that_it_decides_about() 
     assert newest.awarded == 1
     assert (newest.starts_at, newest.ends_at) == (newest.boundary, newest.boundary + timedelta(seconds=10))
     assert newest.seconds == 10
+
+
+def test_who_has_credits_again_does_not_run_out_of_them(told, operator) -> None:
+    """The warning stands in the feed until the moment that it foretold; credits that were granted meanwhile count."""
+    at, pool, renter = timezone.now(), told.pool, told.renter
+    with scope_disabled("the test reads the balance"):
+        credits = balance(account=available(renter.pk)) // MICRO
+
+    def is_named(per_slot: int) -> bool:
+        data = {"per_slot": per_slot * MICRO, "until": (at + timedelta(hours=2)).isoformat(), "slot": NOW}
+        with scope_disabled("the test tells a tenant that its credits end"):
+            Event.objects.create(kind=EventKind.LOW_BALANCE, tenant=renter, pool=pool, at=at, data=data)
+        return f"{renter.name} runs out of credits" in text_of(operator.get("/overview/?part=now").content.decode())
+
+    assert is_named(per_slot=credits // pool.clock_cap + 1)
+    assert not is_named(per_slot=credits // pool.clock_cap)
