@@ -187,6 +187,10 @@ class MarketRefusal(RefusalCode):
         "program_exists", FINAL, "there is a program of this name already",
         "Make its next version, or give this one another name.",
     )  # fmt: skip
+    PROGRAM_CHANGED = (
+        "program_changed", LATER, "another version of the program was registered meanwhile",
+        "Look at it, and register yours again if it is still wanted.",
+    )  # fmt: skip
     PROGRAMS_NOT_ALLOWED = (
         "programs_not_allowed", FINAL, "the operator has not allowed the tenant to bring programs",
         "Ask the operator.",

@@ -42,6 +42,11 @@ MOST_KEPT = 4 * 1024**3  # bytes of the archives of one owner
 UNKNOWN_PROGRAM = Refused("unknown_program", "There is no such program.")
 MAY_NOT_BRING = Refused("programs_not_allowed", "The operator has not allowed this tenant to bring programs.")
 NAME_IN_USE = Refused("program_exists", "There is a program of this name already. Make its next version.")
+CHANGED = Refused(
+    "program_changed",
+    "Somebody has registered another version while you wrote this one. Open the program anew to see it, or register "
+    "once more to make what stands here the next version.",
+)
 TOO_MANY = Refused(
     "too_many_programs",
     f"An owner has at most {MOST_PROGRAMS} programs, {MOST_SCRIPTS:,} from scripts, {MOST_VERSIONS:,} versions of "
@@ -76,11 +81,13 @@ def program_register(
     tenants: Sequence[str] | None = None,
     name: str | None = None,
     is_new: bool | None = None,
+    seen: int | None = None,
 ) -> Registered | Refused:
     """Register a document as a program's first or next version. A retired program comes back with it.
 
     `archive` is a file that can be read more than once; it is never whole in memory. `name` is the program that is
-    edited. `is_new` says whether the program must be new (True) or exist (False); None allows both. `tenants` are those
+    edited, and `seen` its newest version that the writer of the document saw: nobody undoes a version that they did not
+    see. `is_new` says whether the program must be new (True) or exist (False); None allows both. `tenants` are those
     to whom the operator offers its program; None means all if it is new, else the same as before.
     """
     # 1. Check who registers it, and whether the document can be a program at all.
@@ -115,6 +122,8 @@ def program_register(
     repeated = before is not None and after.version == before.version
     if is_new and newest is not None and not (repeated and newest.version == 1):
         return NAME_IN_USE
+    if seen is not None and newest is not None and newest.version != seen and not repeated:
+        return CHANGED
     if after.version > MOST_VERSIONS:
         return TOO_MANY
     comes_back, offer_changes = row.retired_at is not None, offered is not None and row.tenants != offered

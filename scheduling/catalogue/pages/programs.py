@@ -36,6 +36,7 @@ from scheduling.catalogue.read_catalogue import (
     tenants_that_may_bring,
 )
 from scheduling.catalogue.registration import (
+    CHANGED,
     InvalidProgram,
     program_register,
     program_retire,
@@ -59,7 +60,8 @@ LONGEST = 2 * LONGEST_SCRIPT  # characters of the text
 
 
 class ProgramForm(forms.Form):
-    """The form of a program as text. Only the operator is asked for `tenants` and `reason`."""
+    """The form of a program as text. Only the operator is asked for `tenants` and `reason`. `seen` is of a program that
+    is edited: its newest version as the page was opened."""
 
     text = forms.CharField(
         max_length=LONGEST,
@@ -80,6 +82,7 @@ class ProgramForm(forms.Form):
         help_text="Short names, with commas between them. Empty: for all if it is new, else for whom it was.",
     )
     reason = forms.CharField(required=False, max_length=REASON_LONGEST, label="Why?")
+    seen = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,8 @@ def program_new(request: AccessRequest, tenant_slug: str = "") -> HttpResponseBa
         raise PermissionDenied
     name = request.GET.get("edit", "")
     if request.method != "POST":
-        return _form(request, ProgramForm(initial={"text": _beginning(request, name)}), name)
+        beginning = {"text": _beginning(request, name), "seen": _newest(request, name)}
+        return _form(request, ProgramForm(initial=beginning), name)
     form = ProgramForm(request.POST, request.FILES)
     if not form.is_valid():
         return _form(request, form, name)
@@ -182,7 +186,11 @@ def program_new(request: AccessRequest, tenant_slug: str = "") -> HttpResponseBa
         reason=form.cleaned_data["reason"],
         name=name or None,
         is_new=not name,
+        seen=form.cleaned_data["seen"] if name else None,
     )
+    if outcome == CHANGED:  # once that is said, the same form may be sent again
+        form.data = form.data.copy()
+        form.data["seen"] = _newest(request, name)
     if isinstance(outcome, InvalidProgram):
         return _form(request, form, name, outcome.faults)
     if isinstance(outcome, Refused):
@@ -280,6 +288,13 @@ def _beginning(request: AccessRequest, name: str) -> str:
     if copied not in TEMPLATES:
         raise Http404
     return plain_text(TEMPLATES[copied])
+
+
+def _newest(request: AccessRequest, name: str) -> int | None:
+    """Return the newest version of the reader's own program; None where there is none."""
+    owner = request.access.tenant.slug if request.access.tenant else OPERATOR
+    page = read_program(owner=owner, name=name, tenant=request.access.tenant, at=timezone.now()) if name else None
+    return page.line.version if page else None
 
 
 def _registers(request: AccessRequest) -> bool:
