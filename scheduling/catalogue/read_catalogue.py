@@ -96,14 +96,20 @@ class ProgramPage:
 
 
 def read_catalogue(
-    *, tenant: Tenant, at: datetime, name: str | None = None, most_scripts: int | None = None
+    *,
+    tenant: Tenant,
+    at: datetime,
+    name: str | None = None,
+    most_scripts: int | None = None,
+    deeds: Mapping[tuple[str, str], Deeds] | None = None,
 ) -> list[ProgramLine]:
     """Return what a tenant sees: its own programs, then the built-in ones and those that the operator offers to it.
 
     `name` limits the tenant's and the operator's programs to those of this name. `most_scripts` limits the programs
-    that were made of batch scripts to the newest names."""
+    that were made of batch scripts to the newest names. `deeds` are those of the tenant's runs, where they were read
+    already."""
     rows = _some(_programs().filter(Q(tenant=tenant) | Q(tenant=None)), name, most_scripts)
-    lines = _lines(rows, deeds_of(tenant_deeds(at)))
+    lines = _lines(rows, deeds_of(tenant_deeds(at)) if deeds is None else deeds)
     in_sight = [
         line
         for line in lines
@@ -210,6 +216,11 @@ def deeds_of(runs: QuerySet[Run]) -> dict[tuple[str, str], Deeds]:
         )
         for each in counted.order_by()
     }
+
+
+def own_deeds(deeds: Mapping[tuple[str, str], Deeds]) -> list[Deeds]:
+    """Return those of a tenant's own programs, of the ones that are not listed too."""
+    return [each for (owner, name), each in deeds.items() if not owner and name not in PROGRAMS]
 
 
 def tenant_deeds(at: datetime) -> QuerySet[Run]:

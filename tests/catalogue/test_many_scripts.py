@@ -16,10 +16,10 @@ from scheduling.quotes.pages import submit_catalogue
 from scheduling.quotes.pages.submit_catalogue import offered_programs
 from tenants.access import Refused
 from tenants.models import Tenant
-from tenants.roles import OWNER
+from tenants.roles import OPERATOR, OWNER
 from tests.catalogue.builders import DOCUMENT, allow, member, register
 from tests.scheduling.builders import NOON, make_tenant
-from tests.scheduling.pages import client_as
+from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
 SCRIPT: dict[str, Any] = {"command": [], "parameters": [], "script": "echo 1\n"}
@@ -68,6 +68,9 @@ def test_the_form_offers_the_newest_names_and_the_page_lists_them_and_counts_the
     shown = client.get("/t/lumen/programs/", secure=True).content.decode()
     assert re.findall(r"programs/of/lumen/([a-z-]+)/", shown) == ["a-sbatch", "align", "m-sbatch"]
     assert "1 older" in shown
+    assert "What a job can start. 4 are Lumen’s" in text_of(shown)
+    of_operators = client_as(OPERATOR, None).get("/operator/programs/", secure=True).content.decode()
+    assert "4 that tenants brought themselves" in text_of(of_operators)
     assert client.get("/t/lumen/programs/of/lumen/z-sbatch/", secure=True).status_code == 200
 
 

@@ -27,12 +27,15 @@ from scheduling.catalogue.read_catalogue import (
     ProgramPage,
     archive_closed,
     archive_of,
+    deeds_of,
     may_bring,
     may_read,
+    own_deeds,
     read_all,
     read_catalogue,
     read_program,
     scripts_count,
+    tenant_deeds,
     tenants_that_may_bring,
 )
 from scheduling.catalogue.registration import (
@@ -97,15 +100,17 @@ class ProgramRow:
 @require_safe
 def tenant_programs(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     assert request.access.tenant is not None  # noqa: S101  the middleware has set it
-    tenant = request.access.tenant
-    lines = read_catalogue(tenant=tenant, at=timezone.now(), most_scripts=MOST_SCRIPTS_SHOWN)
+    tenant, at = request.access.tenant, timezone.now()
+    deeds, older = deeds_of(tenant_deeds(at)), max(scripts_count(tenant) - MOST_SCRIPTS_SHOWN, 0)
+    lines = read_catalogue(tenant=tenant, at=at, most_scripts=MOST_SCRIPTS_SHOWN, deeds=deeds)
     own = [line for line in lines if not line.is_operators]
     context = {
         "own": _rows(request, own),
-        "older_scripts": max(scripts_count(tenant) - MOST_SCRIPTS_SHOWN, 0),
+        "own_count": len(own) + older,
+        "older_scripts": older,
         "offered": _rows(request, [line for line in lines if line.is_operators]),
-        "runs": sum(line.deeds.runs for line in own),
-        "ended_well": sum(line.deeds.ended_well for line in own),
+        "runs": sum(each.runs for each in own_deeds(deeds)),
+        "ended_well": sum(each.ended_well for each in own_deeds(deeds)),
         "may_bring": may_bring(tenant),
         "secrets": secret_names(tenant.slug),
         "registers": _registers(request),
@@ -117,10 +122,12 @@ def tenant_programs(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @require_safe
 def operator_programs(request: AccessRequest) -> HttpResponse:
     lines, allowed = read_all(most_scripts=MOST_SCRIPTS_SHOWN), tenants_that_may_bring()
+    brought, older = [line for line in lines if not line.is_operators], max(scripts_count() - MOST_SCRIPTS_SHOWN, 0)
     context = {
         "own": _rows(request, [line for line in lines if line.is_operators]),
-        "brought": _rows(request, [line for line in lines if not line.is_operators]),
-        "older_scripts": max(scripts_count() - MOST_SCRIPTS_SHOWN, 0),
+        "brought": _rows(request, brought),
+        "brought_count": len(brought) + older,
+        "older_scripts": older,
         "tenants": [(tenant, tenant.pk in allowed) for tenant in Tenant.objects.order_by("name")],
         "registers": _registers(request),
     }

@@ -99,7 +99,7 @@ class LaneCard:
             why = f". {self.reason.removesuffix('.')}" if self.reason else ""
             return f"{now}{why}. A slot costs {shown(self.by_use.per_slot)} credits at its largest size"
         if not self.admitted:
-            return f"{self.lane.capitalize()}: would be refused. {self.reason}"
+            return f"{self.lane.capitalize()}: would be refused. {self.reason.removesuffix('.')}"
         nothing = ", but worth nothing when it ends" if self.worth_nothing else ""
         return f"{self.lane.capitalize()}: would be admitted, about {shown(self.price, self.digits)} credits{nothing}"
 
