@@ -81,14 +81,14 @@ def program_register(
     tenants: Sequence[str] | None = None,
     name: str | None = None,
     is_new: bool | None = None,
-    seen: int | None = None,
+    latest_seen: int | None = None,
 ) -> Registered | Refused:
     """Register a document as a program's first or next version. A retired program comes back with it.
 
     `archive` is a file that can be read more than once; it is never whole in memory. `name` is the program that is
-    edited, and `seen` its newest version that the writer of the document saw: nobody undoes a version that they did not
-    see. `is_new` says whether the program must be new (True) or exist (False); None allows both. `tenants` are those
-    to whom the operator offers its program; None means all if it is new, else the same as before.
+    edited, and `latest_seen` its newest version that the writer of the document saw: nobody undoes a version that they
+    did not see. `is_new` says whether the program must be new (True) or exist (False); None allows both. `tenants` are
+    those to whom the operator offers its program; None means all if it is new, else the same as before.
     """
     # 1. Check who registers it, and whether the document can be a program at all.
     if refusal := _may_register(by, reason, tenants):
@@ -122,7 +122,7 @@ def program_register(
     repeated = before is not None and after.version == before.version
     if is_new and newest is not None and not (repeated and newest.version == 1):
         return NAME_IN_USE
-    if seen is not None and newest is not None and newest.version != seen and not repeated:
+    if latest_seen is not None and newest is not None and newest.version != latest_seen and not repeated:
         return CHANGED
     if after.version > MOST_VERSIONS:
         return TOO_MANY

@@ -148,8 +148,8 @@ def _of_balances(at: datetime, tenants: Mapping[int, Tenant]) -> list[Decision]:
 def _has_enough(notice: Event, funds: int) -> bool:
     """Return whether these credits would last so long, at the pace of the warning, that nobody would be warned now. An
     older version did not write the pace."""
-    pace = notice.data.get("per_slot")
-    return bool(pace and notice.pool) and funds // pace >= notice.pool.clock_cap
+    pace, pool = notice.data.get("per_slot"), notice.pool
+    return bool(pool and pace and funds // pace >= pool.clock_cap)
 
 
 def _of_fairness() -> list[Decision]:

@@ -193,7 +193,7 @@ def test_of_two_who_edit_a_program_the_second_is_told_of_the_first() -> None:
     client, there = client_as(SUBMITTER, lumen), "/t/lumen/programs/new/?edit=align"
     page = html(client, there)
     text = unescape(re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", page, re.S)[1])  # type: ignore[index]
-    seen = {"seen": re.search(r'name="seen" value="(\d*)"', page)[1]}  # type: ignore[index]
+    seen = {"latest_seen": re.search(r'name="latest_seen" value="(\d*)"', page)[1]}  # type: ignore[index]
     first, second = (text.replace("unseen", word) for word in ("first", "second"))
     assert client.post(there, {"text": first, **seen}, secure=True).status_code == 302
     assert client.post(there, {"text": first, **seen}, secure=True).status_code == 302  # pressed twice
@@ -201,6 +201,6 @@ def test_of_two_who_edit_a_program_the_second_is_told_of_the_first() -> None:
     assert "Somebody has registered another version" in told
     assert unescape(re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", told, re.S)[1]) == second  # type: ignore[index]
     assert ProgramVersion.objects.count() == 2
-    seen = {"seen": re.search(r'name="seen" value="(\d*)"', told)[1]}  # type: ignore[index]
+    seen = {"latest_seen": re.search(r'name="latest_seen" value="(\d*)"', told)[1]}  # type: ignore[index]
     assert client.post(there, {"text": second, **seen}, secure=True).status_code == 302
     assert ProgramVersion.objects.count() == 3

@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -53,6 +54,7 @@ from scheduling.programs.stored import OPERATOR
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import AccessRequest, Refused
 from tenants.downloads import file_download
+from tenants.form_fields import WholeField
 from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.services.members import REASON_LONGEST
@@ -63,8 +65,8 @@ LONGEST = 2 * LONGEST_SCRIPT  # characters of the text
 
 
 class ProgramForm(forms.Form):
-    """The form of a program as text. Only the operator is asked for `tenants` and `reason`. `seen` is of a program that
-    is edited: its newest version as the page was opened."""
+    """The form of a program as text. Only the operator is asked for `tenants` and `reason`. `latest_seen` is of a
+    program that is edited: its newest version as the page was opened."""
 
     text = forms.CharField(
         max_length=LONGEST,
@@ -85,7 +87,7 @@ class ProgramForm(forms.Form):
         help_text="Short names, with commas between them. Empty: for all if it is new, else for whom it was.",
     )
     reason = forms.CharField(required=False, max_length=REASON_LONGEST, label="Why?")
-    seen = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
+    latest_seen = WholeField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def program_new(request: AccessRequest, tenant_slug: str = "") -> HttpResponseBa
         raise PermissionDenied
     name = request.GET.get("edit", "")
     if request.method != "POST":
-        beginning = {"text": _beginning(request, name), "seen": _newest(request, name)}
+        beginning = {"text": _beginning(request, name), "latest_seen": _newest(request, name)}
         return _form(request, ProgramForm(initial=beginning), name)
     form = ProgramForm(request.POST, request.FILES)
     if not form.is_valid():
@@ -193,11 +195,12 @@ def program_new(request: AccessRequest, tenant_slug: str = "") -> HttpResponseBa
         reason=form.cleaned_data["reason"],
         name=name or None,
         is_new=not name,
-        seen=form.cleaned_data["seen"] if name else None,
+        latest_seen=form.cleaned_data["latest_seen"] if name else None,
     )
     if outcome == CHANGED:  # once that is said, the same form may be sent again
-        form.data = form.data.copy()
-        form.data["seen"] = _newest(request, name)
+        data: Any = copy(form.data)
+        data["latest_seen"] = _newest(request, name)
+        form.data = data
     if isinstance(outcome, InvalidProgram):
         return _form(request, form, name, outcome.faults)
     if isinstance(outcome, Refused):
