@@ -127,7 +127,8 @@ class FairnessBlocked(PoolView):
     @operation(
         "fairness_blocked_list",
         summary="Blocked demand",
-        description="Intervals in which units stayed unsold and work went on waiting, with the reasons.",
+        description="Intervals in which units stayed unsold and work went on waiting, with the reasons. An elastic "
+        "pool offers no units, so it has none here.",
         permission=Permission.FAIRNESS_VIEW,
         listing=INTERVALS,
         answer_example=INTERVAL_EXAMPLE,

@@ -36,7 +36,7 @@ class OverviewShown(Answer):
     intervals = serializers.IntegerField(source="health.intervals")
     behind = serializers.IntegerField(help_text="Closed intervals whose figures are not worked out yet.")
     revenue = CoreCredits(help_text="Value of all that was awarded.")
-    certificates = serializers.IntegerField(help_text="Certificates that were settled.")
+    certificates = serializers.IntegerField(help_text="Certificates that were settled; an elastic pool gives none.")
     broken = serializers.IntegerField(help_text="Of them, those that gave less than being alone.")
     worst_off = serializers.CharField(
         source="worst_off.slug", allow_null=True, default=None, help_text="The owner with the smallest reward."
@@ -56,9 +56,13 @@ class TenantFairnessShown(Answer):
     paid = CoreCredits(help_text="Less what came back of open rents.")
     received = CoreCredits(help_text="Less what was given back of open rents.")
     gain = CoreCredits(help_text="own_value + rented_value - paid + received.")
-    alone = CoreCredits(help_text="What it would have gained alone by the same jobs.")
+    alone = CoreCredits(
+        help_text="What it would have gained alone by the same jobs; 0 in an elastic pool, which promises nothing."
+    )
     earned = CoreCredits(help_text="From others, less what was given back to them.")
-    contributed = serializers.FloatField(help_text="Idle units offered, as a share of the cluster, times slots.")
+    contributed = serializers.FloatField(
+        help_text="Idle units offered, as a share of the cluster, times slots; in an elastic pool nothing is offered."
+    )
     reward = serializers.FloatField(allow_null=True, help_text="earned / contributed.")
     offered = Units()
     sold = Units()
