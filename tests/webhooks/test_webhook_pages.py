@@ -158,3 +158,22 @@ def test_another_tenants_webhook_is_not_found(world: World) -> None:
     owner.post(place(world, f"{theirs['webhook']}/deliveries/{theirs['delivery']}/replay/"))
     assert all(row.removed_at is None for row in all_of(other.tenant))
     assert owner.get(f"/t/{other.tenant.slug}/webhooks/").status_code == 404
+
+
+def test_the_events_of_a_webhook_change_while_its_name_server_is_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form sends the address as it was; only one that is typed anew has to be known."""
+    names, owner = webhook(world), browser(world)
+    path = place(world, f"{names['webhook']}/")
+    typed = {"kinds": ["low_balance"], "version": version(owner.get(path).content.decode())}
+
+    def away(*_: object, **__: object) -> None:
+        raise OSError("the name server is away")
+
+    monkeypatch.setattr("scheduling.webhooks.addresses.socket.getaddrinfo", away)
+    assert owner.post(f"{path}change/", typed | {"url": URL}).status_code == 302
+    assert all_of(world.tenant)[0].kinds == ["low_balance"]
+    typed["version"] = version(owner.get(path).content.decode())
+    html = owner.post(f"{path}change/", typed | {"url": f"{URL}/moved"}).content.decode()
+    assert "The name of this host is not known." in html
