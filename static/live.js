@@ -63,6 +63,9 @@
     const at = document.activeElement;
     if (!at || !el.contains(at)) return null;
     if (at === el || at.id) return { id: at.id };
+    return placeOf(el, at);
+  }
+  function placeOf(el, at) {
     const kind = likeness(at);
     return { kind, place: alike(el, kind).indexOf(at) };
   }
@@ -77,7 +80,7 @@
     }
     if (!(el instanceof Element) || !el.id) return;
     if (el.matches("[data-live]") && el.querySelector(OPEN)) { event.preventDefault(); again.add(el.id); return; } // opened meanwhile
-    const before = { id: el.id, fields: new Map(fields(el).filter(window.isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: focusOf(el), open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+    const before = { id: el.id, fields: new Map(fields(el).filter(window.isChanged).map((field) => [keyOf(field), isTick(field) ? field.checked : field.value])), focus: focusOf(el), open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), sentences: [...el.querySelectorAll("details.ask[open] > summary")].map((at) => placeOf(el, at)), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
     kept.set(ctx, before);
     looks.set(el.id, before);
   });
@@ -85,6 +88,7 @@
     const el = document.getElementById(before.id);
     if (!el) return;
     for (const open of before.open) { const details = document.getElementById(open); if (details) details.open = true; }
+    for (const { kind, place } of before.sentences) { const summary = alike(el, kind)[place]; if (summary) summary.parentElement.open = true; }
     for (const field of fields(el)) {
       if (field.disabled || !before.fields.has(keyOf(field))) continue;
       if (isTick(field)) field.checked = before.fields.get(keyOf(field)); else field.value = before.fields.get(keyOf(field));

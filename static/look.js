@@ -54,10 +54,10 @@
     });
   }
 
-  // ---- an open menu closes when the reader goes elsewhere
-  const menus = document.querySelectorAll("details.switch");
-  for (const event of ["click", "focusin"]) document.addEventListener(event, ({ target }) => { for (const menu of menus) if (menu.open && !menu.contains(target)) menu.open = false; });
-  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") for (const menu of menus) if (menu.open) { menu.open = false; menu.querySelector("summary").focus(); } });
+  // ---- an open menu, or the sentence behind a "?", closes when the reader goes elsewhere, and by Escape
+  const opened = () => document.querySelectorAll("details:is(.switch, .ask)[open]"); // parts of the page come anew: asked each time
+  for (const event of ["click", "focusin"]) document.addEventListener(event, ({ target }) => { for (const menu of opened()) if (!menu.contains(target)) menu.open = false; });
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") for (const menu of opened()) { menu.open = false; menu.querySelector("summary").focus(); } });
 
   // ---- a form was refused: the reader goes on at the first thing that it says against a field, or at the sentence, which may be far down the page
   function complaint() {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduling.feed.kinds import MONEY
-from scheduling.feed.notify import tenant_tell
+from scheduling.feed.notify import slot_tell, tenant_tell
 from tenants.models import Tenant, User
 from tenants.roles import OPERATOR
 from tests.browser.conftest import Visitor, until
@@ -76,6 +76,39 @@ def test_an_open_drop_down_stays_until_it_is_closed(visit: Act, act: Act) -> Non
     one.page.wait_for_selector("#f-kind:not([data-before])")
     assert one.page.input_value("#f-kind")
     until(lambda: focused(one) == "f-kind")
+
+
+SENTENCE = "#prices-live details.ask"
+
+
+def test_the_sentence_behind_a_sign_is_left_by_escape(visit: Act, act: Act) -> None:
+    """Or by going on: it would lie over what comes next."""
+    _, user, _ = act(market)
+    one = visit(user)
+    live(one, "/t/lumen/market/")
+    first, keyboard = one.page.locator(SENTENCE).first, one.page.keyboard
+    first.locator("summary").focus()
+    for leave in ("Escape", "Tab"):
+        keyboard.press("Enter")
+        first.locator("p").wait_for(state="visible")
+        keyboard.press(leave)
+        first.locator("p").wait_for(state="hidden")
+        assert first.evaluate("(el) => document.activeElement === el.firstElementChild") == (leave == "Escape")
+
+
+def test_the_sentence_behind_a_sign_stays_while_its_part_moves(visit: Act, act: Act) -> None:
+    pool, user, _ = act(market)
+    one = visit(user)
+    live(one, "/t/lumen/market/")
+    one.page.locator(SENTENCE).last.locator("summary").click()
+    one.page.evaluate("document.querySelector('#prices-live').firstElementChild.dataset.before = ''")
+    act(slot_tell, pool.pk)
+    one.page.wait_for_selector("#prices-live > :first-child:not([data-before])")
+    one.page.wait_for_load_state("networkidle")
+    shown = [place.is_visible() for place in one.page.locator(f"{SENTENCE} p").all()]
+    assert shown == [False] * (len(shown) - 1) + [True]
+    one.page.keyboard.press("Escape")
+    assert one.page.locator(f"{SENTENCE}[open]").count() == 0
 
 
 HIDDEN = """() => {
