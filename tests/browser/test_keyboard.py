@@ -111,6 +111,21 @@ def test_the_sentence_behind_a_sign_stays_while_its_part_moves(visit: Act, act: 
     assert one.page.locator(f"{SENTENCE}[open]").count() == 0
 
 
+@pytest.mark.parametrize("form", ["policy", "budgets"])
+def test_what_came_of_a_form_is_in_sight(visit: Act, act: Act, form: str) -> None:
+    """The forms of My share are screens below the sentence that says that they are saved."""
+    pool, _, user = act(market)
+    one = visit(user)
+    live(one, f"/t/castor/share/?pool={pool.slug}")
+    if form == "budgets":
+        one.page.fill("#budgets [name=hard]", "50")
+    one.page.locator(f"#{form} button[type=submit]:not([name])").press("Enter")
+    said = one.page.locator("main > .verdict[role=status]")
+    said.wait_for()
+    assert 0 < said.bounding_box()["y"] < 300
+    assert f"pool={pool.slug}" in one.page.url
+
+
 HIDDEN = """() => {
   const at = document.activeElement, box = at.getBoundingClientRect();
   if (at.matches("body, main, .skip")) return "";

@@ -58,7 +58,7 @@ def _changed(request: AccessRequest, pool: Pool, form: SharingForm) -> HttpRespo
         form.add_error(None, outcome.sentence)
         return None
     messages.success(request, "Saved. It holds from the next interval on; what was promised before stays.")
-    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}?pool={pool.slug}")
+    return _to_what_is_said(request, pool)
 
 
 @posted_from("tenant_share")
@@ -66,25 +66,28 @@ def _changed(request: AccessRequest, pool: Pool, form: SharingForm) -> HttpRespo
 def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """Set a budget, or remove it if the button `remove` was pressed. What is refused stays in the form of the page."""
     form, at = BudgetForm(request.POST), timezone.now()
+    pools = pool_list()
+    pool = pool_asked(request, pools)
     if form.is_valid() and "remove" in request.POST:
         tell(request, form.lift_budget(by=request.access, at=at), "The budget is lifted.")
-        return _to_budgets(request)
+        return _to_what_is_said(request, pool)
     if form.is_valid():
         outcome = form.set_budget(by=request.access, at=at)
         if not isinstance(outcome, Refused):
             tell(request, outcome, "The budget is set. It holds from the next decision on.")
-            return _to_budgets(request)
+            return _to_what_is_said(request, pool)
         form.add_error(None, outcome.sentence)
-    pools = pool_list()
-    pool = pool_asked(request, pools)
     if pool is None:
         return render(request, "market/no_pool.html", {"heading": "My share"})
     messages.error(request, "Nothing was changed: see what the form of budgets says.")
     return _page(request, pools, pool, None, form)
 
 
-def _to_budgets(request: AccessRequest) -> HttpResponse:
-    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}#budgets")
+def _to_what_is_said(request: AccessRequest, pool: Pool | None) -> HttpResponse:
+    """Lead to the head of the page, where what was done is said. Without a fragment of its own the address would get
+    that of the form, which is far below."""
+    asked = f"?pool={pool.slug}" if pool else ""
+    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}{asked}#main")
 
 
 def _page(
