@@ -232,7 +232,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         steps=life(job, award, floor, events_of_job, at, first_piece=pieces[0] if pieces else None),
         happenings=events_of_job,
         home=home,
-        in_market=_in_market(pool, award, names),
+        in_market=_in_market(pool, award, slots, names),
         slots=slots,
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
         own_part=awards.own_part,
@@ -322,18 +322,16 @@ def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> JobWo
     return JobWorld(workers, *span, micro(floor.value), 0, projected=floor.draft)
 
 
-def _in_market(pool: Pool, award: Award | None, names: Mapping[int, str]) -> JobWorld | None:
+def _in_market(pool: Pool, award: Award | None, slots: SlotTable | None, names: Mapping[int, str]) -> JobWorld | None:
+    """Return how the job runs as awarded. What came back is not paid, and no owner has a part of it. The owners' share
+    of the gain comes back with the price, in the same proportion (as statements have it)."""
     if award is None:
         return None
     span = (pool.slot_start(award.start), pool.slot_start(award.end), award.start, award.end)
-    return JobWorld(
-        where(award.allocation, names),
-        *span,
-        micro(award.value),
-        award.paid - award.adjusted,
-        award.own_part,
-        award.dividend,
-    )
+    pays = award.paid - award.returned
+    own_part = slots.by_owner.get(award.tenant_id, 0) if slots else 0
+    dividend = award.dividend * pays // award.paid if award.paid else 0
+    return JobWorld(where(award.allocation, names), *span, micro(award.value), pays, own_part, dividend)
 
 
 def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:

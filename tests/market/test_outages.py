@@ -15,6 +15,7 @@ from scheduling.audit.verification import charge_verify, intervals_verify
 from scheduling.audit.verification.charges import ChargeVerified
 from scheduling.books import charge_account
 from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.read_page import job_page
 from scheduling.jobs.read_slots import slot_table
 from scheduling.market.settle import slots as settlement
 from scheduling.market.settle.deliveries import pulse, silent_slots
@@ -26,7 +27,7 @@ from tenants.access import Refused
 from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
 from tenants.roles import OWNER
-from tenants.scoping import scope_disabled
+from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
 from tests.scheduling.builders import NOON, make_cells, make_server, make_tenant
 from tests.scheduling.clocks import advance, contested, everything, moment
@@ -282,6 +283,35 @@ def test_what_was_given_up_gets_the_slots_of_each_outage_back() -> None:
     assert (money(lumen)[1], money(castor)[2]) == (0, award.paid // 2)
     assert not stuck_awards()
     assert all_is_right(pool)
+
+
+def test_the_page_of_a_job_that_ended_early_leaves_out_what_came_back_of_what_it_pays() -> None:
+    """Castor and Lumen itself own the units; the owners' share of the gain comes back as the price does."""
+    pool, lumen, castor = make_live_pool(outage_grace_seconds=GRACE), make_tenant("lumen"), make_tenant("castor")
+    server = make_server(pool, worker=4, ps=1)
+    for owner in (lumen, castor):
+        make_cells(server, owner, {"worker": 2})
+    fund(lumen)
+    charges = [[(lumen, 4), (castor, 6)]] * 12
+    allocation = [[server.pk, 0, 12, 4, 0]]
+    award = make_award(pool, lumen, slots=12, charges=charges, allocation=allocation, dividend=24)
+    enter(award)
+    advance(pool, 0.2)
+    advance(pool, 1.2)
+    LaneClock.objects.filter(pool=pool).update(held=True)
+    with scope_disabled("the test ends its program"):
+        Award.objects.filter(pk=award.pk).update(state="running", cut_at=2)
+        TrainingJob.objects.filter(pk=award.job_id).update(state="finished", ended_at=moment(pool, 1.3))
+    for slot in (6.2, 7.2, 12.2):  # silent in slots 2 to 5, and in 8 to 11
+        advance(pool, slot)
+    row = again(award)
+    assert (row.paid, row.returned) == (120, 80)
+    with scope(lumen):
+        job = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=row.job_id)
+        world = job_page(job, at=at(13), money=True).in_market
+    assert world is not None
+    assert (world.pays, world.own_part, world.dividend) == (40, 16, 8)
+    assert world.surplus == world.worth - 24
 
 
 def test_an_open_rent_whose_program_ended_early_pays_for_what_was_delivered_before_the_outage() -> None:
