@@ -237,10 +237,10 @@ def check_awards(awards, plans, digits):
         if (kind, award[kind]) not in plans:
             continue
         owners, bookings = plans[kind, award[kind]]
-        given = served.setdefault((kind, award[kind]), set())
-        if (award["job"], award["start"]) in given:
+        places = served.setdefault((kind, award[kind]), set())
+        if (award["job"], award["start"]) in places:
             yield f"{name}: its {kind} gave the job another one for these slots"
-        given.add((award["job"], award["start"]))
+        places.add((award["job"], award["start"]))
         booking = bookings.get((award["job"], award["start"]))
         if booking is None and award["job"] not in {job for job, _ in bookings}:
             yield f"{name}: its {kind} gives the job nothing"
