@@ -12,14 +12,16 @@ from functools import partial
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduling.audit.verification import charge_verify, intervals_verify
+from scheduling.audit.verification import charge_verify, findings_for, interval_verify, intervals_verify
 from scheduling.core import records
 from scheduling.core.stored_charges import matrix_of, packed
+from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.market.decide.chain import link
 from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
-from scheduling.models import Award, Interval, Pool, TrainingJob
+from scheduling.models import Award, Interval, Pool, TenantFairness, TrainingJob
 from tenants.access import Refused
+from tenants.scoping import scope_disabled
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.builders import tell_history
 from tests.scheduling.markets import at, award_of, make_market, make_renting, make_waiting, run_slots
@@ -201,6 +203,21 @@ def test_finds_a_changed_floor(history: History) -> None:
     pool, jobs = history
     tamper("UPDATE scheduling_jobfloor SET value = value + 1 WHERE job_id = %s", [jobs[1].pk])
     assert any(f"the floor of job {jobs[1].pk}" in finding for finding in findings(pool))
+
+
+def test_figures_of_tenants_are_hidden_from_others(history: History) -> None:
+    """A finding about a row of fairness says what one tenant's figure is, and names no job."""
+    pool, _ = history
+    with scope_disabled("fairness is that of all tenants"):
+        fairness_catch_up()
+        row = TenantFairness.objects.order_by("pk").first()
+    assert row is not None
+    tamper("UPDATE scheduling_tenantfairness SET gain = gain + 77 WHERE id = %s", [row.pk])
+    verified = interval_verify(pool_id=pool.pk, number=row.number)
+    assert not isinstance(verified, Refused)
+    about = [finding for finding in verified.findings if f"tenant {row.tenant_id}" in str(finding)]
+    assert about
+    assert not set(about) & set(findings_for(verified.findings, ()))
 
 
 def test_finds_a_clock_that_forgot_what_its_policy_was_told(history: History) -> None:

@@ -30,8 +30,13 @@ def in_turn(person_id: int, verify: Callable[[], Outcome]) -> Outcome | Refused:
 
 
 def findings_for(findings: Iterable[Finding], own_jobs: Collection[int]) -> tuple[Finding, ...]:
-    """Return the findings that name no job but the reader's own."""
-    return tuple(finding for finding in findings if _jobs_in(finding) <= set(own_jobs))
+    """Return the findings that name no job but the reader's own, and the figures of no tenant."""
+    return tuple(
+        finding for finding in findings if _jobs_in(finding) <= set(own_jobs) and not _OF_A_TENANT.search(str(finding))
+    )
+
+
+_OF_A_TENANT = re.compile(r"\btenant \d")
 
 
 def _jobs_in(finding: Finding) -> set[int]:
