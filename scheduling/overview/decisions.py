@@ -17,7 +17,7 @@ from tenants.ledger.selectors import balances
 from tenants.models import Invitation, Tenant
 from tenants.scoping import scope_disabled
 from tenants.selectors import invitations_of_owners
-from tenants.templatetags.look import lasting
+from tenants.templatetags.look import figure, lasting
 
 MOST = 12  # decisions that are shown; of more, only the number
 ALIKE, NAMED = 4, 3  # servers that share one sentence from this number on, and those that it names
@@ -157,7 +157,7 @@ def _of_fairness() -> list[Decision]:
     return [
         Decision(
             f"A limit of fairness is passed in {row.pool.name}",
-            f"{MEASURES[row.measure].title} stands at {row.value:.3g}; the limit is {row.threshold:.3g}.",
+            f"{MEASURES[row.measure].title} stands at {figure(row.value)}; the limit is {figure(row.threshold)}.",
             "Look",
             "fairness_alerts",
             (row.pool.slug,),

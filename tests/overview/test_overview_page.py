@@ -13,7 +13,7 @@ from django.utils import timezone
 from scheduling.cluster import pool_overview
 from scheduling.feed import EventKind
 from scheduling.market.reads import holdings_in, owners_now, units_now
-from scheduling.models import Event, LaneClock, Server, ServerState
+from scheduling.models import Event, FairnessAlert, LaneClock, Server, ServerState
 from scheduling.overview import read_overview
 from scheduling.overview.decisions import decisions
 from scheduling.overview.pages.overview import PARTS
@@ -23,6 +23,7 @@ from tenants.ledger.selectors import balance
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tenants.scoping import scope_disabled
+from tenants.templatetags.look import figure
 from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
@@ -125,6 +126,15 @@ def test_servers_of_which_the_same_is_said_are_one_thing_from_four_on(state: Ser
     ((title, address),) = wanted(20)
     assert title == f"20 servers in Big are {said}"
     assert address == "operator_servers?pool=big" + ("&state=lost" if state == ServerState.LOST else "")
+
+
+def test_a_passed_limit_of_fairness_is_told_in_whole_figures(told) -> None:
+    jumps = {"measure": "price_jumps", "threshold": 10.0, "value": 1234.0}
+    FairnessAlert.objects.create(pool=told.pool, passed_at=timezone.now(), **jumps)
+    wanted = decisions(at=timezone.now(), pools=[], servers=[], engines=[], tenants={}, difference=0)
+    (text,) = [decision.text for decision in wanted if decision.page == "fairness_alerts"]
+    assert text == f"Price jumps stands at {figure(1234.0)}; the limit is {figure(10.0)}."
+    assert "e+" not in text
 
 
 def test_where_there_are_more_than_fit_the_rest_is_one_line_and_sums_stay(told, operator, monkeypatch) -> None:

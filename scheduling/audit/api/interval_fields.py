@@ -92,7 +92,9 @@ class IntervalVerdict(Answer):
     payments = serializers.IntegerField(source="slots_settled", help_text="That were looked for in the book.")
     plan_bytes = serializers.IntegerField(help_text="Of the answer, compared one by one.")
     findings = FindingShown(many=True)
-    hidden = serializers.IntegerField(help_text="Findings that name somebody's jobs, which are not shown.")
+    hidden = serializers.IntegerField(
+        help_text="Findings that name others' jobs, or figures of tenants, which are not shown."
+    )
 
 
 def _edge(row: Interval, place: int) -> int | None:
