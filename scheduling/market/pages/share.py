@@ -86,8 +86,8 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 def _to_what_is_said(request: AccessRequest, pool: Pool | None) -> HttpResponse:
     """Lead to the head of the page, where what was done is said. Without a fragment of its own the address would get
     that of the form, which is far below."""
-    asked = f"?pool={pool.slug}" if pool else ""
-    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}{asked}#main")
+    query = f"?pool={pool.slug}" if pool else ""
+    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}{query}#main")
 
 
 def _page(
