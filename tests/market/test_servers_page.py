@@ -232,3 +232,11 @@ def test_draws_one_square_per_unit_and_one_bar_per_owner_where_squares_would_be_
         (OTHERS, 25, 46.5),
         (OPERATOR, 75, 21.5),
     ]
+
+
+@pytest.mark.parametrize(("path", "heading"), [("servers", "Servers"), ("cells", "Cells")])
+def test_tells_the_operator_what_is_missing_before_there_is_a_pool(path: str, heading: str) -> None:
+    client = client_of(make_person("operator"))
+    html = client.get(f"/operator/{path}/").content.decode()
+    assert f"<h1>{heading}</h1>" in html
+    assert f"<title>{heading} " in html

@@ -34,7 +34,7 @@ def operator_cells(request: AccessRequest) -> HttpResponseBase:
     tenant has cells."""
     pool = pool_asked(request, pool_list())
     if pool is None:
-        return render(request, "operator/no_pool.html")
+        return render(request, "operator/no_pool.html", {"heading": "Cells"})
     overview, kinds = pool_overview(pool), kinds_of(pool)
     by_name = {server.name: server.capacities for server in overview.servers}
     owner = request.GET.get("owner", "")

@@ -63,7 +63,7 @@ def server_add(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
 
 def _servers_page(request: AccessRequest, pool: Pool | None, forms: Forms) -> Any:
     if pool is None:
-        return render(request, "operator/no_pool.html")
+        return render(request, "operator/no_pool.html", {"heading": "Servers"})
     kinds = kinds_of(pool)
     table, rows = _table(pool, kinds), server_rows(pool, kinds)
     state, name = request.GET.get("state", ""), request.GET.get("name", "").strip()
