@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from scheduling.market.calendar.lanes import clocks_of
+from scheduling.market.calendar import clocks_of
 from scheduling.models import ALIVE, PROGRAM, Award, Lane, Pool, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.runs.engines import patience_of
