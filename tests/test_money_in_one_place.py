@@ -43,7 +43,6 @@ ROUNDED_ELSEWHERE = {
     "scheduling/learner/pages/forms.py": "per cent",
     "scheduling/learner/pages/learning.py": "places in a picture",
     "scheduling/learner/promotion.py": "limits of settings",
-    "scheduling/overview/decisions.py": "figures of fairness",
     "scheduling/jobs/pages/outlook_picture.py": "losses",
     "scheduling/jobs/describing.py": "seconds",
     "scheduling/jobs/projections.py": "slots",
