@@ -11,12 +11,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from scheduling.catalogue.pages.programs import pieces
+from scheduling.catalogue.registration import program_retire
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramSwitch, ProgramVersion
 from scheduling.programs.templates import TEMPLATES
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, OPERATOR, OWNER, STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER
 from tests.catalogue.builders import BY, allow, archive_with, member, register
-from tests.scheduling.builders import make_tenant
+from tests.scheduling.builders import NOON, make_tenant
+from tests.scheduling.live import make_live_pool
 from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +50,38 @@ def test_words_are_shown_to_the_operator_and_members_of_the_owner(role: str, own
     assert "<b>unseen-by-others" not in shown
     html(client, f"/t/lumen/programs/of/{owner}/align/1/archive/", 200 if may else 404)
     assert "unseen-by-others" not in html(client, "/t/lumen/programs/")
+
+
+@pytest.mark.parametrize("owner", ["lumen", "operator"])
+@pytest.mark.parametrize("shape", ["all_reduce", "parameter_server"])
+def test_a_job_of_a_program_begins_at_its_page(owner: str, shape: str) -> None:
+    lumen = lumen_that_may()
+    make_live_pool()
+    for name in ("align", "other"):  # the newest would be the first on the form
+        register(BY if owner == "operator" else member(lumen), name=name, shape=shape)
+    reader = client_as(SUBMITTER, lumen)
+    page = html(reader, f"/t/lumen/programs/of/{owner}/align/")
+    (address,) = re.findall(r'href="(/t/lumen/submit/\?program=[^"]+)"', page)
+    form = html(reader, unescape(address))
+    choice = f"{'operator' if owner == 'operator' else ''}:align:1"
+    if shape == "parameter_server":  # it is described in detail
+        assert re.findall(r'<input type="radio"\s+name="program"\s+value="([^"]*)"\s+checked', form) == [choice]
+    else:
+        (choices,) = re.findall(r'<select name="runs".*?</select>', form, re.DOTALL)
+        assert re.findall(r'<option value="([^"]*)" selected', choices) == [choice]
+    assert 'name="name" value="align"' in form
+
+
+def test_no_job_begins_where_none_may_be_submitted() -> None:
+    lumen = lumen_that_may()
+    register(member(lumen))
+    assert "Submit a job of it" not in html(client_as(VIEWER, lumen), "/t/lumen/programs/of/lumen/align/")
+    program_retire(name="align", by=member(lumen), at=NOON)
+    reader = client_as(SUBMITTER, lumen)
+    assert "Submit a job of it" not in html(reader, "/t/lumen/programs/of/lumen/align/")
+    make_live_pool()
+    for odd in (":align:1", "::", ":nobody:7", "%00", ":align:99999999999"):
+        assert 'value="my-job"' in html(reader, f"/t/lumen/submit/?program={odd}")
 
 
 def test_program_of_another_tenant_is_not_there() -> None:

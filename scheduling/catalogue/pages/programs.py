@@ -160,6 +160,7 @@ def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = ""
             else ""
         ),
         "registers": _registers(request),
+        "submit": _submit_url(request, page) if page.program else "",
     }
     return render(request, "catalogue/program.html", context | _usual(request))
 
@@ -305,6 +306,17 @@ def _newest(request: AccessRequest, name: str) -> int | None:
     owner = request.access.tenant.slug if request.access.tenant else OPERATOR
     page = read_program(owner=owner, name=name, tenant=request.access.tenant, at=timezone.now()) if name else None
     return page.line.version if page else None
+
+
+def _submit_url(request: AccessRequest, page: ProgramPage) -> str:
+    """Return the address at which the reader submits a job of the program; empty where it may not, or no new job may
+    name it."""
+    tenant = request.access.tenant
+    if tenant is None or page.line.retired_at or not request.access.allows(Permission.JOBS_SUBMIT):
+        return ""
+    owner = OPERATOR if page.line.is_operators else ""
+    choice = f"{owner}:{page.line.name}:{page.line.version}"
+    return reverse("job_submit", args=[tenant.slug]) + "?" + urlencode({"program": choice})
 
 
 def _registers(request: AccessRequest) -> bool:

@@ -103,7 +103,8 @@ class FormRequest:
 @requires(Permission.JOBS_SUBMIT)
 def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """Show the form, or submit it. `?from=ID` begins with an earlier job, with the changes of `apply`; `&part=help`
-    shows what would help that job. In a POST, `apply` and `quote` only show the page again.
+    shows what would help that job. `?program=CHOICE` begins with a program of the catalogue. In a POST, `apply` and
+    `quote` only show the page again.
 
     The page opens without a quote, which asks more of the server than a page may: the browser fetches it, or the reader
     presses a button.
@@ -117,10 +118,10 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     if job is not None and request.GET.get("part") == "help":
         return _help(request, pool, job, at)
     if request.method != "POST":
-        tenant_id = open_tenant(request).pk
-        programs = with_named(offered_programs(tenant_id), job.spec.get(PROGRAM) if job else None, tenant_id)
+        tenant_id, program = open_tenant(request).pk, request.GET.get("program", "")
+        programs = with_named(offered_programs(tenant_id), job.spec.get(PROGRAM) if job else named(program), tenant_id)
         tab, reader = request.GET.get("by"), request.access
-        data = opening(pool, kinds, job=job, by=tab, reader=reader, at=at, programs=programs)
+        data = opening(pool, kinds, job=job, by=tab, reader=reader, at=at, programs=programs, program=program)
         if (changes := _changes(request.GET.get("apply"))) and data["source"] != TEXT:
             data |= {"source": FORM} | {name: str(value) for name, value in changes.items()}
         return _page(request, pool, JobForm(data, kinds=kinds, programs=programs), None)
