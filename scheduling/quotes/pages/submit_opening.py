@@ -52,12 +52,12 @@ def opening(
 ) -> dict[str, Any]:
     """Return the data of a new form. `job` is one of the open tenant's to begin with, `by` is the tab and `program` the
     choice of a program that the address names. One with parameter servers is described in detail."""
-    chosen = next((each for each in programs if each.choice == program), None)
-    runs = next((each.choice for each in (chosen, *programs) if each and not each.has_servers), "")
+    offer = next((each for each in programs if each.choice == program), None)
+    runs = next((each.choice for each in (offer, *programs) if each and not each.has_servers), "")
     base = {"pool": pool.slug, "key": new_key(), "runs": runs} | short_start(pool, at)
     if job is None:
-        tab = {"source": TAB_OF.get(by or "", FORM if chosen and chosen.has_servers else HOURS)}
-        first = {"name": chosen.program.name, "program": chosen.choice} if chosen else {"name": "my-job"}
+        tab = {"source": TAB_OF.get(by or "", FORM if offer and offer.has_servers else HOURS)}
+        first = {"name": offer.program.name, "program": offer.choice} if offer else {"name": "my-job"}
         data = {**START, **base, **tab, **first, **_preset(FIRST.fields(pool.slot_seconds), kinds)}
         example = JobForm({**data, "source": FORM}, kinds=kinds)
         text = job_text(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
