@@ -28,6 +28,11 @@ class StoredProgram:
     is_closed: bool = False
 
 
+def program_choice(program: Program) -> str:
+    """Return the version of a program in one word, as the form of a job and addresses that lead there name it."""
+    return f"{'' if program.owner.tenant else OPERATOR}:{program.name}:{program.version}"
+
+
 def stored_program(
     *, tenant_id: int, name: str, version: int | None, owner: str | None = None, with_archive: bool = True
 ) -> StoredProgram | None:

@@ -19,8 +19,8 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def published() -> dict[str, dict[str, Any]]:
-    operations_of_all = [found for path in document()["paths"].values() for found in path.values()]
-    by_name = {found["operationId"]: found for found in operations_of_all}
+    operations_of_all = [described for path in document()["paths"].values() for described in path.values()]
+    by_name = {described["operationId"]: described for described in operations_of_all}
     assert len(by_name) == len(operations_of_all)
     return by_name
 
@@ -35,7 +35,7 @@ def test_checked_in_schema_is_the_one_that_is_published() -> None:
 def test_schema_is_openapi_3_1_and_has_every_operation_once() -> None:
     validate_schema(document())
     assert document()["openapi"] == "3.1.0"
-    assert sorted(published()) == sorted(found.name for found in operations())
+    assert sorted(published()) == sorted(described.name for described in operations())
 
 
 def examples_of(media: dict[str, Any]) -> list[Any]:
@@ -46,18 +46,18 @@ KINDS = ("application/zip", "application/gzip", "application/octet-stream", "tex
 FILES = [[kind] for kind in KINDS]
 
 
-@pytest.mark.parametrize("name", [found.name for found in operations()])
+@pytest.mark.parametrize("name", [described.name for described in operations()])
 def test_operation_says_what_it_does_with_examples_that_fit(name: str) -> None:
-    found = published()[name]
-    assert found["summary"]
-    assert len(found["description"]) > 20
-    body = found.get("requestBody", {}).get("content", {})
+    described = published()[name]
+    assert described["summary"]
+    assert len(described["description"]) > 20
+    body = described.get("requestBody", {}).get("content", {})
     assert not body or list(body) in (["application/json"], ["multipart/form-data"])
     for media in body.values() if "application/json" in body else ():  # a file is its own example
         assert examples_of(media), "no example of a request"
         for value in examples_of(media):
             must_fit(value, media["schema"])
-    done = [answer for status, answer in found["responses"].items() if status.startswith("2")]
+    done = [answer for status, answer in described["responses"].items() if status.startswith("2")]
     assert len(done) == 1
     kinds = done[0].get("content", {})
     if kinds and list(kinds) not in FILES:  # a file is its own example
@@ -65,8 +65,8 @@ def test_operation_says_what_it_does_with_examples_that_fit(name: str) -> None:
         assert examples_of(media), "no example of an answer"
         for value in examples_of(media):
             must_fit(value, media["schema"])
-    assert {"401", "403", "404", "429"} <= set(found["responses"])
-    for status, answer in found["responses"].items():
+    assert {"401", "403", "404", "429"} <= set(described["responses"])
+    for status, answer in described["responses"].items():
         if status >= "4":
             assert list(answer["content"]) == ["application/problem+json"]
             assert "Codes: `" in answer["description"]
@@ -103,8 +103,8 @@ def resolved(schema: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_post_takes_an_idempotency_key() -> None:
     for path in document()["paths"].values():
-        for method, found in path.items():
-            headers = [each["name"] for each in found.get("parameters", []) if each["in"] == "header"]
+        for method, described in path.items():
+            headers = [each["name"] for each in described.get("parameters", []) if each["in"] == "header"]
             assert headers == (["Idempotency-Key"] if method == "post" else [])
 
 

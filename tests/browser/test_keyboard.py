@@ -120,9 +120,9 @@ def test_what_came_of_a_form_is_in_sight(visit: Act, act: Act, form: str) -> Non
     if form == "budgets":
         one.page.fill("#budgets [name=hard]", "50")
     one.page.locator(f"#{form} button[type=submit]:not([name])").press("Enter")
-    said = one.page.locator("main > .verdict[role=status]")
-    said.wait_for()
-    assert 0 < said.bounding_box()["y"] < 300
+    verdict = one.page.locator("main > .verdict[role=status]")
+    verdict.wait_for()
+    assert 0 < verdict.bounding_box()["y"] < 300
     assert f"pool={pool.slug}" in one.page.url
 
 

@@ -79,6 +79,9 @@ def test_no_job_begins_where_none_may_be_submitted() -> None:
     program_retire(name="align", by=member(lumen), at=NOON)
     reader = client_as(SUBMITTER, lumen)
     assert "Submit a job of it" not in html(reader, "/t/lumen/programs/of/lumen/align/")
+    register(member(lumen), name="other")
+    allow(lumen, may_bring=False)
+    assert "Submit a job of it" not in html(reader, "/t/lumen/programs/of/lumen/other/")
     make_live_pool()
     for odd in (":align:1", "::", ":nobody:7", "%00", ":align:99999999999"):
         assert 'value="my-job"' in html(reader, f"/t/lumen/submit/?program={odd}")
@@ -227,14 +230,14 @@ def test_of_two_who_edit_a_program_the_second_is_told_of_the_first() -> None:
     client, there = client_as(SUBMITTER, lumen), "/t/lumen/programs/new/?edit=align"
     page = html(client, there)
     text = unescape(re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", page, re.S)[1])  # type: ignore[index]
-    seen = {"latest_seen": re.search(r'name="latest_seen" value="(\d*)"', page)[1]}  # type: ignore[index]
+    version = {"latest_seen": re.search(r'name="latest_seen" value="(\d*)"', page)[1]}  # type: ignore[index]
     first, second = (text.replace("unseen", word) for word in ("first", "second"))
-    assert client.post(there, {"text": first, **seen}, secure=True).status_code == 302
-    assert client.post(there, {"text": first, **seen}, secure=True).status_code == 302  # pressed twice
-    told = client.post(there, {"text": second, **seen}, secure=True).content.decode()
-    assert "Somebody has registered another version" in told
-    assert unescape(re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", told, re.S)[1]) == second  # type: ignore[index]
+    assert client.post(there, {"text": first, **version}, secure=True).status_code == 302
+    assert client.post(there, {"text": first, **version}, secure=True).status_code == 302  # pressed twice
+    answer = client.post(there, {"text": second, **version}, secure=True).content.decode()
+    assert "Somebody has registered another version" in answer
+    assert unescape(re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", answer, re.S)[1]) == second  # type: ignore[index]
     assert ProgramVersion.objects.count() == 2
-    seen = {"latest_seen": re.search(r'name="latest_seen" value="(\d*)"', told)[1]}  # type: ignore[index]
-    assert client.post(there, {"text": second, **seen}, secure=True).status_code == 302
+    version = {"latest_seen": re.search(r'name="latest_seen" value="(\d*)"', answer)[1]}  # type: ignore[index]
+    assert client.post(there, {"text": second, **version}, secure=True).status_code == 302
     assert ProgramVersion.objects.count() == 3

@@ -50,7 +50,7 @@ from scheduling.catalogue.secrets import secret_names
 from scheduling.common import BadText, plain_document, plain_text
 from scheduling.programs.catalogue import LONGEST_SCRIPT, PLACE, document_of
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.stored import OPERATOR
+from scheduling.programs.stored import OPERATOR, program_choice
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import AccessRequest, Refused
 from tenants.downloads import file_download
@@ -160,7 +160,7 @@ def program(request: AccessRequest, owner: str, name: str, tenant_slug: str = ""
             else ""
         ),
         "registers": _registers(request),
-        "submit": _submit_url(request, page) if page.program else "",
+        "submit": "" if no_archive else _submit_url(request, page),
     }
     return render(request, "catalogue/program.html", context | _usual(request))
 
@@ -312,11 +312,11 @@ def _submit_url(request: AccessRequest, page: ProgramPage) -> str:
     """Return the address at which the reader submits a job of the program; empty where it may not, or no new job may
     name it."""
     tenant = request.access.tenant
-    if tenant is None or page.line.retired_at or not request.access.allows(Permission.JOBS_SUBMIT):
+    if tenant is None or page.program is None or page.line.retired_at:
         return ""
-    owner = OPERATOR if page.line.is_operators else ""
-    choice = f"{owner}:{page.line.name}:{page.line.version}"
-    return reverse("job_submit", args=[tenant.slug]) + "?" + urlencode({"program": choice})
+    if not request.access.allows(Permission.JOBS_SUBMIT) or not (page.line.is_operators or may_bring(tenant)):
+        return ""
+    return reverse("job_submit", args=[tenant.slug]) + "?" + urlencode({"program": program_choice(page.program)})
 
 
 def _registers(request: AccessRequest) -> bool:

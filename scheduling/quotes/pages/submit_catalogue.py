@@ -13,7 +13,7 @@ from django.forms import BoundField
 from scheduling.common import as_sentence
 from scheduling.programs.catalogue import PARAMETER_SERVER, Program
 from scheduling.programs.parameters import CHOICE, SWITCH, TEXT, WHOLE, Parameter, Value, word_of
-from scheduling.programs.stored import OPERATOR, usable_programs
+from scheduling.programs.stored import OPERATOR, program_choice, usable_programs
 
 OFFERED_SCRIPTS = 20  # on the form; a job that is submitted again brings its own
 
@@ -31,7 +31,7 @@ class OfferedProgram:
 
     @property
     def choice(self) -> str:
-        return f"{self.owner}:{self.program.name}:{self.program.version}"
+        return program_choice(self.program)
 
     @property
     def label(self) -> str:
