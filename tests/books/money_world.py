@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from unittest import mock
 
 from django.db import transaction
 from django.test import Client
@@ -49,8 +50,15 @@ def traded(slots: int = 8) -> World:
 
 @contextmanager
 def standing(slots: int = 8) -> Iterator[World]:
-    """A world for all tests of a module: each test's own transaction is nested in this one and undone before it."""
-    with transaction.atomic():
+    """A world for all tests of a module: each test's own transaction is nested in this one and undone before it. It
+    stands at noon, since pages show the money of today: soon after midnight some of its slots would be yesterday's."""
+    real = timezone.now
+    until_noon = datetime.combine(real().date(), time(12), UTC) - real()
+
+    def now() -> datetime:
+        return real() + until_noon
+
+    with mock.patch.object(timezone, "now", now), transaction.atomic():
         yield traded(slots)
         transaction.set_rollback(True)
 

@@ -38,6 +38,7 @@ from tenants.ledger.amounts import MICRO
 from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope, scope_disabled
+from tests.audit.bundles import bundle_findings
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import fund, make_live_pool
 
@@ -104,6 +105,7 @@ def everything_holds(pool: Pool) -> Mapping[str, int]:
     assert verdict.is_clean, verdict.findings
     verified = intervals_verify(pool_ids=[pool.pk])
     assert verified.is_clean, verified.findings[:10]
+    assert bundle_findings(pool) == []
     with scope_disabled("the test looks at all tenants"):
         counted = {
             "intervals": payments_are_payouts_and_operator(pool),

@@ -9,6 +9,7 @@ from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.models import Award, Pool, ResourceKind, TrainingJob, UsePrice
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
+from tests.audit.bundles import bundle_findings
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.clocks import advance
 from tests.scheduling.live import book_is_sound
@@ -58,4 +59,5 @@ def all_is_sound(pool: Pool) -> None:
     with scope_disabled("the test works out the fairness"):
         fairness_catch_up(most=1_000)
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert bundle_findings(pool) == []
     assert book_is_sound()

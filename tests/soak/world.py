@@ -34,6 +34,7 @@ from tenants.ledger.amounts import MICRO
 from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
+from tests.audit.bundles import bundle_findings
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.live import INSTANT, SPEC, book_is_sound, fund, moment
 from tests.soak.engine import ENDS, EPOCHS, Double
@@ -169,7 +170,9 @@ class World:
             alive = Award.objects.filter(state__in=("booked", "running")).count()
             unsettled = [f"{alive} awards are alive at the end"] if alive else []
             found = intervals_verify(pool_ids=[self.pool.pk, self.elastic.pk]).findings
-        flaws += unsettled + [str(finding) for finding in found]
+            cuts = [moment(self.now * third / 3) for third in (1, 2)]
+            bundles = [one for pool in (self.pool, self.elastic) for one in bundle_findings(pool, cuts)]
+        flaws += unsettled + [str(finding) for finding in found] + bundles
         if not book_is_sound():
             flaws.append("the book is not sound")
         if flaws:

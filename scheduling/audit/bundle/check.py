@@ -8,6 +8,7 @@ Plain Python 3.9 or later, nothing to install, no connection to the market. It r
   what every award pays and who earns it in each slot, from the plan of its interval or the answer that gave it;
   the digest of every transaction, that its lines add up to zero, and that it is what its award asks for;
   what came back of open rents, from the plan of the interval that settled them;
+  that what events told of as paid is in the book, and that nothing stays set aside for slots that are over;
   every account's closing balance from its opening balance and the lines in between.
 It ends with status 0 if everything agrees, and 1 with one line for each thing that does not.
 Give --key with the public key noted when the market was set up: otherwise the signature proves only that the bundle is
@@ -119,6 +120,8 @@ def check(path, known_key=""):
         findings += check_heads(rows)
         findings += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"], is_whole)
         findings += check_holds(rows, awards, stated["period"])
+        findings += check_payments(rows, stated["chain"]["pool"])
+        findings += check_rests(rows, awards)
         findings += check_refunds(rows["intervals.jsonl"], rows["transactions.jsonl"], awards, digits)
         findings += check_period(rows, stated["period"])
         return findings + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
@@ -416,6 +419,53 @@ def check_holds(rows, awards, period):
         by = ("answer", award["answer"]) if award["interval"] is None else ("interval", award["interval"])
         if award["paid"] and by in decided and f"award:{number}" not in keys:
             yield f"award {number} of job {award['job']}: what it pays was never set aside"
+
+
+def check_payments(rows, pool):
+    """At each moment of which an event says what was paid, the book has no less: that no payment is too much is checked
+    with its award. One that was forgotten and paid later has no event."""
+    paid, told = {}, {}
+    for row in rows["transactions.jsonl"]:
+        if row["key"].startswith(f"settle:{pool}:"):
+            amount = sum(amount for _, amount in row["entries"] if amount > 0)
+            paid[row["at"]] = paid.get(row["at"], 0) + amount
+    for row in rows["events.jsonl"]:
+        if row["kind"] in PAYING:
+            amount = json.loads(row["data"]).get(PAYING[row["kind"]], 0)
+            told[row["at"]] = told.get(row["at"], 0) + amount
+    for at in sorted(told):
+        if paid.get(at, 0) < told[at]:
+            moment = (BEGIN + timedelta(microseconds=at)).isoformat()
+            yield f"at {moment} the feed told of payments of {told[at]}, and the book has {paid.get(at, 0)}"
+
+
+PAYING = {"slot_settled": "paid", "interval_closed": "arrears", "market_stopped": "arrears"}  # kind -> the sum in it
+
+
+def check_rests(rows, awards):
+    """What is still set aside for an award that was decided in the period is no more than its slots to come cost, from
+    the last interval's on, and than the book says of it after the period, which the next bundle has: a rent that is
+    settled later, and what came back later because the market's clock was behind."""
+    if not rows["intervals.jsonl"]:
+        return
+    first_to_come, rests, keys = rows["intervals.jsonl"][-1]["slot"], {}, set()
+    for row in rows["transactions.jsonl"]:
+        keys.add(row["key"])
+        award = awards.get(json.loads(row["facts"]).get("award"))
+        if award:
+            amount = sum(amount for account, amount in row["entries"] if account == award["tenant"] * 8 + 1)
+            rests[award["id"]] = rests.get(award["id"], 0) + amount
+    for number, rest in sorted(rests.items()):
+        award = awards[number]
+        if f"award:{number}" not in keys or "later" not in award:  # an older version did not write it
+            continue
+        slots = enumerate(reduced(award["charges"], award.get("adjusted", 0)), award["start"])
+        owed = sum(amount for slot, parts in slots if slot >= first_to_come for _, amount in parts)
+        if rest < 0:
+            yield f"award {number} of job {award['job']}: {-rest} more was paid or came back than was set aside"
+        if rest > owed + award["later"]:
+            rest -= award["later"]
+            yield f"award {number} of job {award['job']}: {rest} is still set aside, and its slots to come cost {owed}"
 
 
 def entries_of(row, award, pool):

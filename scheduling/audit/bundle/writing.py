@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +18,7 @@ from scheduling.audit.bundle import check, signature
 from scheduling.audit.feed_seals import EventRow, events_beside, events_told, seal_place
 from scheduling.common import one_moment
 from scheduling.core import records
-from scheduling.feed import EventKind
+from scheduling.feed import EventKind, job_subject
 from scheduling.market.decide import START, answer_contents, answer_place, submission_document
 from scheduling.market.reads import contents_of, unpacked
 from scheduling.models import (
@@ -27,25 +28,29 @@ from scheduling.models import (
     InstantAnswer,
     Interval,
     Pool,
+    RentState,
     StartEstimate,
     TrainingJob,
 )
 from tenants.access import Refused
 from tenants.ledger.amounts import DIGITS
 from tenants.ledger.export import awards_between, balances_at, transactions_between
+from tenants.ledger.selectors import transactions_about_all
 from tenants.scoping import scope_disabled
 from tenants.zones import EARLIEST, LATEST, is_within_reach
 
 NO_PERIOD = Refused("no_period", "The period ends before it begins.")
 OUT_OF_REACH = Refused("invalid_period", f"A period begins on {EARLIEST} or later, and ends before {LATEST}.")
 ARCHIVED = Refused("archived", "Intervals of the period lie in archives, which are bundles already: take those.")
+AWARDS_AT_ONCE = 500
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the date of every file in a bundle, so that the same period gives the same bundle
 
 README = """An audit bundle of the pool {pool}, for what happened from {start} to {end}.
 
 intervals.jsonl     every decision of the period: its whole input, its answer, its digest and the one it follows
 answers.jsonl       every answer of the instant lane, in the same way; frames.jsonl has the pool as answers found it
-awards.jsonl        what these decisions gave, and every award about which the book says something in the period
+awards.jsonl        what these decisions gave, and every award about which the book says something in the period.
+                    `later` is what was still set aside for slots that may be over: the next bundle has what came of it
 events.jsonl        what the feed told of the pool in the period; seals.jsonl has the seals that closed over them, and
                     `beside` of an event of an older version is what its seal closes over as well
 submissions.jsonl   every job that was submitted in the period, as it was submitted
@@ -251,19 +256,38 @@ def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[Instan
     rows = Award.objects.filter(ran | decided | booked, pool=pool).select_related("interval").order_by("pk")
     of_lane = InstantAnswer.objects.filter(pool=pool, award__in=rows.order_by().values("pk"))
     numbers = dict(of_lane.order_by().values_list("award", "number"))
-    for award in rows.defer("interval__view", "interval__plan", "interval__windows").iterator(chunk_size=500):
-        yield {
-            "id": award.pk,
-            "job": award.job_id,
-            "tenant": award.tenant_id,
-            "interval": award.interval.number if award.interval else None,
-            "answer": numbers.get(award.pk),
-            "start": award.start,
-            "end": award.end,
-            "paid": award.paid,
-            "charges": award.charges,
-            "adjusted": award.adjusted,
-        }
+    stored = rows.defer("interval__view", "interval__plan", "interval__windows").iterator(chunk_size=AWARDS_AT_ONCE)
+    while some := list(islice(stored, AWARDS_AT_ONCE)):
+        later = _later(some, end)
+        for award in some:
+            yield {
+                "id": award.pk,
+                "job": award.job_id,
+                "tenant": award.tenant_id,
+                "interval": award.interval.number if award.interval else None,
+                "answer": numbers.get(award.pk),
+                "start": award.start,
+                "end": award.end,
+                "paid": award.paid,
+                "charges": award.charges,
+                "adjusted": award.adjusted,
+                "later": later.get(award.pk, 0),
+            }
+
+
+def _later(awards: Sequence[Award], end: datetime) -> dict[int, int]:
+    """Map awards to what was set aside for them at the end of the period although their slots may have been over: a
+    rent is settled later, and what a late clock did not deliver comes back at a moment after its slots."""
+    rents = {award.pk for award in awards if award.rent != RentState.NONE}
+    others = {award.pk for award in awards if award.returned or award.cut_at is not None}
+    amounts = {award.pk: award.owed_after(-1) for award in awards if award.rent == RentState.OPEN}
+    about = transactions_about_all(subjects={job_subject(a.job_id) for a in awards if a.pk in rents | others})
+    for row in about:
+        number = row.facts.get("award", 0)
+        if row.at >= end and (number in rents or (number in others and row.kind != "settle")):
+            held_for = sum(-amount for account, amount in row.entries if account.kind == "held")
+            amounts[number] = amounts.get(number, 0) + held_for
+    return amounts
 
 
 def _line(value: Any) -> bytes:
