@@ -589,10 +589,58 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert check.check(tmp_path / "b.zip")[0].startswith("the bundle cannot be read")
 
 
+def cut(world: HasPool, path: Path, start: int, end: int, name: str) -> Path:
+    pool, out = world.pool, path / name
+    call_command(
+        "audit_bundle", pool=pool.slug, start=at(pool, start), end=at(pool, end), out=out, stdout=io.StringIO()
+    )
+    return out
+
+
+def test_bundles_of_periods_that_follow_each_other_begin_where_the_one_before_ends(
+    built: Proven, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nothing happened in one of them. What lies before a bundle is its writer's word, as long as it is
+    alone."""
+    path = tmp_path
+    early, middle, late, empty = (
+        cut(built, path, *period, name)
+        for *period, name in ((-9, 5, "early"), (5, 12, "middle"), (12, 300, "late"), (300, 400, "empty"))
+    )
+    never = cut(built, path, 400, 500, "never")
+
+    def told(*bundles: Path) -> list[str]:
+        status = check.main([*map(str, bundles)])
+        *lines, verdict = capsys.readouterr().out.splitlines()
+        assert (status == 0) == (verdict == "everything agrees") == (lines == [])
+        return lines
+
+    assert told(early, middle, late, empty, never) == []
+    assert told(middle, late) == []
+    begins = "it does not begin when the one before it ends"
+    opens = "it opens with other balances than the one before it closes with"
+    goes_on = "it does not go on where the one before it ends, in the chain of"
+    gap = [begins, opens, *(f"{goes_on} {name}" for name in ("intervals", "answers"))]
+    assert told(early, late)[:4] == [f"{late}: {line}" for line in gap]
+    assert told(middle, early)[:2] == [f"{early}: {line}" for line in gap[:2]]
+    other = SimpleNamespace(pool=built.elastic)
+    elastic = cut(other, path, 5, 12, "elastic")
+    assert f"{elastic}: it is of another pool than the one before it" in told(early, elastic)
+
+    files = files_of(middle)
+    manifest, balances = json.loads(files["manifest.json"]), json.loads(files["balances.json"])
+    first, second = list(manifest["opening"])[:2]
+    for amounts in (manifest["opening"], balances["closing"]):
+        amounts[first], amounts[second] = amounts.get(first, 0) + 5, amounts.get(second, 0) - 5
+    moved = forged(middle, {**files, "manifest.json": line(manifest), "balances.json": line(balances)})
+    assert told(moved) == []
+    assert told(early, moved) == [f"{moved}: {opens}"]
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--key"], ["b.zip", "--key"], [], ["b.zip", "--key", ""]])
 def test_the_checker_says_how_it_is_called(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert check.main(words) == 2
-    assert "python3 check.py BUNDLE.zip [--key HEX]" in capsys.readouterr().out
+    assert "python3 check.py BUNDLE.zip ... [--key HEX]" in capsys.readouterr().out
 
 
 def test_the_checker_names_what_it_cannot_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

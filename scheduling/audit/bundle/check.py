@@ -1,4 +1,4 @@
-"""Checks an audit bundle: python3 check.py BUNDLE.zip [--key HEX]
+"""Checks audit bundles: python3 check.py BUNDLE.zip ... [--key HEX]
 
 Plain Python 3.9 or later, nothing to install, no connection to the market. It recomputes
   the signature over the list of files, and the digest of each file;
@@ -10,6 +10,8 @@ Plain Python 3.9 or later, nothing to install, no connection to the market. It r
   what came back of open rents, from the plan of the interval that settled them;
   that what events told of as paid is in the book, and that nothing stays set aside for slots that are over;
   every account's closing balance from its opening balance and the lines in between.
+Of several bundles, in the order of their periods, each is to begin where the one before it ends: with its balances, and
+in every chain. Of one alone, what lies before it is its writer's word.
 It ends with status 0 if everything agrees, and 1 with one line for each thing that does not.
 Give --key with the public key noted when the market was set up: otherwise the signature proves only that the bundle is
 as its writer left it, whoever that was.
@@ -541,12 +543,46 @@ def check_period(rows, period):
             yield f"transaction {row['key']} is not about the period"
 
 
-def stated_form(path):
+def check_follows(before, after, ends):
+    """Whether a bundle begins where the one before it ends. `ends` has, by chain, the number and digest of each row of
+    the last bundle that had any, and is brought to this one: periods may share the rows at their border."""
+    if before["chain"]["pool"] != after["chain"]["pool"]:
+        yield "is of another pool than the one before it"
+    if before["period"]["end"] != after["period"]["start"]:
+        yield "does not begin when the one before it ends"
+    if before["closing"] != after["opening"]:
+        yield "opens with other balances than the one before it closes with"
+    for name, digests in after["digests"].items():
+        start = min(digests, default=None)
+        if digests and name in ends and ends[name].get(start) != digests[start]:
+            yield f"does not go on where the one before it ends, in the chain of {name}"
+
+
+CHAINS = (
+    ("intervals", "chain", "first_interval"),
+    ("answers", "answers", "first_answer"),
+    ("seals", "feed", "first_seal"),
+)
+
+
+def stated_in(path):
+    """What a bundle states of its ends, with the digests of each chain by number, from the one that its first row
+    follows on. None for one that cannot be read, which is named already."""
     try:
         with zipfile.ZipFile(path) as bundle:
-            return json.loads(bundle.read("manifest.json")).get("format")
-    except Exception:  # it is named already
+            stated = json.loads(bundle.read("manifest.json"))
+            closing = json.loads(bundle.read("balances.json"))["closing"]
+            digests = {}
+            for name, chain, first in CHAINS:
+                rows = [json.loads(row) for row in bundle.read(f"{name}.jsonl").splitlines()]
+                of_rows = {row["number"]: row["digest"] for row in rows}
+                digests[name] = {stated[chain][first] - 1: stated[chain]["previous_digest"], **of_rows} if rows else {}
+        return {name: stated[name] for name in STATED} | {"closing": closing, "digests": digests}
+    except Exception:
         return None
+
+
+STATED = ("format", "period", "opening", "chain")
 
 
 BEGIN = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  not in Python 3.9
@@ -573,13 +609,23 @@ def main(arguments):
         known_key, arguments = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
         if not known_key.strip():  # as where a script's variable is empty: without a key nothing would be compared
             arguments = []
-    if len(arguments) != 1 or arguments[0].startswith("-"):
+    if not arguments or any(word.startswith("-") for word in arguments):
         print(__doc__)
         return 2
-    findings = check(arguments[0], known_key)
+    findings, before, ends, is_older = [], None, {}, False
+    for path in arguments:
+        name = "" if len(arguments) == 1 else f"{path}: "
+        findings += [f"{name}{line}" for line in check(path, known_key)]
+        stated = stated_in(path)
+        if before and stated:
+            findings += [f"{name}it {line}" for line in check_follows(before, stated, ends)]
+        if stated:
+            ends.update((chain, digests) for chain, digests in stated["digests"].items() if digests)
+            is_older = is_older or stated["format"] in READ_TOO
+        before = stated
     for line in findings:
         print(line)
-    if stated_form(arguments[0]) in READ_TOO:
+    if is_older:
         print("An older version wrote this bundle: some events, and payments of some awards, cannot be compared.")
     count = "1 thing does" if len(findings) == 1 else f"{len(findings)} things do"
     print(f"{count} not agree" if findings else "everything agrees")
