@@ -64,6 +64,7 @@ def steps(last: int) -> list[Step]:
     chunks = [(start, start + CHUNK) for start in range(0, last, CHUNK)]
     return [
         *(partial(check, *chunk) for chunk in chunks for check in (checks.transactions, checks.orphans)),
+        checks.numbers,
         checks.keys,
         checks.accounts,
         checks.day_totals,

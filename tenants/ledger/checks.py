@@ -51,6 +51,17 @@ def orphans(after: int, upto: int) -> Iterator[LedgerFinding]:
         yield LedgerFinding("orphan", f"entry {transaction_id}.{line}", f"transaction {transaction_id} is gone")
 
 
+def numbers() -> Iterator[LedgerFinding]:
+    """Check that nothing stands before transaction 1, where no seal closes over it."""
+    rows = rows_of(
+        "SELECT id FROM ledger_transaction WHERE id < 1 UNION SELECT transaction_id FROM ledger_entry"
+        " WHERE transaction_id < 1 ORDER BY 1 LIMIT %s",
+        MOST,
+    )
+    for (number,) in rows:
+        yield LedgerFinding("number", f"transaction {number}", "stands before the first one, which is number 1")
+
+
 def keys() -> Iterator[LedgerFinding]:
     rows = rows_of(
         "SELECT key, array_agg(id ORDER BY id) FROM ledger_transaction GROUP BY key HAVING count(*) > 1 LIMIT %s", MOST

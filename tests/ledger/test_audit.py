@@ -131,6 +131,24 @@ def test_names_entries_whose_transaction_is_gone(book: tuple[int, int]) -> None:
     assert found() == {"orphan": {f"entry {number}.{line}" for line in range(3)}}
 
 
+def test_names_transaction_that_was_put_before_the_first(book: tuple[int, int]) -> None:
+    """Whole, with its digest, and with all figures that follow from it: no seal closes over what stands there."""
+    assert isinstance(seal(at=NOON), Sealed)
+    tamper(
+        "INSERT INTO ledger_transaction (id, key, kind, subject, occurred_at, facts, entry_count, digest)"
+        " SELECT -7, 'slot:before', kind, subject, occurred_at, facts, entry_count, digest"
+        " FROM ledger_transaction WHERE key = 'slot:1'"
+    )
+    tamper(
+        "INSERT INTO ledger_entry (transaction_id, line, account_id, amount, occurred_at)"
+        " SELECT -7, line, account_id, amount, occurred_at FROM ledger_entry WHERE transaction_id = %s",
+        [number_of("slot:1")],
+    )
+    redigest("slot:before")
+    follow_in_caches()
+    assert found() == {"number": {"transaction -7"}}
+
+
 def test_names_zero_entries(book: tuple[int, int]) -> None:
     overrule("ALTER TABLE ledger_entry DROP CONSTRAINT ledger_entry_not_zero")
     tamper("UPDATE ledger_entry SET amount = 0 WHERE transaction_id = %s", [number_of("slot:1")])
