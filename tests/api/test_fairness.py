@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC
+from unittest import mock
 
 import pytest
 from django.utils import timezone
 
 from scheduling.audit.rounds import audits_next
-from scheduling.models import AuditRun, FairnessAlert, IntervalFairness
+from scheduling.models import AuditRun, FairnessAlert, Interval, IntervalFairness
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import Program, problem, program
 from tests.audit.auditors import work_off
@@ -55,8 +56,10 @@ def test_overview_tenants_and_health_are_of_the_days_asked_for(fair: Fair) -> No
     assert health["one_bidder"] == IntervalFairness.objects.filter(renters=1).count() > 0
     assert caller.get(f"{root(fair)}?from=2001-01-01&to=2001-01-31").json()["intervals"] == 0
     problem(caller.get(f"{root(fair)}?from=2001-01-01&to=2001-12-31"), 400, "invalid_request")
-    month = caller.get(f"{root(fair)}tenants/?limit=1").json()["next"]
-    assert f"from={timezone.now():%Y-%m}-01&to={timezone.now():%Y-%m}-" in month  # the days that were understood
+    last = Interval.objects.latest("number").decided_at
+    with mock.patch.object(timezone, "now", return_value=last):
+        month = caller.get(f"{root(fair)}tenants/?limit=1").json()["next"]
+    assert f"from={last:%Y-%m}-01&to={last:%Y-%m}-" in month  # the days that were understood
     csv = caller.get(f"{root(fair)}tenants/{days}&format=csv")
     assert csv.getvalue().decode().startswith("tenant,name,ratio,")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
 from typing import Any
-from unittest import mock
 
 from django.db import transaction
 from django.test import Client
@@ -19,6 +18,7 @@ from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.database import as_superuser
 from tests.market.test_servers_page import make_person
+from tests.scheduling.clocks import noon
 from tests.scheduling.markets import make_market, make_waiting
 
 SECRET = "castor-secret-project"  # the name of a job that no other tenant may read
@@ -52,13 +52,7 @@ def traded(slots: int = 8) -> World:
 def standing(slots: int = 8) -> Iterator[World]:
     """A world for all tests of a module: each test's own transaction is nested in this one and undone before it. It
     stands at noon, since pages show the money of today: soon after midnight some of its slots would be yesterday's."""
-    real = timezone.now
-    until_noon = datetime.combine(real().date(), time(12), UTC) - real()
-
-    def now() -> datetime:
-        return real() + until_noon
-
-    with mock.patch.object(timezone, "now", now), transaction.atomic():
+    with noon(), transaction.atomic():
         yield traded(slots)
         transaction.set_rollback(True)
 

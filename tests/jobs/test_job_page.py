@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from html import unescape
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ from tenants.roles import BILLING, OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER,
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser, overwrite
 from tests.scheduling.builders import make_server, make_tenant
+from tests.scheduling.clocks import noon
 from tests.scheduling.live import (
     INSTANT,
     SPEC,
@@ -56,8 +58,9 @@ built = built_once(traded)
 
 
 @pytest.fixture
-def scene(built: Story) -> Story:
-    return told_now(copy.deepcopy(built))
+def scene(built: Story) -> Iterator[Story]:
+    with noon():  # of a moment yesterday the page says the day, too
+        yield told_now(copy.deepcopy(built))
 
 
 def page_of(job: TrainingJob, tenant: Tenant):

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from unittest import mock
+
+from django.utils import timezone
 
 from scheduling.app.clock import Advanced, pool_advance
 from scheduling.models import Award, Event, Interval, JobFloor, LaneClock, Pool, TrainingJob
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.markets import make_market, make_waiting
+
+
+@contextmanager
+def noon() -> Iterator[None]:
+    """While this is open it was noon of today when it was opened: what happened a minute ago is of the same day."""
+    real = timezone.now
+    until_noon = datetime.combine(real().date(), time(12), UTC) - real()
+
+    def now() -> datetime:
+        return real() + until_noon
+
+    with mock.patch.object(timezone, "now", now):
+        yield
 
 
 def contested() -> tuple[Pool, list[Tenant]]:

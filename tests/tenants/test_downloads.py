@@ -42,6 +42,7 @@ async def _read(answer: Any) -> bytes:
     return b"".join([piece async for piece in answer])
 
 
+@pytest.mark.django_db  # an answer that is closed looks at the connection of its thread, where there is one
 @pytest.mark.parametrize("what", SENT)
 @pytest.mark.parametrize("factory", [RequestFactory(), AsyncRequestFactory()], ids=["thread", "loop"])
 def test_whoever_asks_for_the_headers_of_a_file_alone_has_nothing_of_it_made(factory: Any, what: str) -> None:

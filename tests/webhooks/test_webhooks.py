@@ -94,7 +94,7 @@ class TestTelling:
         assert (body["tenant"], body["kind"], body["data"]) == ("lumen", "low_balance", {"available": "2.500000"})
         assert is_ours(issued.secret, letter.headers, letter.body)
         assert not is_ours(issued.secret, letter.headers, letter.body + b" ")
-        assert not is_ours(issued.secret, {**letter.headers, ID_HEADER: "7"}, letter.body)
+        assert not is_ours(issued.secret, {**letter.headers, ID_HEADER: f"{letter.delivery_id}7"}, letter.body)
         assert go(Receiver()) == 0
 
     def test_other_tenants_and_public_events_are_never_told(self) -> None:
