@@ -82,13 +82,26 @@ def examine(at: datetime) -> list[Diagnosis]:
 
 
 def _answers(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> list[Judged]:
+    """Return what a check says, up to where something does not answer it."""
+    answers = list[Judged]()
     try:
-        return list(check(at))
+        answers.extend(check(at))
     except DatabaseError as error:
         reason = " ".join(str(error).split())[:200]
-        return [broken(f"The database does not answer this: {reason}.", "Look at PostgreSQL and DATABASE_URL.")]
+        answers.append(broken(f"The database does not answer this: {reason}.", "Look at PostgreSQL and DATABASE_URL."))
     except (RedisError, BrokerError) as error:
-        return [broken(f"Redis does not answer: {type(error).__name__}.", "Look at it and at REDIS_URL.")]
+        answers.append(broken(f"Redis does not answer: {type(error).__name__}.", "Look at it and at REDIS_URL."))
+    except OSError as error:
+        answers.append(_unseen(error))
+    return answers
+
+
+def _unseen(error: OSError) -> Judged:
+    """Judge a file or folder that this account may not look at, as those of the services may."""
+    return warning(
+        f"{error.filename or 'Something'} cannot be looked at: {error.strerror or error}.",
+        "Run `manage.py doctor` as root, or under the account of the services.",
+    )
 
 
 def _settings(at: datetime) -> Iterator[Judged]:
@@ -251,8 +264,14 @@ def _engines(at: datetime) -> Iterator[Judged]:
 
 
 def _disk(at: datetime) -> Iterator[Judged]:
-    places = {_existing(settings.VAR_DIR), _existing(settings.RUNS_DIR), *_run_folders()}
-    for place in sorted({place.stat().st_dev: place for place in places}.values()):
+    places = dict[int, Path]()  # by device
+    for folder in dict.fromkeys((settings.VAR_DIR, settings.RUNS_DIR, *_run_folders())):
+        try:
+            place = _existing(folder)
+            places.setdefault(place.stat().st_dev, place)
+        except OSError as error:
+            yield _unseen(error)
+    for place in sorted(places.values()):
         usage = shutil.disk_usage(place)
         free, sentence = usage.free / usage.total, f"{place}: {usage.free / 2**30:.1f} GiB free"
         if free < DISK_SHORT:
@@ -271,7 +290,14 @@ def _run_folders() -> list[Path]:
 
 
 def _existing(place: Path) -> Path:
-    return next(one for one in (place, *place.parents) if one.exists())
+    """Return the folder, or the nearest above it that is there already."""
+    while True:
+        try:
+            place.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            place = place.parent
+        else:
+            return place
 
 
 def _mail(at: datetime) -> Iterator[Judged]:

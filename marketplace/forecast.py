@@ -97,7 +97,7 @@ def _time(model: type[Model]) -> str | None:
 
 def _files(root: Path, since: datetime, days: float) -> Growth:
     files = size = fresh = 0
-    with contextlib.suppress(OSError):  # there is no folder yet
+    with contextlib.suppress(FileNotFoundError):  # there is no folder yet
         for entry in looked_through(root, deepest=MOST_HELD):
             if not entry.is_folder:
                 about = entry.about

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR
 
 from django.conf import settings
 from django.db import connection
@@ -34,12 +35,22 @@ _LOCK = 0x656E67  # the first key of the lock that lets one engine of a name run
 
 def run_folders() -> list[Path]:
     """Return the folders with the files of programs, each job's in a folder of its name: our own, and those that
-    clusters share with us, if this machine has them."""
+    clusters share with us, if this machine has them. One that our account may not look at is there: who works in it
+    hears of that."""
     folders = [settings.RUNS_DIR]
     for name in Pool.objects.exclude(engine=LOCAL).order_by("engine").values_list("engine", flat=True).distinct():
         with suppress(WrongEngine):  # it is not configured any more
             folders.append(Path(slurm_settings(name).shared))
-    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+    return [folder for folder in dict.fromkeys(folders) if not _is_missing(folder)]
+
+
+def _is_missing(folder: Path) -> bool:
+    try:
+        return not S_ISDIR(folder.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
 
 
 def engine_lock(name: str) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from marketplace.embedded.state import DATABASE, OWNER
 from scheduling.app.clock import pool_advance
 from scheduling.market.calendar.lanes import lane_lock
 from scheduling.models import Lane
+from tests.another_account import another_account
 from tests.audit.proven import make_proven
 from tests.database import as_superuser, run
 from tests.patience import PATIENCE
@@ -295,18 +296,6 @@ def test_second_name_of_what_no_backup_has_is_not_unpacked(tmp_path: Path) -> No
     (tmp_path / "elsewhere").write_text("ours")
     with pytest.raises(BackupFailed, match="no backup writes"):
         _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
-
-
-@contextmanager
-def another_account() -> Iterator[bool]:
-    """One without rights, if we are root. Yield whether we are it now."""
-    ours = os.geteuid()
-    if ours == 0:
-        os.seteuid(65_534)
-    try:
-        yield ours == 0
-    finally:
-        os.seteuid(ours)
 
 
 def test_files_that_the_account_of_the_backup_may_not_read_are_named() -> None:

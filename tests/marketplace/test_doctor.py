@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import tempfile
 from collections import namedtuple
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from celery.exceptions import OperationalError as BrokerError
 from django.conf import settings as configured
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -27,6 +30,7 @@ from scheduling.management.commands.engine import _listener, _mine
 from scheduling.models import EnginePulse, Server
 from tenants import history
 from tenants.access import access_of_system
+from tests.another_account import another_account
 from tests.database import overrule, run
 from tests.scheduling.builders import make_pool
 
@@ -161,6 +165,44 @@ def test_full_disk_is_broken(monkeypatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(100 << 30, 99 << 30, 1 << 30))
     assert {finding.state for finding in found("disk")} == {BROKEN}
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A folder of ours into which nobody without root's rights may look."""
+    with tempfile.TemporaryDirectory() as outer:
+        folder = Path(outer) / "closed"
+        folder.mkdir()
+        Path(outer).chmod(0o755)
+        folder.chmod(0)
+        yield folder
+        folder.chmod(0o700)
+
+
+def test_folder_into_which_the_account_may_not_look_is_one_line(settings: Settings, closed: Path) -> None:
+    settings.DEVELOPMENT, settings.STATIC_ROOT = False, closed / "staticfiles"
+    settings.VAR_DIR, settings.RUNS_DIR = closed.parent, closed / "runs"
+    with another_account():
+        findings = examine(timezone.now())
+    said = [(finding.name, finding.state, finding.sentence) for finding in findings]
+    assert ("disk", WARNING, f"{closed / 'runs'} cannot be looked at: Permission denied.") in said
+    assert any(name == "disk" and sentence.startswith(f"{closed.parent}: ") for name, _, sentence in said)
+    listed = settings.STATIC_ROOT / "staticfiles.json"
+    assert ("settings", WARNING, f"{listed} cannot be looked at: Permission denied.") in said
+    assert {finding.name for finding in findings} == set(CHECKS)
+    with another_account(), pytest.raises(CommandError, match=r"runs cannot be looked at: Permission denied\. Run"):
+        call_command("doctor", forecast=True, stdout=io.StringIO())
+
+
+def test_folder_of_a_cluster_into_which_the_account_may_not_look_is_one_line(settings: Settings, closed: Path) -> None:
+    make_pool(engine="cluster")
+    described = {"kind": "slurm", "partition": "main", "shared": str(closed / "shared")}
+    engines = closed.parent / "engines.json"
+    engines.write_text(json.dumps({"cluster": described}))
+    settings.ENGINES_FILE = str(engines)
+    with another_account():
+        sentences = [finding.sentence for finding in found("disk")]
+    assert f"{closed / 'shared'} cannot be looked at: Permission denied." in sentences
 
 
 def test_mail_that_nobody_takes_is_broken(settings: Settings) -> None:

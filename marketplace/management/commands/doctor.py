@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management import BaseCommand
+from django.core.management import BaseCommand, CommandError
 from django.utils import timezone
 
 from marketplace.doctor import BROKEN, examine
@@ -25,7 +25,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         at = timezone.now()
         if options["forecast"]:
-            self._forecast(forecast(at), options["json"])
+            try:
+                growths = forecast(at)
+            except OSError as error:
+                raise CommandError(
+                    f"{error.filename} cannot be looked at: {error.strerror}. Run it as root, or under the account of"
+                    " the services."
+                ) from error
+            self._forecast(growths, options["json"])
             return
         findings = examine(at)
         if options["json"]:
