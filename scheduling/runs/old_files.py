@@ -5,6 +5,7 @@ without their logs."""
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +40,7 @@ class Removed:
 
 def jobs_with_old_files(root: Path, before: datetime) -> list[int]:
     """Return the jobs with files here that ended before that moment, and of which nothing runs or may run any more."""
-    names = [entry.name for entry in root.iterdir()] if root.is_dir() else []
-    numbers = [int(match[1]) for name in names if (match := FOLDER.fullmatch(name))]
+    numbers = _jobs_in(root)
     with scope_disabled("files of every tenant's programs are as old"):
         running = Run.objects.filter(job=OuterRef("pk"), state__in=OPEN)
         jobs = TrainingJob.objects.filter(pk__in=numbers, ended_at__lt=before).exclude(state__in=LIVE_STATES)
@@ -50,12 +50,23 @@ def jobs_with_old_files(root: Path, before: datetime) -> list[int]:
 def jobs_with_worthless_states(root: Path) -> list[int]:
     """Return the jobs that still have a saved state though they were never done and their parts are worth nothing, and
     of which nothing runs."""
-    names = [entry.name for entry in root.iterdir()] if root.is_dir() else []
-    numbers = [int(match[1]) for name in names if (match := FOLDER.fullmatch(name)) and (root / name / SAVED).is_dir()]
+    numbers = [job for job in _jobs_in(root) if os.path.isdir(root / f"job-{job}" / SAVED)]  # not a closed one
     with scope_disabled("files of every tenant's programs are kept together"):
         running = Run.objects.filter(job=OuterRef("pk"), state__in=OPEN)
         jobs = jobs_undone().filter(~Exists(running), pk__in=numbers)
         return list(jobs.order_by("pk").values_list("pk", flat=True))
+
+
+def _jobs_in(root: Path) -> list[int]:
+    """Return the jobs that have a folder here; none where our account may not look: another one has to remove them."""
+    try:
+        names = os.listdir(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        log.warning("%s cannot be looked at, so that no files of programs are removed there: %s", root, error.strerror)
+        return []
+    return [int(match[1]) for name in names if (match := FOLDER.fullmatch(name))]
 
 
 def states_remove(root: Path, jobs: Sequence[int]) -> Removed:
@@ -83,7 +94,8 @@ def _remove(folders: Mapping[int, Path]) -> Removed:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return the bytes of a folder's files; 0 if it is gone by now."""
-    if not folder.is_dir():
+    """Return the bytes of a folder's files; 0 if it is gone by now, or closed to our account."""
+    try:
+        return sum(entry.about.st_size for entry in looked_through(folder) if S_ISREG(entry.about.st_mode))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return 0
-    return sum(entry.about.st_size for entry in looked_through(folder) if S_ISREG(entry.about.st_mode))

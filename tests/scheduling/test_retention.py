@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from scheduling.webhooks.forgetting import deliveries_forget
 from tenants.access import Access
 from tenants.models import AuditEntry
 from tenants.scoping import scope
+from tests.another_account import another_account
 from tests.scheduling.builders import make_pool
 from tests.tenants.builders import NOW
 from tests.webhooks.hooks import BROKE, Receiver, go, make, owner, rows, tell
@@ -193,6 +195,31 @@ class TestFiles:
         monkeypatch.setattr("scheduling.runs.old_files.removed_folder", refuse)
         assert apply()["run_files_refused"] == 1
         assert lines() == []
+
+    def test_folder_of_another_account_keeps_its_files_and_nothing_else(self, settings: Settings) -> None:
+        """An engine of root gives each gang an account of its own, and the worker has another one."""
+        by = owner()
+        job = make_job(by, JobState.FAILED, NOW)
+        make(by)
+        tell(by.tenant, "job_started")
+        go(Receiver())
+        with tempfile.TemporaryDirectory() as outer:
+            settings.RUNS_DIR = runs = Path(outer) / "runs"
+            work = runs / f"job-{job.pk}" / "work"
+            work.mkdir(parents=True)
+            for place, mode in ((outer, 0o755), (work.parent, 0), (runs, 0o755)):
+                Path(place).chmod(mode)
+            with another_account():
+                preview = retention_preview(at=LATER)
+                assert (preview["run_files_of_jobs"], preview["run_files_bytes"]) == (1, 0)
+                outcome = apply()
+                assert (outcome["deliveries"], outcome["run_files_refused"]) == (1, 1)
+            runs.chmod(0o311)
+            with another_account():
+                assert apply()["deliveries"] == 0
+            for place in (runs, work.parent):
+                place.chmod(0o700)
+            assert work.is_dir()
 
 
 def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> None:
