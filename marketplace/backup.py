@@ -18,7 +18,9 @@ import shutil
 import stat
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,6 +40,7 @@ from tenants.ownership import as_owner, has_owner
 FORMAT = "bourse-backup/1"
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
 LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel allows 4,096
+SHOWN, LONGEST_SHOWN = 3, 80  # paths in a sentence about what a backup lacks, and signs of each; the manifest has all
 PURPOSE = b"whose key a backup belongs to"
 BACKUP_ACTION = "backup_make"  # name of a backup in the history
 # Others know these rows by their numbers: folders of clusters, programs of tenants, followers of the feed.
@@ -74,14 +77,14 @@ def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
 
 def _write(folder: Path, at: datetime) -> Mapping[str, Any]:
     _run("pg_dump", ["--format=custom", "--no-owner", "--no-privileges", "--file", str(folder / DATABASE)])
-    unreadable = _pack(settings.RUNS_DIR, folder / FILES)
+    left_out = _pack(settings.RUNS_DIR, folder / FILES)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "made_at": at.isoformat(),
         "key": _fingerprint(settings.SECRET_KEY),
         "files": {name: _digest(folder / name) for name in (DATABASE, FILES)},
-        "unreadable": unreadable,
+        **asdict(left_out),
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
@@ -158,34 +161,52 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _pack(root: Path, target: Path) -> list[str]:
-    """Pack each file as it is when it is read: logs grow meanwhile, and a file that is gone by then is left out. An
-    error in writing the archive ends the backup. Return the files and folders that our account may not read, which are
-    left out, too."""
+@dataclass(frozen=True)
+class LeftOut:
+    """What a backup lacks of the files of programs: files and folders that our account may not read, and folders of which
+    not all is in it, as it lies too deep or its path is too long."""
+
+    unreadable: Sequence[str] = ()
+    too_deep: Sequence[str] = ()
+
+
+def _pack(root: Path, target: Path) -> LeftOut:
+    """Pack each file as it is when it is read, and links as links: logs grow meanwhile, and a file that is gone by then
+    is left out. An error in writing the archive ends the backup."""
     if root.is_dir() and not os.access(root, os.R_OK | os.X_OK, effective_ids=True):
         raise BackupFailed(f"{root} may not be read by this account: make the backup as root.")
-    unreadable: list[str] = []
+    unreadable, too_deep = list[str](), dict[str, None]()
     names: dict[tuple[int, int], str] = {}  # of the files with several names, each by its device and number
     with tarfile.open(target, "w:gz", compresslevel=1, dereference=True) as packed:
         for entry in looked_through(root, deepest=MOST_HELD) if root.is_dir() else ():
-            path = "/".join((*entry.above, entry.name))
+            above, path = "/".join(entry.above), "/".join((*entry.above, entry.name))
             if not entry.above:  # another job: its file may have got the number of one that is gone by now
                 names.clear()
             if entry.name == SECRETS and "plan.json" in os.listdir(entry.folder):
                 continue  # the secrets of processes in plain text: the database has them, encrypted
-            if len(os.fsencode(path)) > LONGEST_PATH:
-                continue  # nobody could unpack it
+            if len(os.fsencode(path)) > LONGEST_PATH:  # nobody could unpack it
+                if len(os.fsencode(above)) <= LONGEST_PATH:
+                    too_deep[above] = None
+                continue
             if entry.is_folder:
-                packed.addfile(_folder_info(path, entry.about))
+                packed.addfile(_info_of(path, tarfile.DIRTYPE, entry.about))
                 if _is_closed(entry):
                     unreadable.append(path)
+                elif len(entry.above) == MOST_HELD - 1 and not _is_empty(entry):
+                    too_deep[path] = None
+                continue
+            if stat.S_ISLNK(entry.about.st_mode):
+                with suppress(OSError):  # it is gone by now
+                    link = _info_of(path, tarfile.SYMTYPE, entry.about)
+                    link.linkname = os.readlink(entry.name, dir_fd=entry.folder)
+                    packed.addfile(link)
                 continue
             try:
                 descriptor = entry.opened()
             except PermissionError:
                 unreadable.append(path)
                 continue
-            except OSError:  # links, the sockets of running gangs, and files that are gone by now
+            except OSError:  # the sockets of running gangs, and files that are gone by now
                 continue
             with open(descriptor, "rb") as content:
                 about = packed.gettarinfo(arcname=path, fileobj=content)
@@ -195,7 +216,42 @@ def _pack(root: Path, target: Path) -> list[str]:
                 else:
                     about.type, about.linkname, about.size = tarfile.LNKTYPE, first, 0
                     packed.addfile(about)
-    return unreadable
+    return LeftOut(tuple(unreadable), tuple(too_deep))
+
+
+def lacks(manifest: Mapping[str, Any]) -> list[str]:
+    """Return sentences about the files of programs that a backup lacks. One of an early version does not know."""
+    sentences = []
+    if unreadable := manifest.get("unreadable"):
+        what = "file or folder of programs is" if len(unreadable) == 1 else "files or folders of programs are"
+        sentences.append(
+            f"{len(unreadable)} {what} not in it, as this account may not read them: {_shown(unreadable)}."
+            " Make the backup as root."
+        )
+    if too_deep := manifest.get("too_deep"):
+        what = "folder of programs is" if len(too_deep) == 1 else "folders of programs are"
+        sentences.append(
+            f"{len(too_deep)} {what} not in it as a whole, as what is below lies more than {MOST_HELD} folders deep or"
+            f" has a path of more than {LONGEST_PATH:,} bytes: {_shown(too_deep)}. Copy that by other means."
+        )
+    return sentences
+
+
+def _shown(paths: Sequence[str]) -> str:
+    first = [path if len(path) <= LONGEST_SHOWN else f"{path[:LONGEST_SHOWN]}..." for path in paths[:SHOWN]]
+    return ", ".join([*first, "..."] if len(paths) > SHOWN else first)
+
+
+def _is_empty(folder: FolderEntry) -> bool:
+    """Return whether nothing is in a folder. One that cannot be looked at may have something."""
+    try:
+        descriptor = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder.folder)
+    except OSError:
+        return False
+    try:
+        return not os.listdir(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _is_closed(folder: FolderEntry) -> bool:
@@ -211,25 +267,30 @@ def _first_name(names: dict[tuple[int, int], str], descriptor: int, name: str) -
     return name if about.st_nlink == 1 else names.setdefault((about.st_dev, about.st_ino), name)
 
 
-def _folder_info(path: str, about: os.stat_result) -> tarfile.TarInfo:
+def _info_of(path: str, kind: bytes, about: os.stat_result) -> tarfile.TarInfo:
     info = tarfile.TarInfo(path)
-    info.type, info.mode, info.mtime = tarfile.DIRTYPE, stat.S_IMODE(about.st_mode), about.st_mtime
+    info.type, info.mode, info.mtime = kind, stat.S_IMODE(about.st_mode), about.st_mtime
     info.uid, info.gid = about.st_uid, about.st_gid
     return info
 
 
 def _unpack(packed: Path, root: Path) -> None:
-    """Unpack what `_pack` wrote: folders, files and further names of them below `root`, each with its mode. The
-    `filter` of `extractall`, which checks the same, is missing in some Python 3.11, such as that of Debian 12."""
+    """Unpack what `_pack` wrote: folders, files, further names of them and links below `root`, each with its mode. A
+    link may lead anywhere, and nothing is written through one.
+
+    The `filter` of `extractall`, which checks the same, is missing in some Python 3.11, such as that of Debian 12."""
     with tarfile.open(packed) as files:
-        entries, present = files.getmembers(), set[str]()
+        entries, present, links = files.getmembers(), set[str](), set[Path]()
         for entry in entries:
             place = Path(entry.name)
-            ours = entry.isreg() or entry.isdir() or (entry.islnk() and entry.linkname in present)
+            ours = entry.isreg() or entry.isdir() or entry.issym() or (entry.islnk() and entry.linkname in present)
+            leads_out = place.is_absolute() or ".." in place.parts or not links.isdisjoint((place, *place.parents))
+            if leads_out or not ours:
+                raise BackupFailed(f"{packed} has an entry that no backup writes: {entry.name}.")
             if entry.isreg():
                 present.add(entry.name)
-            if place.is_absolute() or ".." in place.parts or not ours:
-                raise BackupFailed(f"{packed} has an entry that no backup writes: {entry.name}.")
+            if entry.issym():
+                links.add(place)
         files.extraction_filter = lambda entry, _: entry
         files.extractall(root, entries)  # noqa: S202  each entry was checked
 

@@ -25,15 +25,26 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from marketplace.backup import AsLongAs, BackupFailed, _fingerprint, _pack, _unpack, backup_make, backup_restore
+from marketplace.backup import (
+    AsLongAs,
+    BackupFailed,
+    LeftOut,
+    _fingerprint,
+    _pack,
+    _unpack,
+    backup_make,
+    backup_restore,
+)
 from marketplace.embedded import state_for
 from marketplace.embedded.state import DATABASE, OWNER
 from scheduling.app.clock import pool_advance
+from scheduling.engines.launcher.strangers import removed
 from scheduling.market.calendar.lanes import lane_lock
 from scheduling.models import Lane
 from tests.another_account import another_account
 from tests.audit.proven import make_proven
 from tests.database import as_superuser, run
+from tests.engines.test_hostile_folders import deep_folder
 from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON
 
@@ -276,6 +287,63 @@ def test_file_with_two_names_is_unpacked_under_both(tmp_path: Path) -> None:
     assert names[0].samefile(names[1])  # it takes its room once, in the backup and after it
 
 
+@pytest.mark.parametrize(("name", "depth", "packed"), [("d", 140, 126), ("d" * 100, 40, 29)])
+def test_folders_that_are_too_deep_or_whose_paths_are_too_long_are_named(
+    tmp_path: Path, name: str, depth: int, packed: int
+) -> None:
+    runs, target = tmp_path / "runs", tmp_path / "files.tar.gz"
+    deep_folder(runs / "job-7" / "work", name, depth)
+    (runs / "job-8").mkdir()
+    deepest = "/".join(["job-7", "work", *[name] * packed])
+    try:
+        assert _pack(runs, target) == LeftOut(too_deep=(deepest,))
+    finally:
+        removed(runs)
+    with tarfile.open(target) as files:
+        assert max(files.getnames(), key=len) == deepest
+    _unpack(target, tmp_path / "there")
+    removed(tmp_path / "there")
+
+
+def test_folder_at_the_last_level_that_is_empty_is_packed_as_a_whole(tmp_path: Path) -> None:
+    place = tmp_path / "runs" / "job-7"
+    for _ in range(127):
+        place /= "d"
+    place.mkdir(parents=True)
+    assert _pack(tmp_path / "runs", tmp_path / "files.tar.gz") == LeftOut()
+
+
+def test_link_is_unpacked_as_a_link_wherever_it_leads(tmp_path: Path) -> None:
+    """Programs make them: the newest of their saved states, caches of models."""
+    work = tmp_path / "runs" / "job-7" / "work"
+    (work / "epoch-3").mkdir(parents=True)
+    (work / "epoch-3" / "state").write_text("saved")
+    for name, target in (("latest", "epoch-3"), ("broken", "epoch-4"), ("system", "/etc")):
+        (work / name).symlink_to(target)
+    _pack(tmp_path / "runs", tmp_path / "files.tar.gz")
+    _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+    there = tmp_path / "there" / "job-7" / "work"
+    assert {name: os.readlink(there / name) for name in ("latest", "broken", "system")} == {
+        "latest": "epoch-3",
+        "broken": "epoch-4",
+        "system": "/etc",
+    }
+    assert (there / "latest" / "state").read_text() == "saved"
+
+
+@pytest.mark.parametrize("behind", ["link", "link/file", "link/folder/file"])
+def test_nothing_is_unpacked_through_a_link(tmp_path: Path, behind: str) -> None:
+    with tarfile.open(tmp_path / "files.tar.gz", "w:gz") as packed:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "elsewhere")
+        packed.addfile(link)
+        packed.addfile(tarfile.TarInfo(behind))
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(BackupFailed, match="no backup writes"):
+        _unpack(tmp_path / "files.tar.gz", tmp_path / "there")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_second_name_leads_to_no_file_of_another_job(tmp_path: Path) -> None:
     """The number of a file that was removed meanwhile may be that of another job's file."""
     for job in ("job-7", "job-8"):
@@ -308,7 +376,8 @@ def test_files_that_the_account_of_the_backup_may_not_read_are_named() -> None:
         for place, mode in ((outer, 0o777), (root / "job-7" / "work", 0o700), (root / "job-8" / "log", 0)):
             Path(place).chmod(mode)
         with another_account() as is_other:  # a folder of our own would be opened
-            assert _pack(root, target) == (["job-7/work", "job-8/log"] if is_other else ["job-8/log"])
+            unreadable = ("job-7/work", "job-8/log") if is_other else ("job-8/log",)
+            assert _pack(root, target) == LeftOut(unreadable=unreadable)
             with tarfile.open(target) as packed:
                 assert "job-9/log" in packed.getnames()
         if is_other:
@@ -320,13 +389,18 @@ def test_files_that_the_account_of_the_backup_may_not_read_are_named() -> None:
 def test_backup_without_files_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marketplace.backup._run", lambda *_: None)
     monkeypatch.setattr("marketplace.backup._digest", lambda _: "")
-    monkeypatch.setattr("marketplace.backup._pack", lambda *_: ["job-7/work", "job-8/log"])
+    left = LeftOut(unreadable=("job-7/work", "job-8/log"), too_deep=("job-9/work/" + "d/" * 99 + "d",))
+    monkeypatch.setattr("marketplace.backup._pack", lambda *_: left)
     warned = io.StringIO()
     call_command("backup", str(tmp_path / "backup"), stdout=io.StringIO(), stderr=warned)
-    assert json.loads((tmp_path / "backup" / "manifest.json").read_text())["unreadable"] == ["job-7/work", "job-8/log"]
+    manifest = json.loads((tmp_path / "backup" / "manifest.json").read_text())
+    assert (manifest["unreadable"], manifest["too_deep"]) == (list(left.unreadable), list(left.too_deep))
     assert "2 files or folders of programs are not in it, as this account may not read them: job-7/work, " in (
         warned.getvalue()
     )
+    assert "1 folder of programs is not in it as a whole" in warned.getvalue()
+    assert "job-9/work/d/d/" in warned.getvalue()
+    assert max(map(len, warned.getvalue().splitlines())) < 320
 
 
 def test_files_that_find_no_room_are_told_of_once_the_numbers_are_skipped(

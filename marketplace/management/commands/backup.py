@@ -7,10 +7,8 @@ from typing import Any
 from django.core.management import CommandError
 from django.utils import timezone
 
-from marketplace.backup import BackupFailed, backup_make
+from marketplace.backup import BackupFailed, backup_make, lacks
 from tenants.ledger.management.base import DatabaseCommand
-
-NAMED = 3  # files in the sentence about those that are not in it; the manifest has them all
 
 
 class Command(DatabaseCommand):
@@ -26,11 +24,6 @@ class Command(DatabaseCommand):
             raise CommandError(str(error)) from error
         for name, digest in manifest["files"].items():
             self.stdout.write(f"{options['folder'] / name}  sha256 {digest}")
-        if unreadable := manifest["unreadable"]:
-            named = ", ".join(unreadable[:NAMED]) + (", ..." if len(unreadable) > NAMED else "")
-            what = "file or folder of programs is" if len(unreadable) == 1 else "files or folders of programs are"
-            self.stderr.write(
-                f"{len(unreadable)} {what} not in it, as this account may not read them: {named}."
-                " Make the backup as root."
-            )
+        for sentence in lacks(manifest):
+            self.stderr.write(sentence)
         self.stdout.write("SECRET_KEY is not in it: keep it elsewhere. Without it stored secrets are lost.")
