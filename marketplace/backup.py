@@ -163,8 +163,8 @@ def _digest(file: Path) -> str:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a backup lacks of the files of programs: files and folders that our account may not read, and folders of which
-    not all is in it, as it lies too deep or its path is too long."""
+    """What a backup lacks of the files of programs: files and folders that our account may not read, and folders of
+    which not all is in it, as it lies too deep or its path is too long."""
 
     unreadable: Sequence[str] = ()
     too_deep: Sequence[str] = ()

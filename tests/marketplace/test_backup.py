@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from marketplace.backup import (
@@ -401,6 +401,29 @@ def test_backup_without_files_that_may_not_be_read_says_so(tmp_path: Path, monke
     assert "1 folder of programs is not in it as a whole" in warned.getvalue()
     assert "job-9/work/d/d/" in warned.getvalue()
     assert max(map(len, warned.getvalue().splitlines())) < 320
+
+
+def test_all_verifications_speak_after_a_restore_and_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[str]()
+
+    def call(name: str, **options: Any) -> None:
+        calls.append(name)
+        if name == "verify_ledger":
+            options["stderr"].write("the balance of account 7 is not what its entries add up to")
+        if name in ("verify_ledger", "verify_history"):
+            sys.exit(1)
+
+    module = "marketplace.management.commands.restore"
+    manifest = {"version": "1.1.0", "made_at": NOON.isoformat(), "unreadable": ["job-7/work"]}
+    monkeypatch.setattr(f"{module}.backup_restore", lambda _: manifest)
+    monkeypatch.setattr(f"{module}.call_command", call)
+    out, warned = io.StringIO(), io.StringIO()
+    with pytest.raises(CommandError) as refused:
+        call_command("restore", "backup", stdout=out, stderr=warned)
+    assert calls == ["migrate", "verify_ledger", "verify_intervals", "verify_history"]
+    assert "the balance of account 7" in warned.getvalue()
+    assert "1 file or folder of programs is not in this backup" in warned.getvalue()
+    assert str(refused.value).startswith("It is restored, and verify_ledger and verify_history have findings")
 
 
 def test_files_that_find_no_room_are_told_of_once_the_numbers_are_skipped(
