@@ -90,7 +90,7 @@ def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any
         if failure:
             since = pace.clock() if failures == 1 else since
             with transport.following():  # for this alone: calls that are made between two events are no part of it
-                gives_up = transport.gives_up(failures, since, pause)
+                gives_up = transport.gives_up(failure, failures, since, pause)
             if gives_up:
                 raise failure
         pace.sleep(pause)

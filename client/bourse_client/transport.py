@@ -161,12 +161,15 @@ class Transport:
         finally:
             self._follows, self._until = before
 
-    def gives_up(self, failures: int, since: float, pause: float) -> bool:
-        """Return whether so many failures since a moment are enough, where the next attempt is made after a pause."""
+    def gives_up(self, failure: BourseError, failures: int, since: float, pause: float) -> bool:
+        """Return whether so many failures since a moment, of which this is the last one, are enough, where the next
+        attempt is made after a pause."""
         pace, then = self.pace, self.pace.clock() + pause
         if self._follows and self.was_answered:
             if failures == FAILURES_NOTICED:
-                pace.notice(f"{self.address} does not answer. It is asked again for {pace.outage // 60} minutes.")
+                answers = isinstance(failure, Refused) and failure.status == NOT_BEGUN
+                what = f"says: {failure}" if answers else "does not answer."
+                pace.notice(f"{self.address} {what} It is asked again for {pace.outage // 60} minutes.")
             return then > min(since + pace.outage, self._until)
         return failures >= pace.attempts or then > since + pace.patience
 
@@ -293,7 +296,7 @@ class Transport:
                 if not _comes_again(refused):
                     raise
                 pause, failure = max(refused.retry_after or 0.0, self.pause_after(attempt)), refused
-            if self.gives_up(attempt, since, pause):
+            if self.gives_up(failure, attempt, since, pause):
                 raise failure
             pace.sleep(pause)
             attempt += 1

@@ -68,6 +68,19 @@ def test_only_the_end_of_a_line_ends_a_line(bourse: Bourse, tmp_path: Path) -> N
     assert [job["name"] for job in json.loads(stub.calls[0].body)["jobs"]] == ["a\u2028b"]
 
 
+@pytest.mark.parametrize("length", [195, 200])
+def test_long_keys_that_begin_alike_stay_apart_in_several_calls(bourse: Bourse, tmp_path: Path, length: int) -> None:
+    file = lines(tmp_path, *[SPEC] * 1_001)
+    keys = []
+    for end in "ab":
+        with stub_server(made(1, 1_000), made(1_001, 1)) as stub:
+            words = ("jobs", "submit", file, "--bulk", "--pool", "main", "--key", "k" * (length - 1) + end)
+            assert bourse(*words, url=stub.address, **SAID).status == 0
+        keys += [call.key for call in stub.calls]
+    assert len(set(keys)) == 4
+    assert max(len(key or "") for key in keys) <= 200
+
+
 def test_a_long_file_takes_several_calls_and_each_has_a_key_of_its_own(bourse: Bourse, tmp_path: Path) -> None:
     file = lines(tmp_path, *([SPEC] * 2500))
     with stub_server(made(1, 1000), made(1001, 1000), made(2001, 500)) as stub:

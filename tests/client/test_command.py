@@ -850,7 +850,7 @@ def test_newest_run_is_named_where_there_are_others(bourse: Bourse) -> None:
     with stub_server(*answers) as stub:
         ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
     assert ended.out == "worker 0: a\nworker 0: b\n"
-    assert ended.err == "bourse: run 2 of 2; --run shows an earlier one.\n"
+    assert ended.err == "bourse: run 2 of 2; --run shows an earlier one, or all.\n"
 
 
 def test_run_that_is_not_there_or_has_no_log_says_so(bourse: Bourse) -> None:
@@ -865,6 +865,39 @@ def test_run_that_is_not_there_or_has_no_log_says_so(bourse: Bourse) -> None:
     assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {gone}\n")
     ended = bourse("logs", "4711", "--run", "1", "-f", url="http://127.0.0.1:1", token="t", tenant="lumen")
     assert (ended.status, ended.out) == (2, "")
+
+
+def test_logs_of_all_runs_come_one_after_the_other(bourse: Bourse) -> None:
+    second = {"run_number": 2, "runs": 2}
+    answers = (
+        log(9, 20, "c", **second),  # which says how many there are
+        log(8, 20, "a", more=True, run_number=1, runs=2),
+        log(8, 30, "b", run_number=1, runs=2),
+        log(9, 0, sentence="The log of this run is not here any more.", **second),
+    )
+    words = ("logs", "4711", "--run", "all", "--search", "x")
+    with stub_server(*answers) as stub:
+        ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out) == (0, "--- run 1 of 2\nworker 0: a\nworker 0: b\n--- run 2 of 2\n")
+    assert ended.err == "bourse: run 2: The log of this run is not here any more.\n"
+    queries = [call.path.partition("?")[2] for call in stub.calls]
+    assert queries == [
+        "search=x",
+        "search=x&run_number=1",
+        "after=20&search=x&run_number=1",
+        "search=x&run_number=2",
+    ]
+    with stub_server(*answers) as stub:
+        ended = bourse(*words, "--json", url=stub.address, token="t", tenant="lumen")
+    assert [json.loads(line)["run_number"] for line in ended.out.splitlines()] == [1, 1]
+
+
+def test_logs_of_all_runs_of_a_job_that_has_none_say_so(bourse: Bourse) -> None:
+    with stub_server(good({"run": None, "lines": [], "after": 0, "more": False, "runs": 0})) as stub:
+        ended = bourse("logs", "4711", "--run", "all", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out, ended.err) == (0, "", "bourse: no program of this job has started.\n")
+    ended = bourse("logs", "4711", "--run", "each", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, "each must be a number from 1 on, or all" in ended.err) == (2, True)
 
 
 def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job_file: Path) -> None:

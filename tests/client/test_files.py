@@ -5,6 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,8 @@ from bourse_client.errors import BourseError, Unreachable
 from bourse_client.paths import BadPath, local_parts
 from tests.client.conftest import Bourse, Ended
 from tests.client.pace import Hours
-from tests.client.stub import Answer, bad, dropped, good, stub_server
+from tests.client.stub import Answer, bad, dropped, good, hanging, stub_server
+from tests.patience import PATIENCE
 
 MODEL, TAG = bytes(range(256)) * 10, '"1-a00-7"'
 AT = "2026-11-21T15:22:39.000000Z"
@@ -78,7 +83,9 @@ def test_job_without_files_says_why(bourse: Bourse) -> None:
     ended, _ = files_command(bourse, [listing(sentence=sentence)])
     assert (ended.status, ended.out, ended.err) == (0, "", f"bourse: {sentence}\n")
     ended, _ = files_command(bourse, [listing(sentence=sentence)], "--fetch", "here")
-    assert (ended.status, ended.out, ended.err) == (2, "", f"bourse: {sentence}\n")
+    assert (ended.status, ended.out, ended.err) == (1, "", f"bourse: {sentence}\n")
+    ended, _ = files_command(bourse, [listing(sentence=sentence)], "--fetch", "here", "--json")
+    assert (ended.status, ended.out) == (1, "[]\n")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +97,7 @@ def test_job_without_files_says_why(bourse: Bourse) -> None:
 )
 def test_folder_that_is_not_there_is_said_so(bourse: Bourse, answer: Answer, said: str) -> None:
     ended, paths = files_command(bourse, [answer], "--fetch", "here", "results/")
-    assert (ended.status, ended.err) == (2, f"bourse: results/: {said}\n")
+    assert (ended.status, ended.err) == (1, f"bourse: results/: {said}\n")
     assert len(paths) == 1
 
 
@@ -159,6 +166,55 @@ def fetched(*answers: Answer) -> tuple[bytes, list[str | None], Hours]:
         size = client.job_file(7, "m", target)
     assert size == len(target.getvalue())
     return target.getvalue(), [each.headers.get("range") for each in stub.calls], hours
+
+
+@pytest.mark.parametrize(("end", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_command_that_is_ended_leaves_no_half_of_a_file(tmp_path: Path, end: signal.Signals, status: int) -> None:
+    began = threading.Event()
+
+    def half(handler: Any) -> None:
+        content(sends=100)(handler)
+        handler.wfile.flush()
+        began.set()
+        hanging(handler)
+
+    with stub_server(listing("model.pt"), half) as stub:
+        settings = {"BOURSE_URL": stub.address, "BOURSE_TOKEN": "t", "BOURSE_TENANT": "lumen", "PYTHONPATH": "client"}
+        command = [sys.executable, "-m", "bourse_client", "files", "7", "--fetch", str(tmp_path / "out")]
+        with subprocess.Popen(command, env=os.environ | settings, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert began.wait(PATIENCE)
+                process.send_signal(end)
+                _, said = process.communicate(timeout=PATIENCE)
+            finally:
+                process.kill()
+    assert (process.returncode, said) == (status, "")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_signal_that_the_caller_ignores_stays_ignored(tmp_path: Path) -> None:
+    """As by `nohup`."""
+    answered = threading.Event()
+
+    def late(handler: Any) -> None:
+        os.kill(process.pid, signal.SIGHUP)
+        content()(handler)
+        answered.set()
+
+    with stub_server(listing("model.pt"), late) as stub:
+        settings = {"BOURSE_URL": stub.address, "BOURSE_TOKEN": "t", "BOURSE_TENANT": "lumen", "PYTHONPATH": "client"}
+        command = [sys.executable, "-m", "bourse_client", "files", "7", "--fetch", str(tmp_path / "out")]
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            process = subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.PIPE)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        with process:
+            try:
+                process.communicate(timeout=PATIENCE)
+            finally:
+                process.kill()
+    assert (process.returncode, answered.is_set()) == (0, True)
 
 
 def test_transfer_that_breaks_goes_on_where_it_broke() -> None:

@@ -144,6 +144,15 @@ def test_who_follows_a_job_waits_out_an_outage_and_other_calls_do_not() -> None:
     assert len(stub.calls) == count + 1 + 6  # a kept connection that is closed costs no attempt
 
 
+def test_who_calls_too_often_while_following_hears_that_and_of_no_outage() -> None:
+    hours = Hours()
+    busy = bad(429, "too_many_calls", "Too many calls: 1,200 in a minute.", Retry_After="10")
+    with stub_server(good(JOB), *[busy] * 20, good(JOB | {"state": "finished"})) as stub, client(stub, hours) as caller:
+        assert [job["state"] for job in caller.job_followed(7)] == ["queued", "finished"]
+    (notice,) = hours.notices
+    assert notice == f"{stub.address} says: Too many calls: 1,200 in a minute. It is asked again for 10 minutes."
+
+
 def test_who_follows_a_job_waits_for_no_outage_beyond_the_time_that_was_given() -> None:
     hours = Hours()
     with stub_server(good(JOB), dropped) as stub, client(stub, hours) as caller:

@@ -47,7 +47,7 @@ def submit(session: Session) -> int:
     pool = words.pool or next(iter(named), "") or session.pool
     parts, submitted = _parts(lines), list[BulkJob]()
     for number, part in enumerate(parts):
-        key = session.key if len(parts) == 1 else f"{session.key[:190]}-{number}"
+        key = session.key if len(parts) == 1 else session.key_of(number)
         try:
             submitted += session.client.jobs_submit([line.job for line in part], pool=pool, key=key)
         except (BourseError, KeyboardInterrupt) as error:

@@ -9,7 +9,8 @@ CODES = """exit status:
   4    not allowed: the token does not work, or may not do this
   5    with --wait: the job ended, and not well
   6    with --wait --timeout: the time is over, the job is not
-  130  interrupted"""
+  130  interrupted (129 and 143: ended by SIGHUP or SIGTERM)"""
+SIGNAL = 128  # and the number of the signal that ended the command
 
 
 class UsageError(Exception):

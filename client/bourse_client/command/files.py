@@ -49,9 +49,9 @@ def _fetched(session: Session) -> int:
     files = _choice(answer["files"], wanted)
     if folders := [file["path"] for file in files if file["path"].endswith("/")]:
         why = answer["sentence"] or "there is no such folder among the files listed."
-        raise UsageError(f"{plain(folders[0])}: {why}")
+        return _nothing(session, f"{folders[0]}: {why}")
     if not files:
-        raise UsageError(answer["sentence"] or "the job has no files.")
+        return _nothing(session, answer["sentence"] or "the job has no files.")
     places = _places(root, [file["path"] for file in files], overwrite=words.force)
     rows, total = list[dict[str, Any]](), 0
     refused = 0
@@ -74,6 +74,14 @@ def _fetched(session: Session) -> int:
         screen.note("bourse: there are others that cannot be listed; name them to fetch them.")
         return exits.REFUSED
     return exits.REFUSED if refused else exits.DONE
+
+
+def _nothing(session: Session, sentence: str) -> int:
+    """Say why nothing was fetched. A script that goes on with the files must not."""
+    session.screen.note(f"bourse: {plain(sentence)}")
+    if session.screen.as_json:
+        session.screen.document([])
+    return exits.REFUSED
 
 
 def _choice(files: Sequence[JobFile], wanted: Sequence[str]) -> list[JobFile]:

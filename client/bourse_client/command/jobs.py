@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bourse_client.client import Client
 from bourse_client.command import bulk, exits
 from bourse_client.command.packing import Packed, packed
 from bourse_client.command.parser import ArrayNumber
@@ -299,7 +298,7 @@ def cancel(session: Session) -> int:
         return _report(screen, session.client.job_cancel(wanted[0], key=session.key), exits.DONE)
     outcomes = list[CancelOutcome]()
     try:
-        for part in _cancelled(session.client, wanted, session.key):
+        for part in _cancelled(session, wanted):
             outcomes += part
             _tell(screen, part)
     except (BourseError, KeyboardInterrupt):
@@ -329,11 +328,11 @@ def _rest(session: Session, rest: Sequence[int]) -> str:
     return " ".join(sentences)
 
 
-def _cancelled(client: Client, wanted: Sequence[int], key: str) -> Iterator[list[CancelOutcome]]:
+def _cancelled(session: Session, wanted: Sequence[int]) -> Iterator[list[CancelOutcome]]:
     parts = [wanted[start : start + MOST_AT_ONCE] for start in range(0, len(wanted), MOST_AT_ONCE)]
-    keys = [key if len(parts) == 1 else f"{key[:190]}-{number}" for number in range(len(parts))]
-    for part, own in zip(parts, keys, strict=True):
-        yield client.jobs_cancel(part, key=own)
+    for number, part in enumerate(parts):
+        key = session.key if len(parts) == 1 else session.key_of(number)
+        yield session.client.jobs_cancel(part, key=key)
 
 
 def queue(session: Session) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bourse_client import __version__
@@ -27,6 +29,14 @@ WAYS = {
 }
 
 
+class EndedBySignal(KeyboardInterrupt):
+    """Another process has ended the command, or its terminal is closed. It leaves things as after Control-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 def run() -> int:
     """Run the command for the shell. A stream that the shell has closed (`>&-`) is an empty one."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -35,10 +45,16 @@ def run() -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A letter that the output's encoding lacks is written as its code: what was done must be told in any case.
         sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ("SIGTERM", "SIGHUP"):  # the second one is not everywhere
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # `nohup` has it ignored
+            signal.signal(number, _end)
     try:
         status = main(sys.argv[1:], os.environ, sys.stdin, sys.stdout, sys.stderr)
         sys.stdout.flush()  # here, where a failure can still be reported: at the end of Python it could not
         return status
+    except EndedBySignal as ended:
+        return exits.SIGNAL + ended.number
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except BrokenPipeError:
@@ -48,6 +64,10 @@ def run() -> int:
         _let_go()
         print(f"bourse: The output cannot be written: {error.strerror}.", file=sys.stderr)
         return exits.USAGE
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise EndedBySignal(number)
 
 
 def _let_go() -> None:

@@ -16,6 +16,8 @@ LANES = ("batch", "instant")
 LEVELS = ("debug", "info", "warning", "error")
 LATER = ("nothing", "half", "hardly")
 SETTINGS = ("pool", "tenant")
+ALL = "all"  # runs of a job
+LONGEST_KEY = 200  # signs
 MOST_SECONDS = 100_000_000  # three years
 ENVIRONMENT = """settings: BOURSE_URL, BOURSE_TOKEN, BOURSE_TENANT and BOURSE_POOL, or the file that `bourse login`
 writes and `bourse config set` changes (BOURSE_CONFIG names another one). NO_COLOR turns colours off."""
@@ -194,7 +196,12 @@ def _add_one_job(commands: Any) -> None:
     logs.add_argument("job", type=_number, metavar="ID")
     which = logs.add_mutually_exclusive_group()
     which.add_argument("-f", "--follow", action="store_true", help="go on until the job is over")
-    which.add_argument("--run", type=_number, metavar="N", help="of this run, 1 is the job's first; else of the newest")
+    which.add_argument(
+        "--run",
+        type=_number_or_all,
+        metavar="N",
+        help="of this run, 1 is the job's first, or of all; else of the newest",
+    )
     logs.add_argument("--search", default="", metavar="TEXT", help="only lines with this text, in whichever case")
     logs.add_argument("--level", choices=LEVELS, help="only lines that say this level or a graver one")
     logs.add_argument("--who", default="", metavar="NAME", help='only lines of this one, as "worker 1"')
@@ -379,6 +386,13 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _number_or_all(text: str) -> int | str:
+    try:
+        return ALL if text == ALL else _number(text)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}, or {ALL}") from None
+
+
 def _number_from_0(text: str) -> int:
     return 0 if text == "0" else _number(text)
 
@@ -403,6 +417,6 @@ def _month(text: str) -> str:
 
 
 def _key(text: str) -> str:
-    if not (0 < len(text) <= 200 and text.isascii() and text.isprintable()):
-        raise ArgumentTypeError("must have 1 to 200 printable ASCII characters")
+    if not (0 < len(text) <= LONGEST_KEY and text.isascii() and text.isprintable()):
+        raise ArgumentTypeError(f"must have 1 to {LONGEST_KEY} printable ASCII characters")
     return text

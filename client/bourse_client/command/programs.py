@@ -70,7 +70,7 @@ def register(session: Session) -> int:
         page = client.program_upload(document, archive, key=session.key)
     elif any(row["name"] == name and row["owner"] == client.tenant for row in client.programs()):
         # Another key than that of a first version: given again after a lost answer, the command comes here.
-        page = client.program_continue(str(name), document, key=f"{session.key[:190]}-next")
+        page = client.program_continue(str(name), document, key=session.key_of("next"))
     else:
         page = client.program_register(document, key=session.key)
     if screen.as_json:

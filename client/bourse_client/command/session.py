@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from functools import cached_property
 from typing import TextIO
 
 from bourse_client.client import Client
+from bourse_client.command.parser import LONGEST_KEY
 from bourse_client.command.screen import Screen
 from bourse_client.command.settings import Settings, settings_found
 from bourse_client.transport import Pace, new_key
@@ -49,6 +51,12 @@ class Session:
     def key(self) -> str:
         """Return the Idempotency-Key of what the command does. With it, the whole command can be given again."""
         return self.words.key or new_key()
+
+    def key_of(self, part: int | str) -> str:
+        """Return the key of one call of a command that makes several: the same one whenever it is given again, and not
+        that of another command, however long both keys are."""
+        key = f"{self.key}-{part}"
+        return key if len(key) <= LONGEST_KEY else f"{hashlib.sha256(self.key.encode()).hexdigest()}-{part}"
 
     @property
     def is_unanswered(self) -> bool:
