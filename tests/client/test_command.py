@@ -892,12 +892,12 @@ def test_logs_of_all_runs_come_one_after_the_other(bourse: Bourse) -> None:
     assert [json.loads(line)["run_number"] for line in ended.out.splitlines()] == [1, 1]
 
 
-def test_logs_of_all_runs_of_a_job_that_has_none_say_so(bourse: Bourse) -> None:
+def test_logs_of_all_runs_of_a_job_that_has_none_say_so(bourse: Bourse, capsys: pytest.CaptureFixture[str]) -> None:
     with stub_server(good({"run": None, "lines": [], "after": 0, "more": False, "runs": 0})) as stub:
         ended = bourse("logs", "4711", "--run", "all", url=stub.address, token="t", tenant="lumen")
     assert (ended.status, ended.out, ended.err) == (0, "", "bourse: no program of this job has started.\n")
     ended = bourse("logs", "4711", "--run", "each", url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, "each must be a number from 1 on, or all" in ended.err) == (2, True)
+    assert (ended.status, "each must be a number from 1 on, or all" in capsys.readouterr().err) == (2, True)
 
 
 def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job_file: Path) -> None:

@@ -32,10 +32,10 @@ class Command(BaseCommand):
         if failed := [name for name in VERIFICATIONS if not self._verifies(name)]:
             raise CommandError(
                 f"It is restored, and {' and '.join(failed)} {'has' if len(failed) == 1 else 'have'} findings, which"
-                " stand above. The backup is as it was written, so they are older than it. Start nothing yet: see whether the"
-                ' installation that it was made of has the same ones ("Proving the book" in docs/operations.md), and go'
-                " on if you know their cause; or else restore an earlier backup into a new database, with no files of"
-                " programs."
+                " stand above. The backup is as it was written, so they are older than it. Start nothing yet: see"
+                ' whether the installation that it was made of has the same ones ("Proving the book" in'
+                " docs/operations.md), and go on if you know their cause; or else restore an earlier backup into a new"
+                " database, with no files of programs."
             )
 
     def _verifies(self, verification: str) -> bool:
