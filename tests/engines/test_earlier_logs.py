@@ -160,7 +160,11 @@ def test_run_that_is_older_than_the_list_is_found(award: Award, monkeypatch: pyt
     assert client.get(api).json()["run_number"] == 3
     html = " ".join(client.get(f"{page}?run=1").content.decode().split())
     assert "alpha 1" in html
-    assert '<option value="1" selected>1</option>' in html
+    assert '<input class="input" type="number" name="run" id="id_run" min="1" max="3" value="1"' in html
+    assert [number for number in (1, 2, 3) if f'<option value="{number}"' in html] == [2, 3]
+    newest = " ".join(client.get(page).content.decode().split())
+    assert 'max="3" value="" placeholder="the newest"' in newest
+    assert "gamma 1" in " ".join(client.get(f"{page}?run=").content.decode().split())
     assert [row["run_number"] for row in client.get(api.replace("logs", "progress")).json()["runs"]] == [3, 2]
 
 
