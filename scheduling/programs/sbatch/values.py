@@ -270,18 +270,30 @@ def export(text: str) -> Export | BadValue:
     if text == "NONE":
         return Export(everything=False)
     everything, variables = False, dict[str, str]()
-    for part in text.split(","):
+    parts = text.split(",")
+    if nothing := next((part for part in parts if part in ("NONE", "NIL")), ""):
+        rest = ",".join(_with_value(part) for part in parts if part not in ("NONE", "NIL"))
+        return BadValue(
+            f"must be NONE alone, or variables without {nothing}: without ALL they are all that is set", rest or "NONE"
+        )
+    for part in parts:
         name, equals, value = part.partition("=")
         if part == "ALL":
             everything = True
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name, re.ASCII):
             return BadValue(f"must be ALL, NONE or NAME=VALUE, not {shown(part)}", "ALL,NAME=VALUE")
         elif not equals:
-            return BadValue(f"needs the value of {name}: what is set where you submit is not known here", f"{name}=...")
+            nearest = ",".join(map(_with_value, parts))
+            return BadValue(f"needs the value of {name}: what is set where you submit is not known here", nearest)
         elif name.startswith("BOURSE_"):
-            return BadValue(f"{name} is set for every process, and cannot be another value", f"MY_{name}={value}")
+            nearest = ",".join(f"MY_{each}" if each == part else each for each in parts)
+            return BadValue(f"{name} is set for every process, and cannot be another value", nearest)
         elif not value.isprintable():
             return BadValue(f"the value of {name} has characters that cannot be shown")
         else:
             variables[name] = value
     return Export(everything, tuple(sorted(variables.items())))
+
+
+def _with_value(part: str) -> str:
+    return part if part == "ALL" or "=" in part else f"{part}=..."
