@@ -104,6 +104,13 @@ def test_nobody_but_the_staff_reads_it(market: Any) -> None:
     assert client_of(make_staff(AUDITOR).user).get("/metrics").status_code == 200
 
 
+def test_prometheus_on_the_same_machine_asks_a_web_process_without_the_proxy(market: Any, settings: Any) -> None:
+    _, _, renter = market
+    settings.SECURE_SSL_REDIRECT = True
+    assert program_of(OPERATOR, renter).get("/metrics").status_code == 200
+    assert Client().get("/").status_code == 301
+
+
 def test_second_question_within_five_seconds_costs_the_market_nothing(market: Any) -> None:
     _, _, renter = market
     caller = program_of(OPERATOR, renter)
