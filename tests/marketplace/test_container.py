@@ -96,6 +96,19 @@ def test_only_the_one_that_migrates_owns_the_tables() -> None:
         assert statement in page
 
 
+def test_what_an_installation_may_set_reaches_the_processes_that_need_it() -> None:
+    """A setting that stands in `.env` alone reaches no container."""
+    page, example = (ROOT / "docs" / "operations.md").read_text(), (FOLDER / "environment.example").read_text()
+    services = compose()["services"]
+    for name in ("web", "worker", "beat", "migrate"):
+        names = set(services[name]["environment"])
+        assert {"EMAIL_HOST", "EMAIL_HOST_PASSWORD", "DEFAULT_FROM_EMAIL", "OIDC_SERVER_URL", "PUBLIC_URL"} <= names
+        assert [each for each in names if f"`{each}`" not in page] == []
+    passed = set(re.findall(r"\$\{([A-Z_]+)", (FOLDER / "compose.yaml").read_text()))
+    passed |= {name for name, value in services["web"]["environment"].items() if value is None}
+    assert set(re.findall(r"^(?:# )?([A-Z_]+)=", example, re.M)) - {"COMPOSE_PROJECT_NAME"} <= passed
+
+
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed")
 def test_compose_takes_its_file_with_the_example_filled_in(tmp_path: Path) -> None:
     example = (FOLDER / "environment.example").read_text()
