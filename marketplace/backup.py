@@ -40,7 +40,10 @@ from tenants.ownership import as_owner, has_owner
 FORMAT = "bourse-backup/1"
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
 LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel allows 4,096
-SHOWN, LONGEST_SHOWN = 3, 80  # paths in a sentence about what a backup lacks, and signs of each; the manifest has all
+MOST_NAMES, LONGEST_NAME = (
+    3,
+    80,
+)  # paths in a sentence about what a backup lacks, and signs of each; the manifest has all
 PURPOSE = b"whose key a backup belongs to"
 BACKUP_ACTION = "backup_make"  # name of a backup in the history
 # Others know these rows by their numbers: folders of clusters, programs of tenants, followers of the feed.
@@ -225,21 +228,21 @@ def lacks(manifest: Mapping[str, Any]) -> list[str]:
     if unreadable := manifest.get("unreadable"):
         what = "file or folder of programs is" if len(unreadable) == 1 else "files or folders of programs are"
         sentences.append(
-            f"{len(unreadable)} {what} not in it, as this account may not read them: {_shown(unreadable)}."
+            f"{len(unreadable)} {what} not in it, as this account may not read them: {_names(unreadable)}."
             " Make the backup as root."
         )
     if too_deep := manifest.get("too_deep"):
         what = "folder of programs is" if len(too_deep) == 1 else "folders of programs are"
         sentences.append(
             f"{len(too_deep)} {what} not in it as a whole, as what is below lies more than {MOST_HELD} folders deep or"
-            f" has a path of more than {LONGEST_PATH:,} bytes: {_shown(too_deep)}. Copy that by other means."
+            f" has a path of more than {LONGEST_PATH:,} bytes: {_names(too_deep)}. Copy that by other means."
         )
     return sentences
 
 
-def _shown(paths: Sequence[str]) -> str:
-    first = [path if len(path) <= LONGEST_SHOWN else f"{path[:LONGEST_SHOWN]}..." for path in paths[:SHOWN]]
-    return ", ".join([*first, "..."] if len(paths) > SHOWN else first)
+def _names(paths: Sequence[str]) -> str:
+    first = [path if len(path) <= LONGEST_NAME else f"{path[:LONGEST_NAME]}..." for path in paths[:MOST_NAMES]]
+    return ", ".join([*first, "..."] if len(paths) > MOST_NAMES else first)
 
 
 def _is_empty(folder: FolderEntry) -> bool:
