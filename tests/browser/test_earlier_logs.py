@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from scheduling.engines.launcher.files import Folder
 from scheduling.feed.notify import tenant_tell
-from scheduling.jobs.read_run import home_of, records
+from scheduling.jobs.read_run import MOST_RUNS, home_of, records
 from scheduling.models import Award, Run
 from tenants.models import User
 from tenants.roles import VIEWER
@@ -96,3 +96,17 @@ def test_without_scripts_a_run_is_chosen_on_a_phone(visit: Act, act: Act) -> Non
     one.page.click("#log-live a:has-text('The run after')")
     one.page.wait_for_selector(f"{LOG}:has-text('attempt 2')")
     assert one.sideways() == 0
+
+
+def test_run_that_the_list_does_not_reach_is_chosen_by_its_number(visit: Act, act: Act) -> None:
+    award, user = act(trained)
+    for number in range(1, MOST_RUNS + 3):
+        act(begin, award, number)
+    one = visit(user, width=390)
+    one.open(f"/t/lumen/jobs/{award.job_id}/")
+    one.page.get_by_label(f"Run, 1 to {MOST_RUNS + 2}").fill("1")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(f"{LOG}:has-text('attempt 1')")
+    assert one.page.input_value("#id_run") == "1"
+    assert f"Run 1 of {MOST_RUNS + 2}" in one.page.inner_text("#log-live")
+    assert (one.sideways(), one.axe(colours_of=("#log-live",))) == (0, [])

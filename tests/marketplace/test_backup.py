@@ -45,6 +45,7 @@ from tests.another_account import another_account
 from tests.audit.proven import make_proven
 from tests.database import as_superuser, run
 from tests.engines.test_hostile_folders import deep_folder
+from tests.ledger.builders import tamper
 from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON
 
@@ -140,6 +141,23 @@ def test_backup_in_the_middle_of_an_interval_is_restored_and_verifies(tmp_path: 
     assert (runs_of(tmp_path / "there") / "gang" / "log").read_text() == "epoch 3, loss 0.25\n"
     again = manage(there, "restore", tmp_path / "backup")
     assert "The database is not empty" in again.stderr
+
+
+@pytest.mark.wide
+def test_restore_of_what_was_changed_before_names_it_and_hears_every_verification(
+    tmp_path: Path, elsewhere: str
+) -> None:
+    make_proven()
+    key = secrets.token_urlsafe(50)
+    here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)
+    with transaction.atomic():
+        tamper("UPDATE ledger_balance SET amount = amount + 1")
+    assert manage(here, "backup", tmp_path / "backup").returncode == 0
+    restored = manage(installation(tmp_path / "there", elsewhere, key), "restore", tmp_path / "backup")
+    assert restored.returncode == 1
+    for said in ("findings: ", "the intervals are in order", "unbroken"):
+        assert said in restored.stdout
+    assert "It is restored, and verify_ledger has findings, which stand above." in restored.stderr
 
 
 @pytest.mark.wide
