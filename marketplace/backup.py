@@ -37,7 +37,8 @@ from tenants import history
 from tenants.access import access_of_system
 from tenants.ownership import as_owner, has_owner
 
-FORMAT = "bourse-backup/1"
+FORMAT = "bourse-backup/2"
+EARLIER_FORMAT = "bourse-backup/1"  # without links
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
 LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel allows 4,096
 MOST_NAMES, LONGEST_NAME = (
@@ -147,7 +148,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError) as error:
         raise BackupFailed(f"{folder} holds no whole backup: {error}") from None
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") not in (FORMAT, EARLIER_FORMAT):
         raise BackupFailed(f"The backup is in the format {manifest.get('format')!r}; this version reads {FORMAT!r}.")
     for name, digest in manifest["files"].items():
         if not (folder / name).is_file() or _digest(folder / name) != digest:

@@ -193,6 +193,16 @@ def test_backup_of_a_newer_version_is_refused_and_nothing_is_written(tmp_path: P
     assert rows_of(elsewhere, tables=()) == []
 
 
+@pytest.mark.parametrize(
+    ("format_", "is_read"), [("bourse-backup/1", True), ("bourse-backup/2", True), ("bourse-backup/3", False)]
+)
+def test_backup_in_a_format_that_nobody_here_knows_is_refused(tmp_path: Path, *, format_: str, is_read: bool) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": format_, "key": "another's", "files": {}}))
+    sentence = "SECRET_KEY is not the one" if is_read else "in the format 'bourse-backup/3'; this version reads"
+    with pytest.raises(BackupFailed, match=sentence):
+        backup_restore(tmp_path)
+
+
 def next_number(database: str, table: str) -> int:
     from tests.conftest import STATE
 
