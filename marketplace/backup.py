@@ -41,10 +41,7 @@ FORMAT = "bourse-backup/2"
 EARLIER_FORMAT = "bourse-backup/1"  # without links
 DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
 LONGEST_PATH = 3_000  # bytes, below the folder of all programs; the kernel allows 4,096
-MOST_NAMES, LONGEST_NAME = (
-    3,
-    80,
-)  # paths in a sentence about what a backup lacks, and signs of each; the manifest has all
+MOST_NAMES, LONGEST_NAME = 3, 80  # of paths in a sentence about what a backup lacks, and signs of each
 PURPOSE = b"whose key a backup belongs to"
 BACKUP_ACTION = "backup_make"  # name of a backup in the history
 # Others know these rows by their numbers: folders of clusters, programs of tenants, followers of the feed.
