@@ -426,7 +426,7 @@ def check_holds(rows, awards, period):
 def check_payments(rows, pool):
     """At each moment of which an event says what was paid, the book has no less: that no payment is too much is checked
     with its award. One that was forgotten and paid later has no event."""
-    paid, told = {}, {}
+    paid, sums = {}, {}
     for row in rows["transactions.jsonl"]:
         if row["key"].startswith(f"settle:{pool}:"):
             amount = sum(amount for _, amount in row["entries"] if amount > 0)
@@ -434,11 +434,11 @@ def check_payments(rows, pool):
     for row in rows["events.jsonl"]:
         if row["kind"] in PAYING:
             amount = json.loads(row["data"]).get(PAYING[row["kind"]], 0)
-            told[row["at"]] = told.get(row["at"], 0) + amount
-    for at in sorted(told):
-        if paid.get(at, 0) < told[at]:
+            sums[row["at"]] = sums.get(row["at"], 0) + amount
+    for at in sorted(sums):
+        if paid.get(at, 0) < sums[at]:
             moment = (BEGIN + timedelta(microseconds=at)).isoformat()
-            yield f"at {moment} the feed told of payments of {told[at]}, and the book has {paid.get(at, 0)}"
+            yield f"at {moment} the feed told of payments of {sums[at]}, and the book has {paid.get(at, 0)}"
 
 
 PAYING = {"slot_settled": "paid", "interval_closed": "arrears", "market_stopped": "arrears"}  # kind -> the sum in it
