@@ -19,6 +19,7 @@ from scheduling.notices import page_opening
 from scheduling.operator import EngineState, engine_states
 from scheduling.overview import read_overview as reads
 from scheduling.overview.decisions import MOST, decisions
+from scheduling.overview.first_steps import first_steps
 from tenants.access import AccessRequest
 from tenants.models import Tenant
 from tenants.roles import Permission
@@ -100,11 +101,13 @@ def _now(reading: OverviewRequest) -> dict[str, Any]:
     )
     top = wanted[:MOST]
     late = [line for line in reading.intervals if line.is_late]
+    steps = first_steps(reading.uses, reading.tenants.values(), reading.money)
     return {
         "uses": reading.uses,
         "queue": reading.queue,
         "difference": reading.money.difference,
         "decisions": [(one, reverse(one.page, args=one.arguments) + one.query) for one in top],
+        "first_steps": [(step, reverse(step.page) + step.query) for step in steps],
         "decided": len(wanted),
         "urgent": sum(one.is_urgent for one in wanted),
         "intervals_late": len(late),
