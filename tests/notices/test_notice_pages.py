@@ -11,6 +11,8 @@ from scheduling.feed.kinds import EventKind
 from scheduling.models import Notice, NoticeChoice
 from scheduling.notices.collecting import notices_collect
 from scheduling.notices.kinds import NoticeKind
+from scheduling.notices.pages.notices import LIST
+from scheduling.notices.read_notices import notices_of
 from tenants.models import Tenant, User
 from tenants.roles import BILLING, OPERATOR, OWNER
 from tests.notices.test_notices import lines, member, tell
@@ -65,7 +67,9 @@ def test_the_page_lists_ones_own_in_words_and_marks_them() -> None:
     page = text_of(client.get("/notices/").content.decode())
     assert "You have 2 unread notices." in page
     assert "5.00 credits last 2 slots." in page
-    assert "Nothing yet" in text_of(stranger.get("/notices/").content.decode())
+    empty = text_of(stranger.get("/notices/").content.decode())
+    assert "You have got none yet." in empty
+    assert "Nothing yet" in empty
     newest, oldest = (line.id for line in lines(person))
     stranger.post("/notices/read/", {"notice": newest})
     stranger.post("/notices/read/", {"until": newest})
@@ -86,6 +90,25 @@ def test_whoever_marks_in_the_list_of_unread_ones_stays_there() -> None:
     newest, oldest = (line.id for line in lines(person))
     assert client.post("/notices/read/", {"notice": oldest, "show": "unread"})["Location"] == unread
     assert client.post("/notices/read/", {"until": newest, "show": "//elsewhere"})["Location"] == "/notices/"
+
+
+@pytest.mark.parametrize("query", ["", "?show=unread"])
+@pytest.mark.parametrize("is_second", [False, True])
+def test_marking_all_on_any_page_marks_all_that_there_were_when_it_was_opened(query: str, is_second: bool) -> None:
+    tenant, person, client = reader()
+    told(tenant, LIST.rows + 2)
+    html = client.get(f"/notices/{query}").content.decode()
+    if is_second:
+        following = re.search(r'href="(\?[^"]*)" rel="next"', html)
+        assert following is not None
+        html = client.get(f"/notices/{following[1].replace('&amp;', '&')}").content.decode()
+        assert html.count('<tr class="unread"') == 2
+    until = re.search(r'name="until" value="(\d+)"', html)
+    assert until is not None
+    told(tenant)
+    client.post("/notices/read/", {"until": until[1]})
+    unread = list(notices_of(person).filter(read_at=None).values_list("pk", flat=True))
+    assert unread == [lines(person)[0].id], "the one that came later is unread, and no other one is"
 
 
 @pytest.mark.parametrize("form", [{}, {"notice": "x"}, {"until": "-1"}, {"notice": "9" * 30}])

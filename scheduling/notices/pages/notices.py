@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
+from django.db.models import Max
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -42,7 +43,7 @@ def notices(request: AccessRequest) -> HttpResponse:
         "unread": unread_count(person),
         "table": replace(table, export=""),  # no export, as the rows are words for a person and nothing to count with
         "lines": notice_lines(table.rows),
-        "newest": max((row.pk for row in table.rows), default=0),
+        "newest": notices_of(person).aggregate(newest=Max("pk"))["newest"] or 0,
         "only_unread": only_unread,
     }
     return render(request, "notices/notices.html", context)
@@ -66,8 +67,8 @@ def notice_choices(request: AccessRequest) -> HttpResponse:
 
 @posted_from("notices")
 def notices_mark(request: AccessRequest) -> HttpResponse:
-    """Mark as read the notice that was pressed, or all up to the newest that the page showed. The answer is the list
-    that it was pressed in."""
+    """Mark as read the notice that was pressed, or all up to the newest that there was when the page was made, on
+    whichever page of the list. The answer is the list that it was pressed in."""
     until, only = _number(request.POST.get("until")), request.POST.get("notice")
     if only is not None:
         until = _number(only)
