@@ -260,6 +260,18 @@ def test_what_a_new_form_asks_for_is_over_by_the_time_that_it_says(world) -> Non
     assert "worth nothing" not in quoted
 
 
+def test_a_new_form_says_its_time_in_whole_minutes_and_a_time_to_the_second_stays(world) -> None:
+    _, _, client = world
+    html = client.get("/t/lumen/submit/", secure=True).content.decode()
+    begun = timezone.now()
+    assert fields_of(html)["by"].endswith(":00")
+    wanted = timezone.make_aware(datetime.fromisoformat(fields_of(html)["by"]))
+    assert timedelta(seconds=600) <= wanted - begun < timedelta(seconds=660), "never sooner than it can be over"
+    assert "step=" not in re.findall(r'<input[^>]*name="by"[^>]*>', html)[0], "a browser shows seconds by their step"
+    to_the_second = by()[:-2] + "07"
+    assert fields_of(post(client, show="form", by=to_the_second).content.decode())["by"] == to_the_second
+
+
 @pytest.mark.parametrize(("worth", "warns"), [(0, True), (4_000, True), (5_000, False), (-1, True)])
 def test_quote_warns_of_a_job_that_is_worth_nothing_as_it_is_shown_when_it_ends(worth: int, warns: bool) -> None:
     pool, _ = market()

@@ -62,7 +62,7 @@ def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
     runs = [(each.choice, each.label) for each in programs if not each.has_servers]
     plain = {"class": "input", "autocomplete": "off"}
     number = forms.TextInput(attrs=plain | {"inputmode": "decimal"})
-    clock = forms.DateTimeInput(attrs=plain | {"type": "datetime-local", "step": "1"})
+    clock = forms.DateTimeInput(attrs=plain | {"type": "datetime-local"})  # it shows seconds where its value has some
     return {
         "runs": forms.ChoiceField(
             label="What runs",
@@ -125,11 +125,16 @@ def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
         "gpus": "1 to 4",
         "hours": f"{seconds * 10_000 // 3600 / 10_000:.4f}".rstrip("0").rstrip("."),
         "scaling": hours.GOOD,
-        "by": clock_text(at + timedelta(seconds=max(8 * seconds, 600))),
+        "by": clock_text(_next_minute(at + timedelta(seconds=max(8 * seconds, 600)))),
         "by_worth": "20",
         "later": worth.HALF,
         "script": EXAMPLE.format(time=_time_of(seconds)),
     }
+
+
+def _next_minute(moment: datetime) -> datetime:
+    """Return the first full minute that is not before the moment: nobody wants a job by a second."""
+    return (moment + timedelta(minutes=1, microseconds=-1)).replace(second=0, microsecond=0)
 
 
 def _time_of(seconds: float) -> str:
