@@ -49,8 +49,12 @@
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
       const field = document.getElementById(button.dataset.copy);
-      if (field.select) field.select(); else getSelection().selectAllChildren(field);
-      try { await navigator.clipboard.writeText(field.value ?? field.textContent); button.textContent = "Copied"; } catch { /* it is selected: the keyboard copies it */ }
+      try {
+        await navigator.clipboard.writeText(field.value ?? field.textContent); // the focus stays at the button: the reader goes on from there
+        button.textContent = "Copied";
+      } catch { // no clipboard without TLS, or without leave: what is selected is copied by the keyboard
+        if (field.select) field.select(); else getSelection().selectAllChildren(field);
+      }
     });
   }
 

@@ -185,3 +185,27 @@ def test_a_refused_log_in_goes_on_at_what_it_says(visit: Act) -> None:
     until(lambda: one.page.evaluate("document.activeElement.getAttribute('role')") == "alert")
     one.page.keyboard.press("Tab")
     assert focused(one) == "id_login"
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_copying_what_is_shown_once_leaves_the_reader_at_the_button(is_allowed: bool, visit: Act, act: Act) -> None:
+    """Where the browser does not let a page copy, the field is selected instead, for the reader's own keys."""
+    _, user, _ = act(market)
+    one = visit(user)
+    if is_allowed:
+        one.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    else:
+        one.page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))")
+    one.open("/t/lumen/members/")
+    one.page.fill("#id_email", "new@lumen.example")
+    one.page.get_by_role("button", name="Make the link").click()
+    link = one.page.locator("#link").input_value()
+    one.page.get_by_role("button", name="Copy").focus()
+    one.page.keyboard.press("Enter")
+    if is_allowed:
+        one.page.get_by_role("button", name="Copied").wait_for()
+        assert one.page.evaluate("navigator.clipboard.readText()") == link
+        assert one.page.evaluate("document.activeElement.dataset.copy") == "link"
+    else:
+        one.page.wait_for_function("document.activeElement.id === 'link'")
+        assert one.page.evaluate("getSelection().toString()") == link
