@@ -112,6 +112,11 @@ def _concern(name: str, data: Data) -> str:
     return f"{data['title']} of {data['days']} days in {name} passed its limit, and it concerns you."
 
 
+def _switched_off(_: str, data: Data) -> str:
+    what = f"Webhook {data['webhook']} is switched off, as nothing was taken there for days."
+    return f"{what} Switched on again, it is told what it missed."
+
+
 def _low_balance(_: str, data: Data) -> str:
     """Return the sentence. It counts in slots if an older version wrote the event, without the length of a slot."""
     if "slot_seconds" not in data:
@@ -261,7 +266,9 @@ class EventKind(StrEnum):
     CREDITS_WITHDRAWN = "credits_withdrawn", Audience.TENANT_MONEY, ()
     # A tenant's other affairs.
     FAIRNESS_CONCERN = "fairness_concern", Audience.TENANT, (), "", NoticeWords(False, "Fairness.", _concern)
-    WEBHOOK_SWITCHED_OFF = "webhook_switched_off", Audience.TENANT, ()
+    WEBHOOK_SWITCHED_OFF = (
+        "webhook_switched_off", Audience.TENANT, (), "", NoticeWords(False, "Webhook.", _switched_off),
+    )  # fmt: skip
     # The market, for everybody.
     SLOT_SETTLED = "slot_settled", Audience.EVERYBODY, (SLOT, MONEY)  # the money of all who pay or earn in the slot
     INTERVAL_CLOSED = "interval_closed", Audience.EVERYBODY, (PRICES, SERVERS, MONEY)  # decisions hold or move money

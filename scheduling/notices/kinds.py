@@ -76,6 +76,10 @@ class NoticeKind(StrEnum):
         "fairness", "Fairness", "A figure of fairness that concerns your tenant passed its limit.",
         Permission.TENANT_VIEW, True, EventKind.FAIRNESS_CONCERN,
     )  # fmt: skip
+    WEBHOOK = (
+        "webhook", "Webhook switched off", "Nothing was taken at its address for three days, so nothing is sent there.",
+        Permission.WEBHOOKS_CHANGE, True, EventKind.WEBHOOK_SWITCHED_OFF,
+    )  # fmt: skip
     SERVER_LOST = (
         "server_lost", "Server lost", "A server of the cluster does not answer.",
         Permission.TENANT_VIEW, True, EventKind.SERVER_LOST,

@@ -125,6 +125,8 @@ def _line(
         text = message_text(about.message, name, row.event.data)
         if job_id in names and slug:
             link = reverse("job", args=[slug, job_id])
+        elif kind is NoticeKind.WEBHOOK and slug:
+            link = reverse("tenant_webhook", args=[slug, row.event.data["webhook"]])
         elif slug:
             link = reverse(_PAGES.get(kind, "tenant_market"), args=[slug])
             link += f"?pool={row.event.pool.slug}" if kind in _OF_A_POOL and row.event.pool else ""

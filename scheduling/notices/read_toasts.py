@@ -46,17 +46,17 @@ def toasts_after(*, by: Access, after: int | None) -> Toasts:
     news = event_messages(by=by, after=after)
     events = [event for event in news.events if notice_kind(event.kind, event.data)]
     jobs = _jobs(events) if by.allows(Permission.JOBS_VIEW) else {}
-    wanted = _wanted(by.user, events, jobs)[-MOST:] if events else []
+    wanted = _wanted(by, by.user, events, jobs)[-MOST:] if events else []
     return Toasts(tuple(_toast(event, jobs) for event in wanted), news.cursor, news.more)
 
 
-def _wanted(person: User, events: Iterable[Event], jobs: dict[int, TrainingJob]) -> list[Event]:
+def _wanted(by: Access, person: User, events: Iterable[Event], jobs: dict[int, TrainingJob]) -> list[Event]:
     choices = choices_of([person.pk])
     wanted = []
     for event in events:
         kind, job = notice_kind(event.kind, event.data), jobs.get(subject_job(event.subject) or 0)
         concerns = kind not in OF_JOBS or person.pk in choices.all_jobs or (job and job.submitted_by_id == person.pk)
-        if kind is not None and concerns and choices.of(person.pk, kind).toast:
+        if kind is not None and by.allows(kind.permission) and concerns and choices.of(person.pk, kind).toast:
             wanted.append(event)
     return wanted
 

@@ -18,7 +18,7 @@ from tests.sources import trees
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Data that a message may need.
 DATA = {"paid": 3, "available": 5, "slots_left": 2, "title": "Gini", "days": 7, "policy": "dl2", "server": "s1"}
-DATA |= {"refunded": 3, "awards": 2, "per_slot": 4, "slot_seconds": 10}
+DATA |= {"webhook": 7, "refunded": 3, "awards": 2, "per_slot": 4, "slot_seconds": 10}
 DATA |= {"period": "month", "spent": 3, "limit": 2, "member": None, "percent": 80, "hard": True}
 DATA |= {"numbers": {"price": 2.5, "value": 1.0}}
 

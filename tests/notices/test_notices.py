@@ -71,6 +71,24 @@ def told(persons: Iterable[User]) -> list[int]:
     return [len(lines(person)) for person in persons]
 
 
+def test_owners_and_nobody_else_are_told_that_a_webhook_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduling.feed.read_events._settled", collecting.feed_cursor)  # the test's own transaction
+    tenant = make_tenant()
+    owner, viewer = make_member(tenant, OWNER), make_member(tenant, VIEWER)
+    for person in (owner.user, viewer.user):
+        choices_set(person=person, ways={NoticeKind.WEBHOOK: ALL}, all_jobs=False)
+    tell(tenant, EventKind.WEBHOOK_SWITCHED_OFF, subject="webhook:7", webhook=7, failures=41)
+    notices_collect(at=NOW)
+    (line,) = lines(owner.user)
+    assert (line.title, line.is_good, line.link) == ("Webhook.", False, f"/t/{tenant.slug}/webhooks/7/")
+    assert line.text == (
+        "Webhook 7 is switched off, as nothing was taken there for days. Switched on again, it is told what it missed."
+    )
+    assert lines(viewer.user) == []
+    with scope(tenant):
+        assert [len(toasts_after(by=access_of(one.user, tenant), after=0).toasts) for one in (owner, viewer)] == [1, 0]
+
+
 def test_a_tenants_event_reaches_its_members_by_their_roles_and_nobody_else() -> None:
     tenant, other = make_tenant(), make_tenant()
     persons = [member(tenant, role) for role in TENANT_ROLES]
