@@ -12,13 +12,13 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from scheduling.engines.launcher.files import Folder
-from scheduling.models import Award, Run
+from scheduling.models import Award, Run, RunState
 from scheduling.runs.read_measured import measured, offered
 from tenants.scoping import scope
-from tests.database import overwrite
+from tests.database import as_superuser, overwrite
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.live import SPEC, make_award, make_live_pool
-from tests.scheduling.pages import client_as
+from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
 PROGRAM = {"name": "trainer", "parameters": {"model": "logistic"}}
@@ -60,6 +60,25 @@ def test_page_shows_curve_end_and_log_with_everything_escaped(award: Award) -> N
     whole = client.get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
     assert "Loss, and when it will be done" in whole
     assert "uPlot" in whole
+
+
+def test_the_word_above_the_log_comes_with_its_lines(award: Award) -> None:
+    """Whoever looks on while a run begins and ends reads the same as whoever opens the page then."""
+    client = client_as("viewer", award.tenant)
+    page = f"/t/lumen/jobs/{award.job_id}/"
+
+    def words(address: str) -> list[str]:
+        html = client.get(address).content.decode()
+        assert ("hx-swap-oob" in html) == ("part=log" in address)
+        return [" ".join(text_of(found).split()) for found in re.findall(r'<p id="log-word".*?</p>', html, re.DOTALL)]
+
+    for state, word in ((RunState.RUNNING, "follows"), (RunState.FINISHED, "as it ended")):
+        with scope(award.tenant):
+            Run.objects.filter(award=award).update(state=state)
+        assert words(page) == words(f"{page}?part=log") == [word]
+    with scope(award.tenant), as_superuser():
+        Run.objects.filter(award=award).delete()
+    assert words(page) == words(f"{page}?part=log") == ["not begun yet"]
 
 
 def test_what_a_launcher_may_write_harms_no_page(award: Award) -> None:

@@ -102,6 +102,7 @@ def _log(request: AccessRequest, row: TrainingJob, newest: RunView | None, at: d
         "log_how": run_sentence(its.run) if its and its.number < its.of else "",
         "log_why_none": sentence,
         "log_part": _query(request, part="log"),
+        "log_alone": request.GET.get("part") == "log",
         "log_earlier": _query(request, before=str(log.before)) if log and log.before else "",
         "log_newest": _query(request, before=""),
         "log_run_before": _query(request, before="", run=str(its.number - 1)) if its and its.number > 1 else "",
