@@ -118,3 +118,16 @@ def test_units_of_a_pool_are_told_in_one_sentence(address: str, operator: Client
     make_server(make_pool(), worker=4, ps=2)
     said = words(operator, address).replace(" ,", ",")
     assert "4 workers, 4 of them the operator's, and 2 pss, 2 of them the operator's." in said
+
+
+def test_an_auditor_reads_nothing_of_a_change_that_only_operators_make() -> None:
+    server = make_server(make_pool())
+    make_cells(server, make_tenant("lumen"), {"worker": 2})
+    auditor = client_as(AUDITOR, None)
+    said = words(auditor, f"/operator/cells/{server.pk}/")
+    assert "Nothing would change yet" not in said
+    assert "Lumen" in said
+    said = words(auditor, "/operator/programs/")
+    assert "Give a reason beside the button" not in said
+    assert "May bring Change" not in said
+    assert "Lumen" in said
