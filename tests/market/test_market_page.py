@@ -138,6 +138,20 @@ def test_page_says_so_where_there_is_no_pool() -> None:
     assert open_page(make_tenant(), OWNER).status_code == 200
 
 
+def test_an_interval_is_not_said_to_post_a_price_where_nobody_waits() -> None:
+    pool, (lumen,) = make_market("lumen", epoch_at=timezone.now())
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(1))
+    pool.epoch_at = timezone.now() - (pool.slot_start(1) - pool.epoch_at)
+    overwrite(pool)
+    client = client_as("owner", lumen)
+    said = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
+    assert "No price is posted for this slot. Nobody waits: the next interval that decides about a job posts one." in said
+    make_waiting(pool, lumen, 0.5)
+    said = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
+    assert "posts the next." in said
+    assert "Nobody waits" not in said
+
+
 def test_a_pool_without_servers_says_so_in_place_of_an_empty_chart() -> None:
     make_pool()
     tenant = make_tenant()
