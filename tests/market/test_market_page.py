@@ -145,7 +145,7 @@ def test_an_interval_is_not_said_to_post_a_price_where_nobody_waits() -> None:
     overwrite(pool)
     client = client_as("owner", lumen)
     said = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
-    assert "No price is posted for this slot. Nobody waits: the next interval that decides about a job posts one." in said
+    assert "Nobody waits: the next interval that decides about a job posts one." in said
     make_waiting(pool, lumen, 0.5)
     said = text_of(client.get("/t/lumen/market/?part=board", secure=True).content.decode())
     assert "posts the next." in said
